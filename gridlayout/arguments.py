@@ -1,4 +1,4 @@
-"""Arguments: shapes, indices, counts and words that users give, checked."""
+"""Checks of user arguments: shapes, indices, counts and words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def int64(value: object, what: str) -> int:
-    """The int that a value is; `what` names the value in the LayoutError otherwise.
+    """Return `value` as a Python int within int64; `what` names it in the LayoutError.
 
     >>> int64(2**63, "stride")
     Traceback (most recent call last):
@@ -33,14 +33,14 @@ def int64(value: object, what: str) -> int:
     except TypeError:
         raise LayoutError(f"{what} {value!r} is not an integer") from None
     if not INT64_MIN <= number <= INT64_MAX:
-        # The digits of a huge int are slow to make, and Python refuses to beyond 4300.
+        # Printing a huge int is slow, and Python refuses beyond 4300 digits.
         shown = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
         raise LayoutError(f"{what} {shown} is outside int64")
     return number
 
 
 def as_shape(shape: Any, what: str) -> Shape:
-    """`shape` as a tuple of Python ints >= 0.
+    """Return `shape` as a tuple of Python ints >= 0.
 
     >>> as_shape([2, 3], "shape")
     (2, 3)
@@ -60,7 +60,7 @@ def as_shape(shape: Any, what: str) -> Shape:
 
 
 def positive(values: Any, what: str) -> Shape:
-    """`values` as a tuple of at least one number, all >= 1.
+    """Return `values` as a tuple of at least one int, all >= 1.
 
     >>> positive([3, 2], "grid")
     (3, 2)
@@ -72,7 +72,7 @@ def positive(values: Any, what: str) -> Shape:
 
 
 def as_index(index: Any, shape: Shape, what: str) -> Shape:
-    """`index` as a tuple of Python ints inside a shape.
+    """Return `index` as a tuple of Python ints within the bounds of `shape`.
 
     >>> as_index((1, 2), (2, 3), "index")
     (1, 2)
@@ -89,7 +89,7 @@ def as_index(index: Any, shape: Shape, what: str) -> Shape:
 
 
 def as_int(value: Any, what: str) -> int:
-    """`value` as a Python int of any sign, up to 2**62 either way; truth values are none.
+    """Return `value` as a Python int from -2**62 to 2**62; bools are refused.
 
     >>> as_int(np.int8(-3), "skew")
     -3
@@ -99,14 +99,14 @@ def as_int(value: Any, what: str) -> int:
     except TypeError:
         raise LayoutError(f"{what} {value!r} must be a whole number") from None
     if isinstance(value, (bool, np.bool_)):
-        raise LayoutError(f"{what} {value!r} must be a whole number, not a truth value")
+        raise LayoutError(f"{what} {value!r} must be a whole number, not a bool")
     if abs(number) > MAX_ELEMENTS:
         raise LayoutError(f"{what} {number} is beyond 2**62")
     return number
 
 
 def as_axis(axis: Any, rank: int, what: str) -> int:
-    """`axis` as one of 0 ... rank - 1; negative ones count from the end.
+    """Return `axis` as one of 0 ... rank - 1; a negative axis counts from the end.
 
     >>> as_axis(-1, 3, "dims")
     2
@@ -118,7 +118,7 @@ def as_axis(axis: Any, rank: int, what: str) -> int:
 
 
 def as_flag(value: Any, what: str) -> bool:
-    """`value` as a bool: True or False, Python's or NumPy's, and nothing else that has a truth.
+    """Return `value` as a bool; only True and False, of Python or NumPy, are accepted.
 
     >>> as_flag(np.True_, "wrap")
     True
@@ -129,7 +129,7 @@ def as_flag(value: Any, what: str) -> bool:
 
 
 def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
-    """`values` as a tuple; `LayoutError` where it can't be gone through, `of` says what it holds.
+    """Return `values` as a tuple; `LayoutError` if not iterable. `of` names the items in it.
 
     >>> as_items([1, 2], "steps", "steps")
     (1, 2)
@@ -140,17 +140,17 @@ def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
         raise LayoutError(f"{what} {values!r} must be a sequence of {of}") from None
 
 
-def check_progress(progress: Any, told: str) -> None:
-    """`LayoutError` unless `progress` is None, or may be called with what it is told.
+def check_progress(progress: Any, arguments: str) -> None:
+    """Raise `LayoutError` unless `progress` is None or callable; `arguments` names what it takes.
 
     >>> check_progress(print, "a number of bytes")
     """
     if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of {told}")
+        raise LayoutError(f"progress {progress!r} must be a function of {arguments}")
 
 
 def one_of(word: Any, known: Sequence[str], what: str) -> str:
-    """`word` if it is one of the known ones, else a `LayoutError` that lists them.
+    """Return `word` if it is one of `known`; otherwise raise a `LayoutError` that lists them.
 
     >>> one_of("l1", ("dram", "l1"), "memory_space")
     'l1'
@@ -161,7 +161,7 @@ def one_of(word: Any, known: Sequence[str], what: str) -> str:
 
 
 def check_size(shape: Shape, physical: Shape) -> None:
-    """`LayoutError` where a layout of these shapes has too many dims or elements.
+    """Raise `LayoutError` if a logical or physical shape has too many dims or elements.
 
     >>> check_size((2, 3), (2, 4))
     """

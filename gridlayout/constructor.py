@@ -1,8 +1,8 @@
-"""Constructor calls, read: `sophon.local((2, 3, 4, 5), 'float32', layout='compact')`.
+"""Parser of constructor calls: `sophon.local((2, 3, 4, 5), 'float32', layout='compact')`.
 
-They are what `repr` of a layout prints, and the text of layouts whose system has none of its own
-(`gridlayout.layouts.call_text`); read by this module and by nothing that runs it: names are looked
-up in a table, arguments are literals.
+`repr` of a layout prints such a call. So does `str` if the layout's system has no text form
+(`gridlayout.layouts.call_text`). The text is never evaluated as Python code: names are looked up in
+a table, and arguments must be literals.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _CALL = re.compile(rf"\s*(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\
 
 
 def starts_call(text: str) -> bool:
-    """Whether the text begins like a constructor call: a system's name and a dot, or a class."""
+    """Return whether the text starts with a system's name and a dot, or with a class name."""
     return _CALL.match(text) is not None
 
 
 def read_call(text: str) -> Any:
-    """What the call in `text` makes. `LayoutError` names the column of what it can't be."""
+    """Return the result of the call in `text`; `LayoutError` names the column of an error."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
@@ -51,14 +51,14 @@ def read_call(text: str) -> Any:
     try:
         return _value(tree.body)
     except RecursionError:
-        raise LayoutError("column 1: the text nests too deep") from None
+        raise LayoutError("column 1: the text is nested too deeply") from None
 
 
 def _fail(node: ast.expr, message: str) -> NoReturn:
     raise LayoutError(f"column {node.col_offset + 1}: {message}")
 
 
-# Integers of more bits are no size, index or padding; Python does not even print the longest.
+# No size, index or padding value has more bits, and Python refuses to print the longest integers.
 _MAX_BITS = 128
 
 

@@ -1,8 +1,8 @@
-"""`Costs`: what one program's layouts cost, in a few numbers that two programs can be compared by.
+"""`Costs`: the bytes and counts by which the layouts of two programs are compared.
 
-Bytes are one chip's. An op reads each of its operands once, whole, and writes its result once;
-padding is read and written too. What a kernel does beyond that, such as a product that reads an
-operand again, or the buffers that it needs, no dump says: it is in no number here.
+All bytes are per chip. An op reads each operand once in full and writes its result once, padding
+included. A kernel may need more, such as workspace or a second pass over an operand of a matrix
+product. Dumps do not state this, so no number here includes it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ Described = Layout | Allocation
 
 @dataclass(frozen=True)
 class Costs:
-    """Bytes of one chip, and counts. None for what is not known.
+    """The bytes and counts of one program on one chip; None for an unknown number.
 
-    ops: those that make values. relayouts: those that only bring a value to another layout.
-    dram_bytes, l1_bytes: what ops read and write there. relayout_bytes: elements that relayouts
-    inside L1 bring to another core; all of them where pages are dealt to banks. core_bytes: what
-    all ops bring to other cores, products too, which no dump says. chip_bytes: what collectives
-    bring from other chips. values: those that own memory; held_bytes: of all of them
-    together, data_bytes: of their elements alone. l1_peak: the most that the fullest core holds at
-    a time; dram_peak: a chip; memory_peak: a device whose memory has no name, of HLO. cores: those
-    that hold elements of a result, on average over results_known of results.
+    ops: ops that compute values. relayouts: ops that only change a value's layout.
+    dram_bytes, l1_bytes: bytes that ops read and write in DRAM and in L1. relayout_bytes: bytes
+    that relayouts inside L1 send to another core; all bytes where pages are interleaved over banks.
+    core_bytes: bytes that all ops, matrix products included, send to other cores; unknown for
+    dumps. chip_bytes: bytes that collectives receive from other chips. values: values that own
+    memory. held_bytes: bytes of all their buffers. data_bytes: bytes of their elements alone.
+    l1_peak: the most bytes that the fullest core holds at a time. dram_peak: the same for a
+    chip's DRAM. memory_peak: the same for a device of an HLO program, whose memory has no name.
+    cores: the number of cores that hold elements of a result, on average over `results_known` of
+    `results` results.
     """
 
     ops: int | None = None
@@ -52,17 +54,19 @@ class Costs:
 
     @property
     def padding_bytes(self) -> int:
-        """Bytes of all values beyond their elements."""
+        """Bytes of all values' buffers beyond their elements."""
         return max(self.held_bytes - self.data_bytes, 0)
 
     @property
     def padding_share(self) -> float:
-        """The share of the bytes of all values that is padding, 0 to 1."""
+        """The fraction of the bytes of all values that is padding, 0 to 1."""
         return self.padding_bytes / self.held_bytes if self.held_bytes else 0.0
 
 
 def cores_of(layout: Described) -> int | None:
-    """How many cores hold elements; None where pages are dealt, which no core computes by.
+    """Return how many cores hold elements.
+
+    Returns None unless the tensor is sharded in L1, and for tensors too large to count.
 
     >>> from gridlayout import GridLayout
     >>> cores_of(GridLayout((5, 4), grid=(4, 1)))
@@ -75,7 +79,9 @@ def cores_of(layout: Described) -> int | None:
 
 
 def mean_of(cores: Iterable[tuple[int | None, int]]) -> tuple[float | None, int, int]:
-    """Of numbers that may be None, and how often each is there: the mean, how many known, of all.
+    """Return the mean of the known numbers, how many are known, and how many there are.
+
+    cores: pairs of a number, or None where it is unknown, and how often it occurs.
 
     >>> mean_of([(4, 1), (None, 5), (1, 2)])
     (2.0, 3, 8)
@@ -88,7 +94,9 @@ def mean_of(cores: Iterable[tuple[int | None, int]]) -> tuple[float | None, int,
 
 
 def fit_of(layout: Described, chip: Chip) -> Fit | None:
-    """Whether the layout fits its memory space on `chip`; None where it names none of the four.
+    """Return whether the layout fits its memory space on `chip`.
+
+    Returns None if its memory is not one of `MEMORY_SPACES`.
 
     >>> from gridlayout import tenstorrent
     >>> toy = Chip("toy", (2, 2), {"l1": 8192})

@@ -1,4 +1,4 @@
-"""Element types: NumPy dtypes, their names in MLIR text, their bits, the values they hold."""
+"""Element types: NumPy dtypes, their names in MLIR and XLA text, bit widths and padding values."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ FROM_XLA: dict[str, str] = {
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
 FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
 
-# Every name that the library prints, and MLIR's other signed integers. They come before NumPy's
-# codes, which count bytes: "u8" is uint8 here and uint64 there.
+# Every name that the library prints, and MLIR's other signed integers. They take precedence over
+# NumPy's codes, which count bytes: "u8" means uint8 here, but uint64 in NumPy.
 _PRINTED = {
     **{f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
     **FROM_MLIR,
@@ -60,12 +60,12 @@ _PRINTED = {
     **FROM_TILE,
 }
 
-# The types of less than a byte, and their bits.
+# Bits of the types that are smaller than a byte.
 _SMALL_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
-_SATURATING = ("float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu")  # they have no infinity
+_SATURATING = ("float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu")  # types without an infinity
 
-# Bytes of a 32x32 tile whose elements share exponents in groups of 16: 64 bytes of exponents more
-# per 1024 elements (Tenstorrent tile formats).
+# Bytes of a 32x32 tile whose elements share exponents in groups of 16 (Tenstorrent tile formats).
+# The exponents take 64 bytes per 1024 elements.
 BLOCK_FORMATS: dict[str, int] = {"bfp_bf8": 1088, "bfp_bf4": 576, "bfp_bf2": 320}
 
 Scalar = bool | int | float | complex
@@ -81,10 +81,11 @@ OOB_NAMES: dict[str, Scalar | None] = {
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """The NumPy dtype of a name, a type or a dtype; refuses what no layout can hold.
+    """Return the NumPy dtype of a name, a type or a dtype.
 
-    Names are NumPy's, and those of MLIR, XLA and Tenstorrent's tiles as the library prints them.
-    Where NumPy has a code of the same letters (`u8`, `i4`), these count bits, as they print.
+    Names are those of NumPy, and those of MLIR, XLA and Tenstorrent's tiles as the library prints
+    them. A name that is also a NumPy code (`u8`, `i4`) counts bits, as in MLIR. `LayoutError` for
+    a dtype that no layout can hold.
 
     >>> as_dtype("bfloat16"), as_dtype("bf16"), as_dtype("u8"), as_dtype("si32")
     (dtype(bfloat16), dtype(bfloat16), dtype('uint8'), dtype('int32'))
@@ -101,7 +102,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             dtype = _PRINTED.get(dtype, dtype)
             if "(" in dtype:
                 raise TypeError("NumPy reads what is in parentheses as code")
-        # NumPy reads None as float64; here it is surely a slip.
+        # NumPy reads None as float64; here None is a mistake.
         found = np.dtype("" if dtype is None else dtype)
     except Exception as error:  # NumPy's and whatever else an object's own `dtype` raises
         raise LayoutError(
@@ -116,7 +117,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 @cache
 def bits(dtype: np.dtype[Any]) -> int:
-    """Bits one element takes in a core's memory: 4 for int4, 8 for bool.
+    """Return the bits that one element takes in a core's memory: 4 for int4, 8 for bool.
 
     >>> bits(as_dtype("int4")), bits(as_dtype("bool")), bits(as_dtype("complex64"))
     (4, 8, 64)
@@ -126,7 +127,7 @@ def bits(dtype: np.dtype[Any]) -> int:
 
 @cache
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which partial sums are kept: of narrow floats float32.
+    """Return the accumulation type of partial sums: float32 for floats under 4 bytes.
 
     >>> sum_dtype(as_dtype("bfloat16")).name, sum_dtype(as_dtype("int8")).name
     ('float32', 'int8')
@@ -136,9 +137,10 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
-    """What is known of the padding, as a value of `dtype`: None is undef.
+    """Return a padding value as a value of `dtype`; None means undef.
 
-    Names are `undef zero one inf neginf`. Integers saturate, and so do floats without an infinity.
+    oob: a number, or one of the names `undef zero one inf neginf`. Integers saturate, and so do
+    floats without an infinity. `LayoutError` for a value that `dtype` cannot hold.
 
     >>> oob_value("neginf", as_dtype("int8")), oob_value(300, as_dtype("uint8"))
     (-128, 255)
@@ -181,7 +183,7 @@ def _nearest_float(value: int) -> float:
 
 
 def _plain(value: Any) -> Scalar:
-    """`value` with the one NaN object in place of any other."""
+    """Return `value`, with any NaN replaced by the object `NAN`."""
     return NAN if value != value else value
 
 
@@ -192,7 +194,7 @@ def _float_value(value: float, dtype: np.dtype[Any]) -> Scalar:
         raise LayoutError(f"oob nan is not a value of {dtype.name}; use undef, zero or a number")
     if value == 0 and not has_zero(dtype):
         raise LayoutError(
-            f"oob zero is not a value of {dtype.name}, powers of two: use undef or one"
+            f"oob zero is not a value of {dtype.name}, which holds powers of two: use undef or one"
         )
     if dtype.name in _SATURATING and value == value:
         value = min(max(value, float(info.min)), largest)
@@ -211,13 +213,13 @@ def _integer_value(value: bool | int | float, dtype: np.dtype[Any], kind: str) -
     if value in (math.inf, -math.inf):
         value = high if value > 0 else low
     if value != int(value):
-        raise LayoutError(f"oob {value!r} is no whole number, but the dtype is {dtype.name}")
+        raise LayoutError(f"oob {value!r} is not a whole number, but the dtype is {dtype.name}")
     value = min(max(int(value), low), high)
     return bool(value) if kind == "bool" else value
 
 
 def has_zero(dtype: np.dtype[Any]) -> bool:
-    """Whether zero is a value of the type: of powers of two alone it is not.
+    """Return whether the type can hold zero; float8_e8m0fnu holds powers of two only.
 
     >>> has_zero(as_dtype("float8_e5m2")), has_zero(as_dtype("float8_e8m0fnu"))
     (True, False)
@@ -226,7 +228,7 @@ def has_zero(dtype: np.dtype[Any]) -> bool:
 
 
 def oob_text(oob: Scalar | None) -> str:
-    """The word the document uses for a padding value, or the number.
+    """Return the padding value's name in tt-mlir's documents, or the number as text.
 
     >>> oob_text(None), oob_text(0.0), oob_text(-0.0), oob_text(7)
     ('undef', 'zero', '-0.0', '7')
@@ -235,14 +237,14 @@ def oob_text(oob: Scalar | None) -> str:
         return "undef"
     kind: Any = type(oob)
     for name, value in OOB_NAMES.items():
-        # By repr too: -0.0, and a complex 0 with a sign anywhere, are equal to 0 and not "zero".
+        # Compare by repr too: -0.0 and complex zeros with a sign equal 0, but are not "zero".
         if value is not None and oob == value and repr(oob) == repr(kind(value)):
             return name
     return repr(oob)
 
 
 def oob_code(oob: Scalar | None) -> str:
-    """A padding value as Python writes it in a constructor call.
+    """Return a padding value as Python source for a constructor call.
 
     >>> oob_code(0.0), oob_code(-0.0), oob_code(NAN)
     ("'zero'", '-0.0', "float('nan')")
@@ -252,7 +254,9 @@ def oob_code(oob: Scalar | None) -> str:
 
 
 def number_code(value: Scalar | None) -> str:
-    """A number as Python reads it back to the bit: infinities, NaN, signs of complex zeros.
+    """Return a number as Python source that evaluates to exactly that number.
+
+    This includes infinities, NaN and the signs of complex zeros.
 
     >>> number_code(math.inf), number_code(complex(-0.0, 2.5)), number_code(7)
     ("float('inf')", 'complex(-0.0, 2.5)', '7')

@@ -1,12 +1,13 @@
-"""The one error of the library, and its one warning."""
+"""`LayoutError` and `LayoutWarning`: the library's only error class and only warning class."""
 
 from __future__ import annotations
 
 
 class LayoutError(ValueError):
-    """A layout, map or index breaks a rule; the message names the value, the rule and the fix.
+    """Raised when a layout, map or index breaks a rule.
 
-    Errors about text also carry the 1-based column at which reading stopped, as "column N".
+    The message names the value, the rule and the fix. An error about text also names the 1-based
+    column at which parsing stopped, as "column N".
 
     >>> raise LayoutError("tile (32, 0) has an extent below 1; give extents of 1 or more")
     Traceback (most recent call last):
@@ -15,7 +16,7 @@ class LayoutError(ValueError):
 
 
 class LayoutWarning(UserWarning):
-    """A legal choice that wastes most of its memory, or is made for something else.
+    """Warns of a legal choice that wastes most of its memory or is meant for another use.
 
-    The message gives the ways out.
+    The message lists the alternatives.
     """

@@ -1,10 +1,10 @@
-"""Images: the bytes of each core's buffer, as they are handed to the chip, and back.
+"""Images: the bytes of each core's buffer, in the form that a chip expects.
 
     image(x, layout)[where.core][where.byte]     where = layout.locate(index)
 
-An element takes `layout.stored_bits` from bit `where.bit` of that byte on; elements of less than a
-byte share it, the first in the low bits (`gridlayout.layouts.bits`). In a block format the bytes
-are those of `gridlayout.tenstorrent.bfp`. NumPy does it all, on the host.
+An element takes `layout.stored_bits` bits, starting at bit `where.bit` of this byte. Elements
+smaller than a byte share bytes, the first in the low bits (`gridlayout.layouts.bits`). Block
+formats are encoded by `gridlayout.tenstorrent.bfp`. Everything is computed by NumPy on the host.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import pack_host, unpack_host
 from gridlayout.tenstorrent import bfp
 
 Bytes = NDArray[np.uint8]
-TILE = 32 * 32  # elements of a tile in a block format
+TILE = 32 * 32  # elements per tile of a block format
 
 
 def image(x: Any, layout: Layout) -> Bytes:
-    """The bytes of each core's buffer, for the chip.
+    """Return the bytes of each core's buffer.
 
-    x: an array of `layout.shape` and `layout.dtype`, on the host or on devices; nested lists take
-    the dtype. Returns a uint8 array of shape `layout.core_shape + (layout.bytes_per_core,)`:
-    `image[core]` is one core's, and `bytes(image)` all of them in order; without dims of cores it
-    is the buffer itself.
+    x: an array of `layout.shape` and `layout.dtype`, on the host or on devices; nested lists are
+    converted to the dtype. Returns a uint8 array of shape `layout.core_shape +
+    (layout.bytes_per_core,)`. `image[core]` is the buffer of one core, and `bytes(image)` contains
+    all buffers in order. For a layout without core dims, the result is the buffer.
 
-    Element `index` lies in `image[where.core]` from `where.byte` on, where `where` is
-    `layout.locate(index)`; its bytes are little-endian. (Sophon counts bytes from the start of the
-    memory: there the image begins at byte `layout.byte_of(0)`, the tensor's start.) Two 4-bit
-    elements share a byte, the first in the low nibble (`where.bit` is 0 or 4), as MegEngine and XLA
-    pack them; bools take a byte of 0 or 1. Tiles in a block format are encoded.
+    Element `index` is in `image[where.core]`, starting at byte `where.byte`, where `where` is
+    `layout.locate(index)`. Its bytes are little-endian. (Sophon counts bytes from the start of the
+    memory; there the image starts at byte `layout.byte_of(0)`, the tensor's start.) Two 4-bit
+    elements share a byte, the first in the low nibble (`where.bit` is 0 or 4), as in MegEngine and
+    XLA. A bool is a byte of 0 or 1. Tiles in a block format are encoded.
 
-    Padding holds `layout.oob`, or 0 where that is undef. What is no element's place is 0: the rest
-    of a word wider than its element, of an aligned page, of the last byte.
+    Padding holds `layout.oob`, or 0 if that is undef. Bits that belong to no position are 0, such
+    as the rest of a word wider than its element, of an aligned page, or of the last byte.
 
-    `LayoutError`: another shape or dtype; a layout that puts two elements in one place; elements
-    that have more bits than XLA's E gives them; values that a block format can't encode.
+    `LayoutError`: another shape or dtype; a layout that sends two elements to one place; elements
+    with more bits than XLA's E allows; values that a block format can't encode.
 
     >>> from gridlayout import megengine
     >>> layout = megengine.format((1, 64, 1, 1), "NCHW64", "int4")
@@ -61,12 +61,12 @@ def image(x: Any, layout: Layout) -> Bytes:
 
 
 def from_image(data: Any, layout: Layout) -> NDArray[Any]:
-    """The logical array that the bytes of each core hold, whatever their padding is.
+    """Return the logical array of an image; padding is ignored.
 
-    data: as `image` returns it, a uint8 array of shape `core_shape + (bytes_per_core,)`; or the
-    bytes of all cores one after another, as `bytes`, `bytearray`, `memoryview` or a flat uint8
-    array. Returns a NumPy array of `layout.shape` and `layout.dtype`. A bool is True where its byte
-    is not 0. `LayoutError` for another number of bytes.
+    data: the result of `image`, a uint8 array of shape `core_shape + (bytes_per_core,)`; or the
+    concatenated bytes of all cores as `bytes`, `bytearray`, `memoryview` or a flat uint8 array.
+    Returns a NumPy array of `layout.shape` and `layout.dtype`. A bool is True if its byte is not 0.
+    `LayoutError` for another number of bytes.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((2, 3), "int4", grid=(1, 2))
@@ -83,20 +83,21 @@ def from_image(data: Any, layout: Layout) -> NDArray[Any]:
         size = layout.dtype.itemsize
         fields = np.zeros((cores, elements, size), np.uint8)
         for run in _runs(layout, 0, elements):
-            part = parted(run.of_bytes(held, 0), layout.stored_bits, run.count, size)
+            part = unpack_bits(run.of_bytes(held, 0), layout.stored_bits, run.count, size)
             run.of_elements(fields, 0)[...] = own_bits(part, layout)
         physical = fields.reshape(cores, elements * size).view(layout.dtype)
     return unpack_host(physical.reshape(layout.physical_shape), layout)
 
 
-# -- what lies in a core's buffer ----------------------------------------------------------------
+# -- the contents of a core's buffer -------------------------------------------------------------
 
 
 def encoded(held: NDArray[Any], layout: Layout, first: int = 0) -> Bytes:
-    """The bytes of elements of cores' buffers, which follow one another from `first` on.
+    """Return the bytes of consecutive elements of cores' buffers, starting at element `first`.
 
-    held: (cores, count), in the order of the buffers. `first` and the end begin a byte, and a tile
-    in a block format. Returns (cores, bytes); the last element's bytes end with the buffer.
+    held: the elements, (cores, count), in buffer order. `first` and the end must be at a byte
+    boundary, and in a block format at a tile boundary. Returns (cores, bytes); a range up to the
+    last element includes the bytes up to the end of the buffer.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((8,), "int4", grid=(1,))
@@ -111,13 +112,13 @@ def encoded(held: NDArray[Any], layout: Layout, first: int = 0) -> Bytes:
         return out
     fields = np.ascontiguousarray(held).view(np.uint8).reshape(*held.shape, layout.dtype.itemsize)
     for run in _runs(layout, first, count):
-        data = joined(own_bits(run.of_elements(fields, first), layout), layout.stored_bits)
+        data = pack_bits(own_bits(run.of_elements(fields, first), layout), layout.stored_bits)
         run.of_bytes(out, start)[..., : data.shape[-1]] = data
     return out
 
 
 def byte_at(layout: Layout, offset: int) -> int:
-    """The byte of a core's buffer at which an element's bytes begin, or all of them end."""
+    """The byte of a core's buffer at which an element starts; the buffer's end after the last."""
     total = prod(layout.local_shape)
     if offset == total:
         return layout.bytes_per_core
@@ -131,9 +132,10 @@ def byte_at(layout: Layout, offset: int) -> int:
 
 @dataclass(frozen=True)
 class _Run:
-    """Elements of a core's buffer in pages of one size: `count` each, from `first` and `byte` on.
+    """A run of pages in a core's buffer, with the same number of elements each.
 
-    pitch: bytes from one page to the next.
+    first, byte: the first element and its byte. pages: the number of pages. count: elements per
+    page. pitch: bytes from one page to the next.
     """
 
     first: int
@@ -143,20 +145,26 @@ class _Run:
     pitch: int
 
     def of_elements(self, fields: Bytes, first: int) -> Bytes:
-        """Of fields (cores, elements, size) from `first` on: a view (cores, pages, count, size)."""
+        """A view (cores, pages, count, size) of the run in `fields` (cores, elements, size).
+
+        first: the first element in `fields`.
+        """
         at = self.first - first
         part = fields[:, at : at + self.pages * self.count]
         return part.reshape(len(fields), self.pages, self.count, fields.shape[-1])
 
     def of_bytes(self, held: Bytes, start: int) -> Bytes:
-        """Of bytes (cores, bytes) from `start` on: a view (cores, pages, pitch)."""
+        """A view (cores, pages, pitch) of the run in the bytes `held` (cores, bytes).
+
+        start: the first byte in `held`.
+        """
         at = self.byte - start
         part = held[:, at : at + self.pages * self.pitch]
         return part.reshape(len(held), self.pages, self.pitch)
 
 
 def _runs(layout: Layout, first: int, count: int) -> Iterator[_Run]:
-    """What `count` elements from `first` on are made of: the rest of a page, whole ones, a part."""
+    """Divide `count` elements from `first` on into a partial page, full pages and the rest."""
     page, last = layout.page_elements, first + count
     while first < last:
         inside = first % page
@@ -168,7 +176,7 @@ def _runs(layout: Layout, first: int, count: int) -> Iterator[_Run]:
 
 
 def own_bits(fields: Bytes, layout: Layout) -> Bytes:
-    """Elements, the lowest byte first, without bits that say nothing of their value."""
+    """Little-endian elements with all bits cleared that are not part of their value."""
     bits = _value_bits(layout)
     if layout.dtype == np.bool_:
         return (fields != 0).astype(np.uint8)
@@ -183,11 +191,11 @@ def _value_bits(layout: Layout) -> int:
 
 
 def blocks(held: Bytes, layout: Layout) -> Bytes:
-    """Bytes of whole tiles by tile, without those that align it: (cores, tiles, bytes), a view."""
+    """A view (cores, tiles, bytes) of the bytes of full tiles, without alignment bytes."""
     cores, size = held.shape
     pitch = tile_pitch(layout)
-    whole = held.reshape(cores, size // pitch, pitch)
-    return whole[..., : dtypes.BLOCK_FORMATS[str(layout.tile_format)]]
+    tiles = held.reshape(cores, size // pitch, pitch)
+    return tiles[..., : dtypes.BLOCK_FORMATS[str(layout.tile_format)]]
 
 
 def tile_pitch(layout: Layout) -> int:
@@ -198,20 +206,20 @@ def tile_pitch(layout: Layout) -> int:
 
 
 def _as_tiles(held: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """The cores' elements by tile, (cores, tiles, 32, 32): its rows and columns.
+    """The cores' elements as row-major tiles, (cores, tiles, 32, 32).
 
-    A block format has 16x16 faces of its own, whatever blocks the layout has.
+    A block format has its own 16x16 faces, which do not depend on the layout's faces.
     """
     cores, elements = held.shape
-    whole = (cores, elements // TILE, 32, 32)
+    shape = (cores, elements // TILE, 32, 32)
     if layout.local_shape[-2:] == (32, 32):
-        return held.reshape(whole)
-    by_face = held.reshape(*whole[:2], *layout.local_shape[-4:])
-    return by_face.swapaxes(-3, -2).reshape(whole)
+        return held.reshape(shape)
+    by_face = held.reshape(*shape[:2], *layout.local_shape[-4:])
+    return by_face.swapaxes(-3, -2).reshape(shape)
 
 
 def decoded_tiles(encoded: Bytes, layout: Layout) -> NDArray[Any]:
-    """The elements of tiles (cores, tiles, bytes) in the order of the cores' buffers."""
+    """Decode tiles (cores, tiles, bytes) to elements in the order of the cores' buffers."""
     tiles = bfp.decode(encoded, str(layout.tile_format))
     inside = layout.local_shape[-2:]
     if inside != (32, 32):
@@ -225,7 +233,7 @@ def decoded_tiles(encoded: Bytes, layout: Layout) -> NDArray[Any]:
 
 
 def check_stored(layout: Any) -> None:
-    """`LayoutError` for what is no layout, and for elements of more bits than it stores."""
+    """Raise `LayoutError` unless it is a layout that stores all bits of its elements."""
     if not isinstance(layout, Layout):
         raise LayoutError(
             f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
@@ -233,23 +241,26 @@ def check_stored(layout: Any) -> None:
     if layout.stored_bits < _value_bits(layout):
         raise LayoutError(
             f"{layout}: an element takes {layout.stored_bits} bits, but {layout.dtype.name} has "
-            f"{_value_bits(layout)}; convert to a type of fewer bits, or give E as many"
+            f"{_value_bits(layout)}; convert to a type of fewer bits, or increase E"
         )
 
 
 def as_logical(x: Any, layout: Layout) -> NDArray[Any]:
-    """`x` as a NumPy array that the layout can hold, in any byte order, or `LayoutError`."""
+    """Return `x` as a NumPy array of the layout's shape and dtype, in any byte order.
+
+    `LayoutError` if that is not possible, and for a layout that is not invertible.
+    """
     check_stored(layout)
     try:
         array = np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, layout.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise LayoutError(
-            f"the array is no {layout.dtype.name}{list(layout.shape)}: {error}"
+            f"the array is not {layout.dtype.name}{list(layout.shape)}: {error}"
         ) from None
     dtype = dtypes.as_dtype(array.dtype)
     if dtype != layout.dtype:
         raise LayoutError(
-            f"the array is {dtype.name}, but the layout {layout.dtype.name}: "
+            f"the array is {dtype.name}, but the layout is {layout.dtype.name}: "
             f"convert one, e.g. x.astype({layout.dtype.name!r})"
         )
     if array.shape != layout.shape:
@@ -259,7 +270,7 @@ def as_logical(x: Any, layout: Layout) -> NDArray[Any]:
 
 
 def _as_bytes(data: Any, layout: Layout) -> Bytes:
-    """The bytes of each core, (cores, bytes), or `LayoutError`."""
+    """Return the bytes of each core, (cores, bytes); LayoutError for another shape or dtype."""
     shape = (*layout.core_shape, layout.bytes_per_core)
     is_buffer = isinstance(data, (bytes, bytearray, memoryview))
     held = np.frombuffer(bytes(data), np.uint8) if is_buffer else np.asarray(data)
@@ -267,7 +278,7 @@ def _as_bytes(data: Any, layout: Layout) -> Bytes:
         raise LayoutError(f"data of dtype {held.dtype.name} must be uint8, or bytes")
     if held.shape not in (shape, (prod(shape),)):
         raise LayoutError(
-            f"data of shape {held.shape} must be {shape}, or {prod(shape)} bytes one after "
-            f"another, for {layout!r}"
+            f"data of shape {held.shape} must be of shape {shape}, or {prod(shape)} consecutive "
+            f"bytes, for {layout!r}"
         )
     return np.ascontiguousarray(held).reshape(layout.num_cores, shape[-1])

@@ -3,10 +3,11 @@
     NCHW4:  (n, c, h, w) -> (n, c floordiv 4, h, w, c mod 4)
     CHWN4:  (n, c, h, w) -> (c floordiv 4, h, w, n, c mod 4)
 
-A format is a table entry: the physical dims, each a logical dim, its blocks (`C//4`) or the place
-in a block (`C%4`). Blocks that the channels don't fill are padded. Formats in blocks are made for
-the element types in `MADE_FOR`, and warn of others. The document counts strides in bytes, the
-source code in elements, and so does this module; `strides_bytes` has the others.
+A format is a table entry that lists the physical dims. Each is a logical dim, the number of its
+block (`C//4`), or the index in its block (`C%4`). Blocks that the channels do not fill are padded.
+Blocked formats are intended for the element types in `MADE_FOR` and warn about others. MegEngine's
+document counts strides in bytes, its source code in elements. This module counts elements;
+`strides_bytes` gives bytes.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _DATA = {
     "CHWN4": "C//4 H W N C%4",
     "NHWCD4": "N H C//4 W C%4",
 }
-# N counts output and C input channels here; G, of grouped convolutions, is the first of 5 dims.
-# `N^4` is N rounded up to a multiple of 4.
+# In weights, N counts output channels and C input channels. For grouped convolutions, G is the
+# first of 5 dims. `N^4` is N rounded up to a multiple of 4.
 _WEIGHTS = {
     "NCHW4_WEIGHT": "N^4 C//4 H W C%4",
     "NCHW88_CONV_DENSE_WEIGHT": "N//8 C//8 H W C%8 N%8",
@@ -62,26 +63,26 @@ FORMATS: dict[str, tuple[str, ...]] = {
     name: tuple(dims.split()) for name, dims in {**_DATA, **_WEIGHTS}.items()
 }
 # MegEngine, "NCHWX" and "CHWN4": dp4a multiplies four 8-bit integers at once, and a tensor core
-# takes 32 of them, or 64 of 4 bits. A format that is not here is for any type.
+# takes 32 of them, or 64 of 4 bits. A format that is not listed here is for any type.
 MADE_FOR: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("NCHW4", "NCHW32", "CHWN4"), ("int8", "uint8")),
     "NCHW64": ("int4", "uint4"),
 }
 
 
-# The document's name for a tensor by strides; `gl.strided` is their home.
+# MegEngine's document describes strided tensors too; they are defined in `gl.strided`.
 strided = StridedLayout
 
 
 def image2d(
     shape: Sequence[int], dtype: DTypeLike, axis: int, align: int, *, oob: Any = None
 ) -> StridedLayout:
-    """A tensor as a 2-D image of pixels of 4 elements (the Image2DPack4 formats).
+    """A tensor stored as a 2-D image of pixels of 4 elements (the Image2DPack4 formats).
 
-    The dims before `axis` count rows, the others fill one row, which is padded to a multiple of
-    `align` elements. MegEngine states alignments in bytes, or on MALI in pixels.
+    The dims before `axis` index rows. The other dims form one row, which is padded to a multiple
+    of `align` elements. MegEngine states alignments in bytes, or in pixels on MALI.
 
-    `LayoutError`: an axis outside [1, rank - 1], a last dim that is no multiple of 4.
+    `LayoutError`: an axis outside [1, rank - 1]; a last dim that is not a multiple of 4.
 
     >>> image2d((3, 5, 8), "float32", axis=2, align=256).strides
     (1280, 256, 1)
@@ -100,10 +101,11 @@ def image2d(
 
 
 def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> int:
-    """The channels to which MegEngine's NCHW64 transform pads `channels`.
+    """The number of channels to which MegEngine's NCHW64 transform pads `channels`.
 
-    4-bit types: a multiple of 8 up to 32, else of 64. int8 and uint8: of 4, but in convolutions
-    (`conv`) of more than 16 channels, of 32. `LayoutError` for other types.
+    4-bit types are padded to a multiple of 8 for up to 32 channels, and otherwise of 64. int8 and
+    uint8 are padded to a multiple of 4, and of 32 in convolutions (`conv`) with more than 16
+    channels. `LayoutError` for other types.
 
     >>> padded_channels(9, "int4"), padded_channels(17, "int8")
     (16, 32)
@@ -124,15 +126,15 @@ class FormatLayout(Layout):
     """A tensor of logical shape (N, C, H, W) in a data format (MegEngine, "format").
 
     name: one of `megengine.FORMATS`. NCHW44 and NCHW88 are the feature maps of these formats.
-    `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` lay out weights (out channels, in channels, H, W);
-    the former takes (groups, out, in, H, W) too. groups: channels of each group of a grouped
-    convolution fill blocks of their own. align: elements to a multiple of which the last dim is
-    padded, None for the least that fills whole bytes (2 for 4-bit types in NCHW and NHWC). oob:
-    the padding's value; MegEngine writes 0, the zero point of asymmetric quantised types, or 128
-    where uint8 becomes a signed type.
+    `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` are for weights (out channels, in channels, H, W);
+    the former also takes (groups, out, in, H, W). groups: the number of groups of a grouped
+    convolution; the channels of each group fill separate blocks. align: the last dim is padded to a
+    multiple of this many elements; None means the smallest number that fills whole bytes (2 for
+    4-bit types). oob: the padding's value. MegEngine writes 0, the zero point of asymmetric
+    quantised types, or 128 if uint8 is converted to a signed type.
 
-    `LayoutError`: a name that is no format, another rank, channels that the groups don't divide.
-    `LayoutWarning`: an element type that the format is not made for (`made_for`).
+    `LayoutError`: a name that is not a format, another rank, channels that the groups do not
+    divide. `LayoutWarning`: an element type that the format is not intended for (`made_for`).
 
     >>> x = format((1, 6, 1, 2), "NCHW4", "int8", groups=2, oob=0)
     >>> x.physical_shape, x.locate((0, 3, 0, 1)).offset
@@ -166,13 +168,13 @@ class FormatLayout(Layout):
             _warn_of_type(name, kind.name)
 
     def _key(self) -> tuple[Any, ...]:
-        # NCHW4 and NCHW44 put feature maps in the same places, but print differently.
+        # NCHW4 and NCHW44 store feature maps in the same way, but print differently.
         return (self.format, self.channel_groups, *super()._key())
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same format of another type; `LayoutError` where 4-bit rows would share a byte.
+        """The same format with another type; `LayoutError` if 4-bit rows would share a byte.
 
-        The rows keep their padding: those of a 4-bit type stay even in a wider one.
+        The padding of rows does not change: rows of a 4-bit type have an even extent in any type.
         """
         new = super().with_dtype(dtype, oob)
         _check_whole_bytes(new)
@@ -180,7 +182,7 @@ class FormatLayout(Layout):
 
     @property
     def made_for(self) -> tuple[str, ...]:
-        """The element types that the format is made for; none where it is for any.
+        """The element types that the format is intended for; empty if it is for any type.
 
         >>> format((1, 64, 3, 3), "NCHW64", "int4").made_for
         ('int4', 'uint4')
@@ -189,7 +191,7 @@ class FormatLayout(Layout):
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The channels or images that lie side by side as one, in elements."""
+        """The extent of the innermost block of channels or images, in elements."""
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
@@ -212,8 +214,8 @@ format = FormatLayout
 def _warn_of_type(name: str, kind: str) -> None:
     others = [other for other, kinds in MADE_FOR.items() if kind in kinds] or ["NCHW", "NHWC"]
     warnings.warn(
-        f"format {name} is made for {' and '.join(MADE_FOR[name])}, not {kind}, of which units "
-        f"that multiply small integers make no use: take {' or '.join(others)}",
+        f"format {name} is made for {' and '.join(MADE_FOR[name])}, not {kind}: its blocks "
+        f"feed units that multiply small integers; use {' or '.join(others)}",
         LayoutWarning,
         stacklevel=3,
     )
@@ -236,7 +238,8 @@ def _as_groups(groups: Any, shape: Shape, name: str) -> int:
         return 1
     if name not in _DATA or "C//" not in _DATA[name]:
         raise LayoutError(
-            f"groups {count}: only feature maps in blocks of channels pad groups, not {name}"
+            f"groups {count}: only formats of feature maps in blocks of channels take groups, "
+            f"not {name}"
         )
     if count < 1 or shape[1] % count:
         raise LayoutError(f"groups {count} must divide the {shape[1]} channels of {shape}")
@@ -246,7 +249,7 @@ def _as_groups(groups: Any, shape: Shape, name: str) -> int:
 def _format_steps(
     shape: Shape, name: str, groups: int, align: int
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """The steps of a format, and the order of the axes that they leave."""
+    """The steps of a format, and the order of the axes that remain after them."""
     builder, dims = StepBuilder(shape), FORMATS[name]
     letters = "GNCHW"[-len(shape) :]
     axes = dict(zip(letters, range(len(shape)), strict=True))
@@ -259,8 +262,8 @@ def _format_steps(
             )
         multiple = next((int(d[2:]) for d in dims if d.startswith(f"{letter}^")), None)
         if multiple is not None:
-            whole = -(-builder.extent[axes[letter]] // multiple) * multiple
-            axes[f"{letter}^{multiple}"] = builder.resize(axes[letter], whole)
+            extent = -(-builder.extent[axes[letter]] // multiple) * multiple
+            axes[f"{letter}^{multiple}"] = builder.resize(axes[letter], extent)
     order = [axes[d] for d in (*letters[:-4], *dims)]
     last = builder.extent[order[-1]]
     order[-1] = builder.resize(order[-1], -(-last // align) * align)
@@ -268,7 +271,7 @@ def _format_steps(
 
 
 def _blocks(builder: StepBuilder, axis: int, groups: int, block: int) -> tuple[int, int]:
-    """The axis in blocks, of which the last one of each group is padded."""
+    """Split an axis into blocks; the last block of each group is padded."""
     outer = []
     if groups > 1:
         group, axis = builder.split(axis, (groups, builder.extent[axis] // groups))
@@ -283,5 +286,5 @@ def _check_whole_bytes(layout: FormatLayout) -> None:
     if last % unit:
         raise LayoutError(
             f"the last dim of {layout.format} has {last} elements of {layout.dtype.name}, which "
-            f"don't fill whole bytes: give align={unit}, or None"
+            f"do not fill whole bytes: give align={unit} or None"
         )

@@ -1,7 +1,7 @@
-"""Objects: what `explain` and `compare` are given that is no text: functions, trees, plans.
+"""The arguments of `explain` and `compare` that are not text: functions, pytrees and plans.
 
-JAX compiles functions with their arguments; what lists trees of arrays, and what puts plans side by
-side, stands on the third floor. They are imported when such an object comes.
+Functions are compiled by JAX for their arguments. `gridlayout.ops` summarizes pytrees of arrays and
+compares plans. Both are imported only when such an argument is given.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gridlayout.ops.planning.comparison import TimeComparison as TimeComparison
     from gridlayout.ops.trees.summary import TreeSummary
 
-_PROGRAMS = ("as_text", "runtime_executable")  # what jax.jit lowers and compiles has these
+_PROGRAMS = ("as_text", "runtime_executable")  # attributes of programs that jax.jit lowers
 _TEXTS = (str, bytes, bytearray, memoryview, os.PathLike, io.IOBase)
 
 
 def is_text(source: Any) -> bool:
-    """Whether the source is a text or lines of it, a path to one, or a program that has a text.
+    """Return whether the source is text, lines of text, a path to a text, or a program with text.
 
     >>> is_text("a"), is_text(["a", "b"]), is_text(iter([])), is_text({"a": 1}), is_text([1])
     (True, True, True, False, False)
@@ -37,7 +37,7 @@ def is_text(source: Any) -> bool:
 
 
 def name_of(function: Any) -> str:
-    """What a function is called.
+    """Return the name of a function, at most 80 characters.
 
     >>> name_of(len)
     'len'
@@ -46,26 +46,26 @@ def name_of(function: Any) -> str:
 
 
 def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """What JAX compiles of a function for those arguments: a `jax.stages.Compiled`.
+    """Return the function compiled by JAX for these arguments, a `jax.stages.Compiled`.
 
-    `LayoutError` for what is no function, and for one that can't be compiled for them.
+    `LayoutError` if it is not a function or cannot be compiled for these arguments.
     """
     if not callable(function) or isinstance(function, type):
         raise LayoutError(
-            f"{str(function)[:60]!r} is no function, but has arguments after it: "
-            "explain(function, *arguments) takes a function and what it is called with"
+            f"{str(function)[:60]!r} is not a function, but arguments follow it: "
+            "explain(function, *arguments) takes a function and the arguments of the call"
         )
     import jax
 
     called = function
     try:
         if not callable(getattr(function, "lower", None)):
-            known = isinstance(function, Hashable)  # jax.jit takes no others
-            function = jax.jit(function if known else lambda *given: called(*given))
+            is_hashable = isinstance(function, Hashable)  # jax.jit requires it
+            function = jax.jit(function if is_hashable else lambda *given: called(*given))
         return function.lower(*arguments).compile()
     except LayoutError:
         raise
-    except Exception as error:  # whatever the function, or a backend, raises
+    except Exception as error:  # anything that the function or a backend raises
         raise LayoutError(
             f"{name_of(called)} can't be compiled for these arguments: "
             f"{type(error).__name__}: {str(error)[:400]}"
@@ -73,7 +73,7 @@ def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def is_timed(program: Any) -> bool:
-    """Whether a program has a time: a plan, a simulation or a compiled program that was loaded.
+    """Return whether a program has a time: a plan, a simulation or a loaded compiled program.
 
     >>> is_timed("module {}")
     False
@@ -82,9 +82,10 @@ def is_timed(program: Any) -> bool:
 
 
 def in_time(programs: Sequence[Any], names: Any, function: str | None) -> TimeComparison:
-    """Plans, simulations and compiled programs side by side, priced by the plan's machine.
+    """Return a comparison of plans, simulations and compiled programs by time.
 
-    programs: those, or `Text`s of compiled ones. function: which of theirs is meant.
+    All are priced by the plan's machine. programs: these objects, or `Text`s of compiled programs.
+    function: the function of the compiled programs to compare.
     """
     from gridlayout.ops.tenstorrent.timing import in_time
 
@@ -92,9 +93,10 @@ def in_time(programs: Sequence[Any], names: Any, function: str | None) -> TimeCo
 
 
 def tree_of(source: Any, chip: Chip | None, plan: bool) -> TreeSummary | None:
-    """The table of a tree's arrays and layouts; None for what is no tree, or has none of them.
+    """Return a table of a pytree's arrays and layouts; None if the source holds none.
 
-    `LayoutError` for a dict of neither, a function without arguments, and where a plan is wanted.
+    `LayoutError` for a dict without arrays and layouts, for a function given without arguments,
+    and if `plan` is true.
     """
     from gridlayout.ops.trees.summary import summary
 
@@ -103,11 +105,11 @@ def tree_of(source: Any, chip: Chip | None, plan: bool) -> TreeSummary | None:
         raise LayoutError(f"{type(source).__name__} without arrays or layouts: nothing to explain")
     if not found.rows and callable(source):
         raise LayoutError(
-            f"function {name_of(source)} is explained for what it is called with: "
-            "explain(function, *arguments)"
+            f"function {name_of(source)} is explained for given arguments: "
+            "call explain(function, *arguments)"
         )
     if found.rows and plan:
         raise LayoutError(
-            "plan is for a dump, a layout or a GridArray: give a tree's leaves singly"
+            "plan is for a dump, a layout or a GridArray, not a tree: give its leaves one by one"
         )
     return found if found.rows else None

@@ -1,8 +1,9 @@
-"""`open_safetensors`: the tensors of a safetensors file where they are, as memory maps.
+"""`open_safetensors`: the tensors of a safetensors file, as memory maps.
 
-The format (https://github.com/huggingface/safetensors, "Format"): 8 bytes, little-endian, the
-length of the header; the header, JSON; then the tensors' bytes, row-major and little-endian. The
-header names each tensor's dtype, shape, and where its bytes are, from the header's end on.
+The format (https://github.com/huggingface/safetensors, "Format") starts with 8 bytes,
+little-endian, for the length of the header. The header follows as JSON. Then come the tensors'
+bytes, row-major and little-endian. The header gives each tensor's dtype, shape and byte offsets,
+which are relative to the end of the header.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 
-# The longest header that the format allows, and the most dims that a NumPy array has.
+# The longest header that the format allows, and the most dims of a NumPy array.
 _MOST_HEADER, _MOST_DIMS = 100_000_000, 64
 _DTYPES: dict[str, Any] = {
     **{"BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16},
@@ -30,12 +31,12 @@ _DTYPES: dict[str, Any] = {
 
 
 def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """The tensors of a safetensors file by name, in the order of their bytes, as a memory map.
+    """Return the tensors of a safetensors file by name, in file order, as memory maps.
 
-    Nothing but the header is read, and no more is allocated than the file is long. `gl.put_local`
-    reads of each what its process needs. `LayoutError`: a file that is none of the format, or cut
-    off; a header that names bytes outside the file, bytes of two tensors, or more or fewer than
-    shape and dtype take; an element type that NumPy has not (F4, F6).
+    Only the header is read, and no more memory is allocated than the file's size. `gl.put_local`
+    reads only those parts of each tensor that its process needs. `LayoutError`: a file that is not
+    of this format or is truncated; byte offsets outside the file, shared by two tensors, or
+    inconsistent with shape and dtype; an element type that NumPy lacks (F4, F6).
 
     >>> import tempfile
     >>> header = b'{"w": {"dtype": "I16", "shape": [2, 2], "data_offsets": [0, 8]}}'
@@ -51,7 +52,7 @@ def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, 
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _MOST_HEADER):
-                raise _wrong(path, f"its header would be {length:,} bytes of a file of {size:,}")
+                raise _wrong(path, f"its header has {length:,} bytes, but the file has {size:,}")
             text = file.read(length)
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, LayoutError):
@@ -59,21 +60,21 @@ def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, 
         raise LayoutError(f"{path!r} can't be read as a safetensors file: {error}") from None
     start = 8 + length
     entries = _entries(path, text, size - start)
-    whole = np.memmap(path, np.uint8, "r")
+    data = np.memmap(path, np.uint8, "r")
     return {
-        name: _view(path, name, whole[start + low : start + high], *of)
-        for name, (low, high, *of) in entries.items()
+        name: _view(path, name, data[start + low : start + high], dtype, shape)
+        for name, (low, high, dtype, shape) in entries.items()
     }
 
 
 def _entries(path: Path, text: bytes, size: int) -> dict[str, tuple[int, int, Any, Any]]:
-    """Of each tensor where it begins and ends, of `size` bytes, its dtype and its shape."""
+    """For each tensor, its first byte, its end, its dtype and its shape; `size` is all bytes."""
     try:
         found = json.loads(text.decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"its header is no JSON: {error}") from None
+        raise _wrong(path, f"its header is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise _wrong(path, "its header is no JSON object")
+        raise _wrong(path, "its header is not a JSON object")
     found.pop("__metadata__", None)
     made: dict[str, tuple[int, int, Any, Any]] = {}
     end = 0
@@ -83,21 +84,21 @@ def _entries(path: Path, text: bytes, size: int) -> dict[str, tuple[int, int, An
         if low != end or high > size:
             raise _wrong(
                 path,
-                f"{name!r} has the bytes {low:,} to {high:,} of {size:,}, where the one before it "
-                f"ends at {end:,}; tensors follow each other without gaps",
+                f"{name!r} has the bytes {low:,} to {high:,} of {size:,}, but the tensor before it "
+                f"ends at {end:,}; tensors must follow each other without gaps",
             )
         if prod(shape) * dtype.itemsize != high - low:
             raise _wrong(path, f"{name!r}, {dtype.name}{list(shape)}, is not {high - low:,} bytes")
         made[name], end = (low, high, dtype, shape), high
     if end != size:
-        raise _wrong(path, f"{size - end:,} bytes after the last tensor are none's")
+        raise _wrong(path, f"{size - end:,} bytes after the last tensor belong to no tensor")
     return made
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     return found
 
 
@@ -111,7 +112,7 @@ def _span(path: Path, name: str, entry: Any) -> tuple[int, int]:
 def _type(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     kind, shape = entry.get("dtype"), entry.get("shape")
     if not isinstance(kind, str) or kind not in _DTYPES:
-        raise _wrong(path, f"{name!r} has the dtype {kind!r}, of which NumPy has none")
+        raise _wrong(path, f"{name!r} has the dtype {kind!r}, which NumPy does not support")
     if not _are_counts(shape) or len(shape) > _MOST_DIMS:
         raise _wrong(path, f"{name!r} has no shape of at most {_MOST_DIMS} dims")
     return np.dtype(_DTYPES[kind]), tuple(shape)
@@ -124,9 +125,9 @@ def _are_counts(values: Any) -> bool:
 def _view(path: Path, name: str, data: Any, dtype: np.dtype[Any], shape: Any) -> Any:
     try:
         return data.view(dtype.newbyteorder("<")).reshape(shape)
-    except ValueError as error:  # dims beyond what NumPy counts, beside one of none
+    except ValueError as error:  # extents beyond NumPy's limits, next to an extent of 0
         raise _wrong(path, f"{name!r}, {dtype.name}{list(shape)}: {error}") from None
 
 
 def _wrong(path: Path, what: str) -> LayoutError:
-    return LayoutError(f"{str(path)!r} is no safetensors file: {what}")
+    return LayoutError(f"{str(path)!r} is not a safetensors file: {what}")

@@ -1,10 +1,10 @@
-"""Plain strides: a view of a buffer by strides of any sign, zero among them.
+"""Strided views of a buffer, with strides of any sign or zero.
 
-    index --sum(stride * index)--> place of the element, counted from that of element (0, 0, ...)
+    index --sum(stride * index)--> offset of the element, relative to element (0, 0, ...)
 
-Strides count elements. A negative stride walks back from where element 0 lies, so the buffer begins
-`start` elements before it. A zero stride reads one element again and again: such a view has no
-inverse, and neither has one whose strides overlap; both are read-only.
+Strides count elements. With a negative stride, elements precede element 0, so the buffer begins
+`start` elements before element 0. A zero stride reads the same element repeatedly. Such a view has
+no inverse, and neither does a view whose strides overlap; both are read-only.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from gridlayout.layouts.strides import (
     as_strides,
     contiguous_strides,
     elements_per_byte,
-    low_bits_refuse,
     span,
     strided_steps,
+    unaligned_stride,
 )
 
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 __all__ = ["StridedLayout", "contiguous", "layout"]
 
-# What one dim is cut by; `StridedLayout.slice` hides the name of the type.
+# The type of an argument of `StridedLayout.slice`, in which the name `slice` is the method.
 Cut: TypeAlias = "slice | int"
 
-# The most dims that MegEngine's tensors have; none at all stands for "not initialised" there.
+# The most dims of a MegEngine tensor. MegEngine uses rank 0 for "not initialised".
 MAX_DIMS = 7
 
 
 class StridedLayout(Layout):
-    """A tensor of `shape` whose element `i` lies `sum(stride * i)` elements from element 0.
+    """A tensor of `shape` whose element `i` is `sum(stride * i)` elements from element 0.
 
     strides: signed, in elements, one for each dim. start: elements of the buffer before element 0.
-    size: elements of the buffer. Both default to the least that holds every element. oob: the
-    value of what lies between elements.
+    size: elements of the buffer. Both default to the smallest buffer that holds every element. oob:
+    the value of the positions between elements.
 
-    `LayoutError`: ranks other than 1 to 7, a start or a size that leaves elements outside the
-    buffer, 4-bit elements that would share bytes across rows.
+    `LayoutError`: a rank other than 1 to 7; a start or size for which elements are outside the
+    buffer; 4-bit elements of different rows that would share a byte.
 
     >>> x = StridedLayout((2, 3), (-3, 1), "float32")
     >>> x.start, x.low, x.high, x.physical_shape
@@ -79,21 +79,21 @@ class StridedLayout(Layout):
         if self.start + self.low < 0 or self.start + self.high > self.buffer_size:
             raise LayoutError(
                 f"start {self.start} and size {self.buffer_size} leave elements outside the "
-                f"buffer: they lie from {self.low} to {self.high} (exclusive) around element 0, so "
-                f"start must be >= {-self.low} and size >= start + {self.high}"
+                f"buffer: elements are at {self.low} to {self.high} (exclusive) relative to "
+                f"element 0, so start must be >= {-self.low} and size >= start + {self.high}"
             )
         _check_low_bits(shape, self.strides, self.start, kind)
         steps, order = strided_steps(shape, self.strides, self.start, self.buffer_size)
         super().__init__(shape, kind, steps, order, oob=oob)
 
     def _key(self) -> tuple[Any, ...]:
-        # The stride of a dim of extent 1 moves nothing (eq_layout compares the others only).
+        # The stride of a dim of extent 1 has no effect (MegEngine's eq_layout ignores it too).
         strides = tuple(s for n, s in zip(self.shape, self.strides, strict=True) if n > 1)
         place = (self.start, self.buffer_size)
         return (self.shape, self.dtype, strides, *place, repr(self.oob))
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same strides, in elements, of another type; `LayoutError` where 4 bits forbid them.
+        """The same strides, in elements, with another type; `LayoutError` if 4 bits forbid them.
 
         >>> StridedLayout((2, 3), (3, 1), "int8").with_dtype("int32").strides_bytes
         (12, 4)
@@ -107,7 +107,7 @@ class StridedLayout(Layout):
         return StridedLayout, {**now, **self._place(), "oob": self.oob}
 
     def _place(self) -> dict[str, int]:
-        """Where the buffer begins and ends, where strides alone would not say it."""
+        """The arguments `start` and `size`, if they differ from their defaults."""
         named = {"start": self.start} if self.start != -self.low else {}
         is_own = self.buffer_size != self.start + self.high
         return named | ({"size": self.buffer_size} if is_own else {})
@@ -120,7 +120,7 @@ class StridedLayout(Layout):
 
     @property
     def strides_bytes(self) -> Shape:
-        """The strides in bytes, as the document counts them (MegEngine, "Strides").
+        """The strides in bytes, as in MegEngine's document ("Strides").
 
         >>> StridedLayout((2, 5), (5, 1), "int32").strides_bytes
         (20, 4)
@@ -135,7 +135,9 @@ class StridedLayout(Layout):
 
     @property
     def span_bytes(self) -> tuple[int, int]:
-        """Bytes from element 0 to the lowest element, <= 0, and to the end of the highest.
+        """The byte offsets, relative to element 0, of the lowest element and of the buffer's end.
+
+        The first is <= 0; the second is the end of the highest element.
 
         >>> StridedLayout((2, 3), (-1, 1), "float32").span_bytes
         (-4, 12)
@@ -143,12 +145,13 @@ class StridedLayout(Layout):
         bits = dtypes.bits(self.dtype)
         return self.low * bits // 8, -(-self.high * bits // 8)
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- predicates ----------------------------------------------------------------------------
 
     def is_contiguous(self, *, allow_broadcast: bool = False) -> bool:
-        """Whether the elements lie in row-major order without gaps; False for no elements.
+        """Whether the elements are in row-major order without gaps; False for no elements.
 
-        allow_broadcast: dims of stride 0 don't count. Rows of 4-bit elements fill whole bytes.
+        allow_broadcast: whether to ignore dims of stride 0. Rows of 4-bit elements are padded to
+        whole bytes.
 
         >>> StridedLayout((2, 3, 2), (2, 0, 1), "int8").is_contiguous(allow_broadcast=True)
         True
@@ -158,13 +161,15 @@ class StridedLayout(Layout):
             1 if allow_broadcast and s == 0 else n
             for n, s in zip(self.shape, self.strides, strict=True)
         )
-        wanted = contiguous_strides(shape, self.dtype)
+        expected = contiguous_strides(shape, self.dtype)
         return 0 not in shape and all(
-            n == 1 or s == w for n, s, w in zip(shape, self.strides, wanted, strict=True)
+            n == 1 or s == e for n, s, e in zip(shape, self.strides, expected, strict=True)
         )
 
     def is_abs_monotonous(self) -> bool:
-        """Whether each stride is at least what the next dim spans, signs and zeros left aside.
+        """Whether the absolute value of each stride is at least the span of the next dim.
+
+        Dims of stride 0 or extent 1 are ignored.
 
         >>> StridedLayout((3, 2), (3, -1), "int8").is_abs_monotonous()
         True
@@ -179,14 +184,14 @@ class StridedLayout(Layout):
         return True
 
     def is_non_overlapping(self) -> bool:
-        """Whether no two elements share a place: exact, not only sufficient.
+        """Whether no two elements share a position; an exact test, not only a sufficient one.
 
         >>> StridedLayout((3, 2), (2, 3), "int8").is_non_overlapping()
         True
         """
         return not self.is_scatter or self.index_map.is_injective(self.shape)
 
-    # -- views of the same buffer: none of them copies anything --------------------------------
+    # -- views of the same buffer, without a copy ----------------------------------------------
 
     def _view(
         self, shape: Sequence[int], strides: Sequence[int], start: int | None = None
@@ -195,18 +200,18 @@ class StridedLayout(Layout):
         return StridedLayout(shape, strides, self.dtype, **place, oob=self.oob)
 
     def slice(self, *cuts: Cut) -> StridedLayout:
-        """The view of some elements: `cuts` are what NumPy takes in brackets, one for each dim.
+        """The view that NumPy's basic indexing gives; one slice or int per dim.
 
-        A slice keeps its dim, a number drops it; dims without a cut stay whole, and one element
-        alone has the shape (1,). `LayoutError` for cuts outside the dim, and where elements of less
-        than a byte would not begin at one, or go backward.
+        A slice keeps its dim, and an int drops it. Dims without an argument are unchanged. A single
+        element has shape (1,). `LayoutError` for indices outside the dim. `LayoutError` also for
+        elements smaller than a byte if rows would not begin at a byte or a stride is negative.
 
         >>> x = StridedLayout((4, 6), (6, 1), "float32").slice(slice(1, 3), slice(None, None, -2))
         >>> x.shape, x.strides, x.start, x.locate((0, 0)).byte
         ((2, 3), (6, -2), 11, 44)
         """
         if len(cuts) > self.ndim:
-            raise LayoutError(f"{len(cuts)} cuts of {self.ndim} dims: give at most one a dim")
+            raise LayoutError(f"{len(cuts)} cuts of {self.ndim} dims: give at most one per dim")
         start, dims = self.start, []
         for d, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
             cut: Any = cuts[d] if d < len(cuts) else slice(None)
@@ -220,16 +225,16 @@ class StridedLayout(Layout):
         return self._view([n for n, _ in dims], [s for _, s in dims], place)
 
     def flip(self, *dims: int) -> StridedLayout:
-        """The view in which the given dims go backward; all of them where none is given.
+        """The view with the given dims reversed; all dims if none is given.
 
         >>> x = StridedLayout((2, 3), (3, 1), "int8").flip(1)
         >>> x.strides, x.start, x.locate((1, 0)).offset
         ((3, -1), 2, 5)
         """
-        turned = as_shape(dims or range(self.ndim), "dims")
-        if len(set(turned)) < len(turned) or any(d >= self.ndim for d in turned):
-            raise LayoutError(f"dims {turned} must be different ones of 0 to {self.ndim - 1}")
-        return self.slice(*(slice(None, None, -1 if d in turned else 1) for d in range(self.ndim)))
+        flipped = as_shape(dims or range(self.ndim), "dims")
+        if len(set(flipped)) < len(flipped) or any(d >= self.ndim for d in flipped):
+            raise LayoutError(f"dims {flipped} must be distinct dims from 0 to {self.ndim - 1}")
+        return self.slice(*(slice(None, None, -1 if d in flipped else 1) for d in range(self.ndim)))
 
     def dimshuffle(self, dims: Sequence[int]) -> StridedLayout:
         """The view whose dim `k` is dim `dims[k]` of this one.
@@ -241,9 +246,10 @@ class StridedLayout(Layout):
         return self._view([self.shape[d] for d in order], [self.strides[d] for d in order])
 
     def broadcast(self, shape: Sequence[int]) -> StridedLayout:
-        """The view of `shape`, aligned at the last dims: a stride of 0 where the extent differs.
+        """The view broadcast to `shape`, aligned at the last dims.
 
-        `LayoutError` where a dim that differs has an extent other than 1, and a stride of its own.
+        A dim whose extent changes gets stride 0. `LayoutError` if the extent of such a dim is not 1
+        and its stride is not 0.
 
         >>> StridedLayout((1, 32, 1, 1), (32, 1, 1, 1), "int8").broadcast((16, 32, 7, 7)).strides
         (0, 1, 0, 0)
@@ -251,24 +257,27 @@ class StridedLayout(Layout):
         target = as_dims(shape)
         missing = len(target) - self.ndim
         if missing < 0:
-            raise LayoutError(f"shape {target} has fewer dims than {self.shape}: dims can't go")
-        # A scalar's own stride says nothing, so every dim of extent 1 gets the plain one.
+            raise LayoutError(
+                f"shape {target} has fewer dims than {self.shape}: broadcasting keeps all dims"
+            )
+        # The stride of a scalar has no meaning, so its dims of extent 1 get stride 1.
         fill = 1 if self.shape == (1,) else 0
         found = (1,) * missing + self.shape
         strides = (fill,) * missing + ((1,) if self.shape == (1,) else self.strides)
-        for n, s, wanted in zip(found, strides, target, strict=True):
-            if n != wanted and n != 1 and s != 0:
+        for n, s, extent in zip(found, strides, target, strict=True):
+            if n != extent and n != 1 and s != 0:
                 raise LayoutError(
                     f"shape {self.shape} can't be broadcast to {target}: extent {n} must be "
-                    f"{wanted} or 1"
+                    f"{extent} or 1"
                 )
-        new = [s if n == w else 0 for n, s, w in zip(found, strides, target, strict=True)]
+        new = [s if n == extent else 0 for n, s, extent in zip(found, strides, target, strict=True)]
         return self._view(target, new)
 
     def collapse_contiguous(self) -> StridedLayout:
-        """The view with the fewest dims: neighbours merged where one's stride is the other's span.
+        """The view with adjacent dims merged wherever the outer stride is the inner dim's span.
 
-        Dims of extent 1 go; of no elements, or of one, (0,) or (1,) with stride 1 is left.
+        Dims of extent 1 are dropped. With one element or none, the result has shape (1,) or (0,)
+        and stride 1.
 
         >>> x = StridedLayout((5, 1, 3, 8), (32, 99, 8, 1), "int8").collapse_contiguous()
         >>> x.shape, x.strides
@@ -287,9 +296,9 @@ class StridedLayout(Layout):
         return self._view([n for n, _ in dims], [s for _, s in dims])
 
     def try_reshape(self, shape: Sequence[int]) -> StridedLayout | None:
-        """The view of `shape` on the same elements, or None where only a copy has that shape.
+        """The view reshaped to `shape`, or None if the reshape needs a copy.
 
-        `LayoutError` where `shape` has another number of elements.
+        `LayoutError` if `shape` has a different number of elements.
 
         >>> x = StridedLayout((2, 3, 2), (0, 0, 1), "int8")
         >>> x.try_reshape((6, 2)).strides, x.try_reshape((3, 4))
@@ -303,34 +312,34 @@ class StridedLayout(Layout):
         if 0 in target:
             return self._view(target, contiguous_strides(target, self.dtype))
         strides = _reshaped(self.collapse_contiguous(), target)
-        if strides is None or low_bits_refuse(target, strides, self.dtype) is not None:
+        if strides is None or unaligned_stride(target, strides, self.dtype) is not None:
             return None
         return self._view(target, strides)
 
 
 def _taken(cut: Any, extent: int, d: int) -> tuple[int, int, int]:
-    """The first index that a cut of dim `d` takes, how many, and the step from one to the next."""
+    """The first index of a slice or int of dim `d`, the number of indices, and the step."""
     parts = (cut.start, cut.stop, cut.step) if isinstance(cut, slice) else (cut, None, None)
     try:
         at, stop, step = (None if p is None else operator.index(p) for p in parts)
     except TypeError:
         raise LayoutError(f"cut {cut!r} of dim {d} must be a slice or a whole number") from None
     if any(isinstance(p, (bool, np.bool_)) for p in parts) or step == 0:
-        raise LayoutError(f"cut {cut!r} of dim {d} must hold whole numbers, and a step but 0")
+        raise LayoutError(f"cut {cut!r} of dim {d} must hold whole numbers, and a nonzero step")
     if not isinstance(cut, slice):
         if at is None or not -extent <= at < extent:
             raise LayoutError(f"index {cut} is outside dim {d}, of extent {extent}")
         return at % extent, 1, 1
     if any(p is not None and not -extent <= p <= extent for p in (at, stop)):
         raise LayoutError(
-            f"cut {cut} of dim {d} must lie in [-{extent}, {extent}], as its extent is {extent}"
+            f"cut {cut} of dim {d} must be in [-{extent}, {extent}], as its extent is {extent}"
         )
     taken = range(*slice(at, stop, step).indices(extent))
     return taken.start, len(taken), taken.step
 
 
 def _reshaped(collapsed: StridedLayout, target: Shape) -> list[int] | None:
-    """Strides of `target`, from the last dim on, each of its dims inside one collapsed dim."""
+    """The strides of `target`, or None unless each of its dims is part of one collapsed dim."""
     sources = list(zip(collapsed.shape, collapsed.strides, strict=True))
     strides, left, stride = [], 1, 1
     for n in reversed(target):
@@ -347,11 +356,11 @@ def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[An
     unit = elements_per_byte(dtype)
     if start % unit:
         raise LayoutError(f"start {start} of {dtype.name} elements must be a multiple of {unit}")
-    stride = low_bits_refuse(shape, strides, dtype)
+    stride = unaligned_stride(shape, strides, dtype)
     if stride is not None:
         raise LayoutError(
             f"stride {stride} of strides {strides}: strides of {dtype.name} must be 0, 1 or "
-            f"positive multiples of {unit}, as rows begin at whole bytes"
+            f"positive multiples of {unit}, because rows begin at whole bytes"
         )
 
 
@@ -364,8 +373,8 @@ def contiguous(
 ) -> StridedLayout:
     """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
 
-    order: "row_major" lays the last dim's elements side by side, "column_major" the first one's.
-    Elements of less than a byte fill up the last byte of each such row.
+    order: with "row_major" the last dim is contiguous, with "column_major" the first. For elements
+    smaller than a byte, each contiguous row is padded to whole bytes.
 
     >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
     ((5, 1), (18, 6, 1))
@@ -378,7 +387,7 @@ def contiguous(
 
 
 def oob_argument(layout: Layout) -> dict[str, Any]:
-    """The `oob` argument of a layout's constructor call; none where the padding is undef."""
+    """The `oob` argument of a layout's constructor call, as a dict; empty for undef padding."""
     if layout.oob is None:
         return {}
     word = dtypes.oob_text(layout.oob)
@@ -389,11 +398,11 @@ def oob_argument(layout: Layout) -> dict[str, Any]:
 
 
 def as_dims(shape: Any) -> Shape:
-    """`shape` as a tuple of 1 to 7 extents."""
+    """Return `shape` as a tuple of 1 to 7 extents."""
     dims = as_shape(shape, "shape")
     if not 1 <= len(dims) <= MAX_DIMS:
         raise LayoutError(
-            f"shape {dims} has rank {len(dims)}; a MegEngine tensor has 1 to {MAX_DIMS} dims, a "
-            "scalar is (1,)"
+            f"shape {dims} has rank {len(dims)}; a MegEngine tensor has 1 to {MAX_DIMS} dims, and "
+            "a scalar is (1,)"
         )
     return dims

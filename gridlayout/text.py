@@ -1,6 +1,6 @@
-"""`parse`: the text of any layout to the layout. `parse(str(layout)) == layout`, and so of `repr`.
+"""`parse`: reads the text of any layout. `parse(str(layout)) == layout`; the same for `repr`.
 
-The start of a text says whose it is; the system's own module reads it.
+The start of a text identifies its system; that system's module reads the text.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
 from gridlayout.xla.text import read_type, starts_type
 
 MAX_TEXT = 1 << 16
-# Characters that an error shows on either side of what it names.
+# Characters that an error shows before and after the reported column.
 _AROUND = 40
 
 
 def parse(text: str) -> Layout:
-    """The layout that `text` describes: a compiler's type, or a constructor call, as `repr` prints.
+    """Return the layout that `text` describes.
 
-    `str` of the result prints it in canonical form.
+    text: a compiler's type, or a constructor call as `repr` prints it. `str` of the result is the
+    canonical form of the text.
 
-    `LayoutError` names the column of what does not parse, shows the text there, and says what
-    follows from the rest when the memref contradicts it.
+    `LayoutError` names the column that does not parse and shows the text around it. If a memref
+    contradicts the rest of its type, the error states the memref that the rest implies.
 
     >>> parse('tensor<8x300xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x2>, '
     ...       'memref<8x150xf32, #ttcore.memory_space<l1>>>>')
@@ -47,7 +48,7 @@ def parse(text: str) -> Layout:
 
 
 def _excerpt(text: str, at: int) -> str:
-    """The text around a place, on one line, and a mark under the place."""
+    """Return the text around the position `at` on one line, and a line with a mark below it."""
     first = max(at - _AROUND, 0)
     shown = "".join(c if c.isprintable() else " " for c in text[first : at + _AROUND])
     return f"  {shown}\n  {' ' * (at - first)}^"
@@ -64,12 +65,12 @@ def _parsed(text: str) -> Layout:
     if starts_call(text):
         found = read_call(text)
         if not isinstance(found, Layout):
-            reader.fail(f"{text.strip()[:48]!r} is no layout")
+            reader.fail(f"{text.strip()[:48]!r} is not a layout")
         return found
     if starts_type(text):
         return read_type(reader)
     if reader.peek("Layout("):
-        reader.fail("a gl.Layout of no system is made of steps; it has no text that can be read")
+        reader.fail("a gl.Layout built from steps belongs to no system and has no parsable text")
     reader.fail(
         "no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>, "
         "tensor<..., #ttnn.ttnn_layout<...>>, f32[3,5]{1,0:T(2,2)}, and constructor calls such as "
@@ -78,7 +79,7 @@ def _parsed(text: str) -> Layout:
 
 
 def _reader_of(text: str) -> Callable[[Reader], Layout]:
-    """Three systems write a tensor type; the start of its encoding says whose it is."""
+    """Return the reader of a tensor type; the start of its encoding tells three systems apart."""
     if "#ttnn.ttnn_layout" in text:
         return read_ttnn
     if re.search(r"#ttcore\.metal_layout\s*<\s*logical_shape", text):

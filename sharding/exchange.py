@@ -141,7 +141,7 @@ def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[
     """What devices may do to their parts before digits are split: nothing, or to pad whole dims."""
     yield []
     parts = {k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]}
-    if found := route.on_whole(parts, {k for k, axes in enumerate(after.axes) if axes}):
+    if found := route.steps_before_splits(parts, {k for k, axes in enumerate(after.axes) if axes}):
         yield found
 
 
@@ -389,7 +389,7 @@ def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, in
     """The core dims that stay on their devices: dim before -> dim after."""
     return {
         i: k
-        for i, k in route.kept
+        for i, k in route.unchanged_dims
         if i < len(before.axes)
         and k < len(after.axes)
         and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])

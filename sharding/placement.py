@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 
 from gridlayout.affine.map import AffineExpr, constant
 from gridlayout.arguments import Shape
-from gridlayout.layouts.folding import dealt, primes
+from gridlayout.layouts.folding import assign_factors, primes
 
 Axes = tuple[str, ...]
 
@@ -153,7 +153,7 @@ def default_placement(axes: MeshAxes, grid: Shape) -> Placement:
             alike.setdefault((whole, size), []).append(name)
     groups = tuple((*key, len(group)) for key, group in alike.items())
     placed: list[Axes] = [()] * len(grid)
-    for group, row in zip(alike.values(), dealt(grid, groups), strict=True):
+    for group, row in zip(alike.values(), assign_factors(grid, groups), strict=True):
         rest = list(group)
         for k, count in enumerate(row):
             placed[k] += tuple(rest[:count])

@@ -618,7 +618,7 @@ def test_names_two_indices_that_collide(text, box):
     assert first != second
     assert m(*first) == m(*second)
     assert all(0 <= i < n for index in (first, second) for i, n in zip(index, box, strict=True))
-    with pytest.raises(LayoutError, match=re.escape(f"{first} and {second} both go to")):
+    with pytest.raises(LayoutError, match=re.escape(f"{first} and {second} both map to")):
         m.inverse(box)
 
 

@@ -229,7 +229,7 @@ def test_what_can_not_be_compared_is_refused(plan):
         "two machines": (plan, plan_of("mlp", "n150")),
         "which has no time": (plan, 3),
         "is Explanation": (plan, gl.explain(text)),
-        "it is no compiled program": (plan, "module {}"),
+        "it is not a compiled program": (plan, "module {}"),
     }
     for why, programs in refused.items():
         with pytest.raises(LayoutError, match=why):

@@ -129,7 +129,7 @@ def test_what_is_lost_has_a_name(layout, to, lost, text):
 
 def test_an_element_that_moved_is_named():
     found = gl.convert(gl.GridLayout((2, 3), linear="(d0, d1) -> (d1, d0)"), to="mli")
-    assert str(found.losses[0]) == "places: element (0, 1) goes from core (0, 0) byte 8 to byte 4"
+    assert str(found.losses[0]) == "places: element (0, 1) moves from core (0, 0) byte 8 to byte 4"
 
 
 @pytest.mark.parametrize("to", ["strided", "megengine", "mli", "sophon"])
@@ -169,7 +169,7 @@ def test_too_many_elements_to_compare_count_as_moved():
         ((TILED, "tpu"), "to 'tpu' is not one of document, metal, ttnn"),
         ((TILED, None), "to None is not one of"),
         (("f32[3]", "xla"), "must be a gl.Layout"),
-        ((gl.parse("f32[2,2,2,2,2]{4,3,2,1,0}"), "mli"), "mli has no layout of xla.layout"),
+        ((gl.parse("f32[2,2,2,2,2]{4,3,2,1,0}"), "mli"), "mli has no layout for xla.layout"),
     ],
 )
 def test_misuse(arguments, message):

@@ -173,7 +173,7 @@ def test_proposals_have_a_place_on_the_chip(system):
 
 
 FITS = [
-    (gl.GridLayout((320, 16), grid=(320, 16)), False, "grid 320x16 has no place on 8x8 cores"),
+    (gl.GridLayout((320, 16), grid=(320, 16)), False, "grid 320x16 does not fit 8x8 cores"),
     # One shard lies in one bank of DRAM, of 1 GiB.
     (gl.tenstorrent.ttnn((32768, 32768), grid=(1, 1), buffer_type="dram",
                          memory_layout="height_sharded"), False, "does not fit"),

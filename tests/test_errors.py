@@ -86,11 +86,11 @@ ARGUMENTS = [
     # Six dims in four groups on five grid dims: the rule for that case would leave d0 nowhere.
     (
         {"shape": (2,) * 6, "grid": (1,) * 5, "collapse": [(1, 4)]},
-        ["collapse [(1, 4)]", "leaves dim 0 in no dim of a rank-5 grid", "grid of rank 4"],
+        ["collapse [(1, 4)]", "puts dim 0 in no dim of a rank-5 grid", "grid of rank 4"],
     ),
     (
         {"shape": (2,) * 7, "grid": (1,) * 5, "collapse": [(0, 2), (2, 5)]},
-        ["leaves dim 0 in no dim", "grid of rank 4, or a linear map"],
+        ["puts dim 0 in no dim", "grid of rank 4, or a linear map"],
     ),
     ({"collapse": [(0, 1)], "linear": "(d0, d1) -> (d0, d1)"}, ["collapse", "linear", "not both"]),
     # Linear maps.
@@ -110,7 +110,7 @@ ARGUMENTS = [
     ({"oob": [0]}, ["oob [0]", "undef, zero, one, inf, neginf", "number"]),
     ({"oob": np.zeros(2)}, ["oob array", "number"]),
     ({"oob": 1j}, ["oob 1j is complex", "float32"]),
-    ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is no whole number", "int32"]),
+    ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is not a whole number", "int32"]),
     ({"oob": math.nan, "dtype": "int8"}, ["oob nan is not a value of int8", "undef, zero"]),
     ({"oob": math.nan, "dtype": "float4_e2m1fn"}, ["oob nan is not a value of float4_e2m1fn"]),
     ({"oob": "zero", "dtype": "float8_e8m0fnu"}, ["oob zero is not a value of float8_e8m0fnu"]),
@@ -252,10 +252,10 @@ VIEWS = [
 def test_a_view_names_two_indices_that_collide(shape, linear, grid_rank):
     layout = gl.GridLayout(shape, linear=linear, grid=(2,) * grid_rank)
     with pytest.raises(
-        gl.LayoutError, match=r"read-only view.*unpack reads it.*injective"
+        gl.LayoutError, match=r"read-only view.*unpack can read it.*injective"
     ) as caught:
         layout.check_invertible()
-    named = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one place", str(caught.value)).groups()
+    named = re.search(r"sends (\(.*?\)) and (\(.*?\)) to one place", str(caught.value)).groups()
     first, second = (tuple(int(i) for i in re.findall(r"\d+", text)) for text in named)
     assert first != second
     assert layout.locate(first) == layout.locate(second)
@@ -404,7 +404,7 @@ def test_a_known_value_is_one_of_the_dtype_and_stays(dtype, oob):
         assert known(layout.oob, dtype) == layout.oob or layout.oob != layout.oob
         assert layout.with_oob(layout.oob) == layout
         return
-    wrong = "is complex|no whole number|oob nan is not a value|oob zero is .* of float8_e8m0fnu"
+    wrong = "is complex|not a whole number|oob nan is not a value|oob zero is .* of float8_e8m0fnu"
     assert re.search(wrong, message)
 
 
@@ -452,7 +452,7 @@ def test_fits(space, arguments, chip, needed, capacity):
     assert fit.capacity == capacity
     assert fit.free == (None if capacity is None else capacity - needed)
     assert bool(fit) is (capacity is None or needed <= capacity)
-    where = "on each core" if space == "l1" else "in all"
+    where = "on each core" if space == "l1" else "in total"
     if capacity is None:
         assert str(fit) == f"{needed} B of {space} {where}, no stated capacity"
     else:

@@ -61,15 +61,15 @@ def test_arguments_may_be_trees_and_shapes():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((product,), "function product is explained for what it is called with"),
-        ((jax.jit(product),), "is explained for what it is called with"),
+        ((product,), "function product is explained for given arguments"),
+        ((jax.jit(product),), "is explained for given arguments"),
         ((product, X), "product can't be compiled for these arguments: TypeError"),
         ((lambda x: 1 / 0, X), "ZeroDivisionError"),
         ((product, "a", W), "can't be compiled"),
-        ((int, 3), "is no function, but has arguments"),
-        ((X, W), "is no function, but has arguments"),
-        (("f32[3]{0}", W), "'f32[3]{0}' is no function"),
-        ((gl.GridLayout((3, 5)), 1), "is no function"),
+        ((int, 3), "is not a function, but arguments follow it"),
+        ((X, W), "is not a function, but arguments follow it"),
+        (("f32[3]{0}", W), "'f32[3]{0}' is not a function"),
+        ((gl.GridLayout((3, 5)), 1), "is not a function"),
     ],
 )
 def test_what_is_no_function_with_its_arguments(arguments, words):

@@ -85,7 +85,7 @@ def test_invertible_or_two_named_indices_that_collide(case):
         layout.check_invertible()
         return
     with pytest.raises(
-        gl.LayoutError, match=r"in one place: .*read-only view.*injective"
+        gl.LayoutError, match=r"to one place: .*read-only view.*injective"
     ) as caught:
         layout.check_invertible()
     first, second = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one", str(caught.value)).groups()
@@ -395,7 +395,7 @@ def test_every_small_untiled_layout_of_rank_two():
 
 
 def test_a_default_that_wastes_most_of_its_memory_warns_and_gives_both_ways_out():
-    with pytest.warns(gl.LayoutWarning, match=r"33554432 places for 262144 elements") as found:
+    with pytest.warns(gl.LayoutWarning, match=r"33554432 positions for 262144 elements") as found:
         wasteful = gl.GridLayout((8, 128, 256), grid=(2, 2, 2))
     (warning,) = found
     assert warning.filename == __file__

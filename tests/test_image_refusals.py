@@ -55,13 +55,14 @@ def test_bits_that_flipped_are_refused_where_they_are_read(image):
     data[-1] ^= 16
     file.write_bytes(data)
     for read in read_all(image[0]):
-        with pytest.raises(gl.LayoutError, match="core \\(1, 1\\) have another checksum") as error:
+        words = "the checksum of the bytes of core \\(1, 1\\) differs"
+        with pytest.raises(gl.LayoutError, match=words) as error:
             read()
         assert repr(str(file)) in str(error.value)
     opened = gl.open_image(image[0])
     np.testing.assert_array_equal(opened[:2], X[:2])  # other cores are as they were
     assert gl.open_image(image[0], check=False)[3, 5] == X[3, 5] ^ (16 << 8)
-    with pytest.raises(gl.LayoutError, match="another checksum"):
+    with pytest.raises(gl.LayoutError, match="the checksum of the bytes"):
         gl.open_image(image[0], check=False).check()
 
 
@@ -69,7 +70,9 @@ def test_bits_that_flipped_are_refused_where_they_are_read(image):
 def test_files_of_another_size_are_refused_when_they_are_opened(image, size):
     file = file_of(image)
     file.write_bytes((file.read_bytes() * 99)[:size])
-    with pytest.raises(gl.LayoutError, match=rf"has {size} B, but (48|12) B") as error:
+    with pytest.raises(
+        gl.LayoutError, match=rf"has {size} B, but the layout in .* takes (48|12) B"
+    ) as error:
         gl.open_image(image[0])
     assert repr(str(file)) in str(error.value)
 
@@ -107,7 +110,7 @@ def test_sidecars_and_bytes_of_different_images_are_refused(image, tmp_path):
     gl.save_image(X + 1, LAYOUT, other, per_core=per_core)
     other.with_name("y.bin.json").replace(path.with_name("x.bin.json"))
     for read in read_all(path):
-        with pytest.raises(gl.LayoutError, match=r"x\.bin.*another checksum"):
+        with pytest.raises(gl.LayoutError, match=r"x\.bin.*the checksum of the bytes"):
             read()
     gl.save_image(X, LAYOUT.replace(grid=(4, 2)), other, per_core=per_core)
     other.with_name("y.bin.json").replace(path.with_name("x.bin.json"))
@@ -124,7 +127,7 @@ def test_cores_that_changed_places_are_refused(image):
     else:
         data = path.read_bytes()
         path.write_bytes(data[36:] + data[12:36] + data[:12])
-    with pytest.raises(gl.LayoutError, match=r"core \(0, 0\) have another checksum"):
+    with pytest.raises(gl.LayoutError, match=r"checksum of the bytes of core \(0, 0\) differs"):
         gl.load_image(path)
 
 
@@ -150,7 +153,7 @@ HOSTILE = {
     "other cores": {"cores": [4]},
     "more bytes": {"bytes_per_core": 1 << 60},
     "fewer bytes": {"bytes_per_core": -1},
-    "another checksum": {"checksum": "crc32"},
+    "the checksum of the bytes": {"checksum": "crc32"},
     "no truth": {"per_core": 1},
     "a path": {"per_core": "../../etc/passwd"},
     "no checksums": {"checksums": []},
@@ -201,10 +204,10 @@ TEXTS = {
 def test_files_that_are_no_sidecars(name, image):
     sidecar = image[0].with_name("x.bin.json")
     sidecar.write_bytes(TEXTS[name])
-    with pytest.raises(gl.LayoutError, match=r"x\.bin\.json' is no sidecar"):
+    with pytest.raises(gl.LayoutError, match=r"x\.bin\.json' is not a sidecar"):
         gl.load_image(image[0])
     before = everything(image[0].parent)
-    with pytest.raises(gl.LayoutError, match="no sidecar of an image: give another path"):
+    with pytest.raises(gl.LayoutError, match="is not the sidecar of an image: give another path"):
         gl.save_image(X, LAYOUT, image[0], per_core=image[1])
     assert everything(image[0].parent) == before
 
@@ -290,7 +293,7 @@ def test_when_names_can_not_be_given_there_is_no_image(image, monkeypatch):
     monkeypatch.setattr(os, "replace", fail_with(errno.EPERM))
     with pytest.raises(gl.LayoutError, match=r"x\.bin' can't be written"):
         gl.save_image(X + 1, LAYOUT, image[0], per_core=image[1])
-    with pytest.raises(gl.LayoutError, match=r"x\.bin' is no image: .*x\.bin\.json"):
+    with pytest.raises(gl.LayoutError, match=r"x\.bin' is not an image: .*x\.bin\.json"):
         gl.open_image(image[0])
 
 
@@ -305,13 +308,13 @@ def test_files_of_others_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "f")
     before = everything(tmp_path)
     for name, per_core, words in (
-        ("a", False, "no regular file"),
-        ("b", True, "no folder"),
-        ("c", False, r"c\.json' is there, and no sidecar"),
-        ("c", True, r"c\.json' is there, and no sidecar"),
-        ("d", True, "holds 'notes', which is no file of this image"),
-        ("e", True, "holds 'core_0_0.bin', which is no file of this image"),
-        ("f", False, "no regular file"),
+        ("a", False, "not a regular file"),
+        ("b", True, "not a folder"),
+        ("c", False, r"c\.json' exists and is not the sidecar"),
+        ("c", True, r"c\.json' exists and is not the sidecar"),
+        ("d", True, "holds 'notes', which is not a file of this image"),
+        ("e", True, "holds 'core_0_0.bin', which is not a file of this image"),
+        ("f", False, "not a regular file"),
         ("b/x", False, "can't be written"),
         ("no/x", True, "can't be written"),
         ("n" * 300, False, "can't be written"),
@@ -339,10 +342,10 @@ STEPS = gl.Layout((4, 6), "int16", (), (1, 0))
 PARTLY = SimpleNamespace(shape=(4, 6), dtype=X.dtype, is_fully_addressable=False)
 REFUSED = {
     "no path": (lambda path: gl.save_image(X, LAYOUT), "needs a path"),
-    "no layout": (lambda path: gl.save_image(X, path=path), "ndarray brings no layout"),
+    "no layout": (lambda path: gl.save_image(X, path=path), "ndarray has no layout"),
     "the order of arguments": (lambda path: gl.save_image(X, path, LAYOUT), "must be a gl.Layout"),
-    "no name": (lambda path: gl.save_image(X, LAYOUT, "/"), "no name of a file"),
-    "a folder above": (lambda path: gl.save_image(X, LAYOUT, ".."), "no name of a file"),
+    "no name": (lambda path: gl.save_image(X, LAYOUT, "/"), "no file name"),
+    "a folder above": (lambda path: gl.save_image(X, LAYOUT, ".."), "no file name"),
     "bytes": (lambda path: gl.save_image(X, LAYOUT, b"x"), "a str or a pathlib.Path"),
     "a null": (lambda path: gl.save_image(X, LAYOUT, "a\0b"), "a str or a pathlib.Path"),
     "another shape": (lambda path: gl.save_image(X.T, LAYOUT, path), r"has shape \(6, 4\)"),
@@ -350,7 +353,7 @@ REFUSED = {
     "steps": (lambda path: gl.save_image(X, STEPS, path), "has no text that gl.parse reads"),
     "many cores": (
         lambda path: gl.save_image(X, LAYOUT.replace(grid=(1 << 10, 1 << 10)), path),
-        "1048576 cores, over 524288",
+        "1048576 cores; an image has at most 524288",
     ),
     "a view": (
         lambda path: gl.save_image(X, gl.strided.layout((4, 6), (0, 1), "int16"), path),
@@ -358,11 +361,11 @@ REFUSED = {
     ),
     "parts elsewhere": (
         lambda path: gl.save_image(PARTLY, LAYOUT, path),
-        r"whole = x.to_logical\(\) in every process",
+        r"full = x.to_logical\(\) in every process",
     ),
     "a GridArray with parts elsewhere": (
         lambda path: gl.save_image(SimpleNamespace(storage=PARTLY, layout=LAYOUT), path=path),
-        r"whole = x.to_logical\(\) in every process",
+        r"full = x.to_logical\(\) in every process",
     ),
 }
 

@@ -19,7 +19,7 @@ from laid_out import indices
 
 import gridlayout as gl
 from gridlayout.dtypes import BLOCK_FORMATS, MLIR_NAMES
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.tenstorrent import bfp
 
 TILE_FORMATS = tuple(BLOCK_FORMATS)
@@ -129,12 +129,12 @@ def test_elements_of_any_width(width, data):
     if data.draw(st.booleans()):  # elements of one byte in wider words
         values, size = values % np.uint64(1 << min(width, 8)), 1
     fields = values.view(np.uint8).reshape(*lead, count, 8)[..., :size]
-    found = joined(fields, width)
+    found = pack_bits(fields, width)
     assert found.shape == (*lead, -(-count * width // 8))
     for place in indices(lead):
         number = sum(int(v) << (k * width) for k, v in enumerate(values[place]))
         assert bytes(found[place]) == number.to_bytes(-(-count * width // 8), "little")
-    np.testing.assert_array_equal(parted(found, width, count, size), fields)
+    np.testing.assert_array_equal(unpack_bits(found, width, count, size), fields)
 
 
 # -- block formats ---------------------------------------------------------------------------------
@@ -314,11 +314,11 @@ REFUSED = {
     "shape": (lambda: gl.image(np.zeros((3, 2), np.int8), GRID), r"has shape \(3, 2\)"),
     "dtype": (
         lambda: gl.image(np.zeros((2, 3)), GRID),
-        r"is float64, but the layout int8: convert one, e.g. x.astype\('int8'\)",
+        r"is float64, but the layout is int8: convert one, e.g. x.astype\('int8'\)",
     ),
     "objects": (lambda: gl.image(np.array([[None] * 3] * 2), GRID), "dtype 'object'"),
-    "ragged": (lambda: gl.image([[1, 2], [3]], GRID), r"the array is no int8\[2, 3\]"),
-    "too large": (lambda: gl.image([[1, 2, 300], [3, 4, 5]], GRID), r"no int8\[2, 3\].*300"),
+    "ragged": (lambda: gl.image([[1, 2], [3]], GRID), r"the array is not int8\[2, 3\]"),
+    "too large": (lambda: gl.image([[1, 2, 300], [3, 4, 5]], GRID), r"not int8\[2, 3\].*300"),
     "E too small": (
         lambda: gl.image([1.0], gl.parse("f32[1]{0:E(16)}")),
         "an element takes 16 bits, but float32 has 32",
@@ -329,11 +329,11 @@ REFUSED = {
     ),
     "bytes missing": (
         lambda: gl.from_image(bytes(5), GRID),
-        r"data of shape \(5,\) must be \(2, 1, 3\), or 6 bytes one after another",
+        r"data of shape \(5,\) must be of shape \(2, 1, 3\), or 6 consecutive bytes",
     ),
     "cores in another shape": (
         lambda: gl.from_image(np.zeros((2, 3), np.uint8), GRID),
-        r"data of shape \(2, 3\) must be \(2, 1, 3\)",
+        r"data of shape \(2, 3\) must be of shape \(2, 1, 3\)",
     ),
     "words": (lambda: gl.from_image(np.zeros(6, np.int8), GRID), "dtype int8 must be uint8"),
     "text": (lambda: gl.from_image("abc", GRID), "must be uint8"),

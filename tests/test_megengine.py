@@ -599,16 +599,16 @@ REFUSED = {
     ),
     "groups of NHWC": (
         lambda: megengine.format((1, 6, 1, 1), "NHWC", "int8", groups=2),
-        "only feature maps in blocks of channels pad groups, not NHWC",
+        "only formats of feature maps in blocks of channels take groups, not NHWC",
     ),
     "align 0": (lambda: megengine.format((1, 6, 1, 1), "NHWC", "int8", align=0), "must be >= 1"),
     "rows of half bytes": (
         lambda: megengine.format((1, 1, 1, 3), "NCHW", "int4", align=1),
-        "don't fill whole bytes: give align=2",
+        "do not fill whole bytes: give align=2",
     ),
     "rows that become half bytes": (
         lambda: megengine.format((1, 1, 1, 3), "NCHW", "int8").with_dtype("int4"),
-        "don't fill whole bytes",
+        "do not fill whole bytes",
     ),
     "1-bit elements": (
         lambda: megengine.format((1, 8, 1, 1), "NCHW64", "int1"),
@@ -620,11 +620,11 @@ REFUSED = {
     ),
     "stride missing": (
         lambda: strided((2, 3), (3,), "int8"),
-        r"strides \(3,\) must be 2, one for each dim of \(2, 3\)",
+        r"strides \(3,\) must be 2 numbers, one per dim of \(2, 3\)",
     ),
     "float stride": (lambda: strided((2,), (1.0,), "int8"), "must be a sequence of whole numbers"),
     "no strides": (lambda: strided((2,), None, "int8"), "must be a sequence of whole numbers"),
-    "true stride": (lambda: strided((2,), (True,), "int8"), "not truth values"),
+    "true stride": (lambda: strided((2,), (True,), "int8"), "not bools"),
     "huge stride": (lambda: strided((1,), (2**63,), "int8"), r"beyond 2\*\*62"),
     "huge span": (lambda: strided((3,), (2**62,), "int8"), r"span .* more than 2\*\*62"),
     "rank 0": (lambda: strided((), (), "int8"), r"1 to 7 dims, a scalar is \(1,\)"),

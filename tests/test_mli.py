@@ -614,7 +614,7 @@ REFUSED = {
     "int4": (lambda: hwc(dtype="int4"), "elements of an MLI tensor take whole bytes"),
     "becomes int4": (lambda: hwc().with_dtype("int4"), "take whole bytes"),
     "no dtype": (lambda: hwc(dtype="fx8"), "dtype 'fx8' is not known"),
-    "stride missing": (lambda: hwc(mem_stride=(2, 1)), "must be 3, one for each dim"),
+    "stride missing": (lambda: hwc(mem_stride=(2, 1)), "must be 3 numbers, one per dim"),
     "negative stride": (lambda: hwc(mem_stride=(-6, 2, 1)), "must hold whole numbers >= 0"),
     "true stride": (lambda: hwc(mem_stride=(6, 2, True)), "must hold whole numbers"),
     "last stride 0": (lambda: hwc(mem_stride=(6, 2, 0)), r"mem_stride\[2\] = 0 must be >= 1"),
@@ -634,7 +634,7 @@ REFUSED = {
         "dim 0: offset 1 and size 4 must have size >= 1 and offset \\+ size <= the extent, 4",
     ),
     "sub-tensor of nothing": (lambda: hwc().subtensor((1, 0, 0), (0, 3, 2)), "must have size >= 1"),
-    "sub-tensor of 2 dims": (lambda: hwc().subtensor((1, 0), (1, 3, 2)), "one for each dim"),
+    "sub-tensor of 2 dims": (lambda: hwc().subtensor((1, 0), (1, 3, 2)), "one per dim"),
     "sub-tensor of rank 1": (
         lambda: hwc().subtensor((0, 0, 0), (1, 3, 2), rank=1),
         r"rank 1 must be in \[2, 3\]: only dims of extent 1",
@@ -676,11 +676,11 @@ REFUSED = {
     "no depth": (lambda: tensor((4, 4), "HW", "int8").lanes(4), "dim None must be one letter"),
     "input of planes": (
         lambda: mli.conv2d(hwc(layout="CHW"), filters()),
-        r"the input: 'CHW', but the kernel takes HWC; transpose\('CHW->HWC'\) makes it that",
+        r"the input: 'CHW', but the kernel takes HWC; use transpose\('CHW->HWC'\)",
     ),
     "weights of another order": (
         lambda: mli.conv2d(hwc(), filters(layout="NHWC")),
-        r"the weights: 'NHWC', but the kernel takes HWCN or HW1N; transpose\('NHWC->HWCN'\)",
+        r"the weights: 'NHWC', but the kernel takes HWCN or HW1N; use transpose\('NHWC->HWCN'\)",
     ),
     "weights of rank 2": (
         lambda: mli.conv2d(hwc(), tensor((2, 2), "CN", "int8")),
@@ -694,7 +694,7 @@ REFUSED = {
     ),
     "channels": (
         lambda: mli.conv2d(hwc(), filters(shape=(2, 2, 1, 4))),
-        "weights of 1 channels for an input of 2: conv2d takes as many",
+        "weights of 1 channels for an input of 2: conv2d needs the same number",
     ),
     "channels of a transposed convolution": (
         lambda: mli.transpose_conv2d(hwc(), filters(shape=(2, 2, 3, 4))),
@@ -710,7 +710,7 @@ REFUSED = {
     ),
     "channel multiplier": (
         lambda: mli.depthwise_conv2d(hwc(), filters(shape=(2, 2, 1, 4))),
-        "a filter for each of the input's; group_conv2d takes several",
+        "one filter per input channel; group_conv2d takes several",
     ),
     "kernel over the input": (
         lambda: mli.conv2d(hwc(), filters(), dilation=(1, 3)),

@@ -50,13 +50,13 @@ def test_a_module_is_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("module {", "line 1: a module that is never closed"),
-        ("}", "line 1: '}' closes nothing"),
-        ("func.func @f() {\n  return", "line 2: a function that is never closed"),
+        ("module {", "line 1: a module is not closed"),
+        ("}", "line 1: '}' without an open"),
+        ("func.func @f() {\n  return", "line 2: a function is not closed"),
         ("func.func @f() {\n  %0 = own.form %1 }", "line 2: operation own.form can't be read"),
         ('func.func @f() {\n "a"() ({ }) : () -> () }', "line 2: operation a has a region"),
-        ('func.func @f() {\n "a"(%0) : () -> () }', "line 2: a has 1 operands and types of 0"),
-        ('func.func @f() {\n %0 = "a"(x) : (i1) -> i1 }', "line 2: operand 'x' is no value"),
+        ('func.func @f() {\n "a"(%0) : () -> () }', "line 2: a has 1 operands, but types of 0"),
+        ('func.func @f() {\n %0 = "a"(x) : (i1) -> i1 }', "line 2: operand 'x' is not a value"),
         ('func.func @f() {\n %0:99999 = "a"() : () -> i1 }', "line 2: %0 has 99999 results"),
         (
             'func.func @f() {\n "a"() <{k = 1, k = 2}> : () -> () }',
@@ -64,8 +64,8 @@ def test_a_module_is_read():
         ),
         ("func.func @f() { return }\nfunc.func @f() { return }", "line 2: function @f is defined"),
         ("#a = <" + "<" * (MAX_DEPTH + 1), "line 1: brackets are nested deeper"),
-        ('#a = <"', "line 1: a string that does not end"),
-        ("func.func @f(%x: a<b)) { return }", r"line 1: '\)' closes nothing"),
+        ('#a = <"', "line 1: a string is not closed"),
+        ("func.func @f(%x: a<b)) { return }", r"line 1: '\)' does not match"),
         ("", "no func.func"),
     ],
 )

@@ -496,7 +496,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused(tmp_path, name):
     path = safetensors(tmp_path / "x", *HOSTILE[name])
-    with pytest.raises(gl.LayoutError, match="is no safetensors file: "):
+    with pytest.raises(gl.LayoutError, match="is not a safetensors file: "):
         gl.open_safetensors(path)
 
 

@@ -41,7 +41,9 @@ def test_layouts_are_made_again_of_their_own_arguments(name):
     filled = layout.replace(oob=0)
     assert (filled.oob, filled.with_oob(None)) == (0, layout)
     assert type(filled) is type(layout)
-    with pytest.raises(gl.LayoutError, match=r"replace: 'obb' is no argument of \w+.*did you mean"):
+    with pytest.raises(
+        gl.LayoutError, match=r"replace: 'obb' is not an argument of \w+.*did you mean"
+    ):
         layout.replace(obb=0)
 
 

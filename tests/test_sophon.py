@@ -635,7 +635,9 @@ def test_a_broadcast_is_a_source_only():
         lambda: gl.put(x, layout, gl.DeviceGrid((2, 4))),
         lambda: gl.relayout(gl.put(x, PLACED_8, gl.DeviceGrid((2, 4))), layout),
     ):
-        with pytest.raises(gl.LayoutError, match=r"N stride is 0.*source only.*read-only view"):
+        with pytest.raises(
+            gl.LayoutError, match=r"N stride is 0.*read-only view.*only be a source"
+        ):
             move()
 
 
@@ -706,9 +708,9 @@ BAD_CALLS = [
     (lambda: matrix(2, 40, 1.5, "int8"), "width .* 1.5 must be a whole number"),
     (
         lambda: matrix(2, 40, 9, "int8", strides=(9, 0, 9, 1), chip=TOY).check_invertible(),
-        r"C stride is 0, .* \(0, 0\) and \(0, 36\) in one place",
+        r"C stride is 0, .* \(0, 0\) and \(0, 36\) to one place",
     ),
-    (lambda: sophon.overlap(PLACED["aligned"], PLACED["system"]), "no tensor in Sophon local"),
+    (lambda: sophon.overlap(PLACED["aligned"], PLACED["system"]), "not a tensor in Sophon local"),
     (lambda: matrix(0, 40, 1, "int8"), "rows 0 must be >= 1"),
     (lambda: matrix(2, "40", 1, "int8"), "cols '40' must be a whole number"),
     (lambda: matrix(2, 40, 1, "int8", start=4), "divisible by 128 for the aligned layout"),
@@ -752,7 +754,7 @@ def test_bad_calls_are_refused(call, words):
         ("sophon.local((2, 3, 4, 5), 'int8', chip=sophon.BM9)", r"column \d+: .*BM9"),
         ("sophon.local((2, 3, 4, 5), 'int8', chip=sophon.Chip(4, 10, 4))", "column 41: .*divide"),
         ("sophon.best_width(2, 40, 'int8')", r"column \d+: .*is not one of"),
-        ("sophon.BM1684", "is no layout"),
+        ("sophon.BM1684", "is not a layout"),
         ("sophon.matrix(1, 99999999999999999999, 1, 'int8')", r"column \d+: .*over 2\*\*62"),
     ],
 )

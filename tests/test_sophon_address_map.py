@@ -34,12 +34,12 @@ def test_the_documents_four_addresses():
     assert BLOCKS.overlaps == BLOCKS.reuses == {}
     assert BLOCKS.end == 452
     assert str(BLOCKS).splitlines() == [
-        "4 NPUs of 1,024 B, 572 B free behind all tensors",
-        "tensor  address  NPUs  bytes of each  in all  empty  holds",
-        "A           340  0:1   340:344            16     12  float32 (1, 1, 1, 1), compact",
-        "B         1,472  1:2   448:452            16     12  float32 (1, 1, 1, 1), compact",
-        "C         2,300  2:3   252:256            16     12  float32 (1, 1, 1, 1), compact",
-        "D         3,088  3:4   16:20              16     12  float32 (1, 1, 1, 1), compact",
+        "4 NPUs of 1,024 B, 572 B free after all tensors",
+        "tensor  address  NPUs  bytes of each  total  empty  holds",
+        "A           340  0:1   340:344           16     12  float32 (1, 1, 1, 1), compact",
+        "B         1,472  1:2   448:452           16     12  float32 (1, 1, 1, 1), compact",
+        "C         2,300  2:3   252:256           16     12  float32 (1, 1, 1, 1), compact",
+        "D         3,088  3:4   16:20             16     12  float32 (1, 1, 1, 1), compact",
     ]
 
 
@@ -208,7 +208,7 @@ def test_names_are_text():
         ({f"x{k}": X for k in range(65)}, "not 65"),
         ([X], "must be a dict of names to tensors"),
         ({1: X}, "must be a dict of names"),
-        ({"x": None}, "None is no tensor in Sophon local memory"),
+        ({"x": None}, "None is not a tensor in Sophon local memory"),
         ({"x": X, "y": local((1, 1, 1, 1), "int8", chip=BM1688)}, "share no memory"),
         ({"x": local((9, 4, 9, 9), "float32", chip=TOY)}, "does not fit"),
     ],
@@ -219,7 +219,7 @@ def test_bad_maps_are_refused(tensors, words):
 
 
 def test_bad_questions_are_refused():
-    with pytest.raises(gl.LayoutError, match="no tensor is called 'z'; there are A, B, C, D"):
+    with pytest.raises(gl.LayoutError, match="tensor 'z' is not one of A, B, C, D"):
         BLOCKS.empty_bytes("z")
     with pytest.raises(gl.LayoutError, match="address 4096 is outside local memory"):
         BLOCKS.at(4096)

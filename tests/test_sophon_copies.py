@@ -326,8 +326,8 @@ def test_a_copy_says_what_it_moves():
 
 X = local((2, 3, 4, 5), "float32", chip=TOY)
 BAD = [
-    ((X, None), "None is no Sophon tensor"),
-    ((gl.GridLayout((2, 3)), X), "is no Sophon tensor: sophon.local"),
+    ((X, None), "None is not a Sophon tensor"),
+    ((gl.GridLayout((2, 3)), X), "is not a Sophon tensor: use sophon.local"),
     ((system((2, 3, 4, 5), "float32"),) * 2, "are in system memory: one must be local"),
     ((X, system((2, 3, 4, 5), "int32")), "a copy moves bits: dtype float32 can't become int32"),
     ((X, system((2, 3, 5, 4), "float32")), r"shapes \(2, 3, 4, 5\) and \(2, 3, 5, 4\) differ"),

@@ -178,8 +178,8 @@ def test_dummy_elements_are_no_empty_blocks():
     ("other", "words"),
     [
         (local((1, 1, 1, 1), "int8", chip=BM1688), "share no memory"),
-        (system((1, 1, 1, 1), "int8"), "no tensor in Sophon local memory"),
-        (None, "None is no tensor in Sophon local memory"),
+        (system((1, 1, 1, 1), "int8"), "not a tensor in Sophon local memory"),
+        (None, "None is not a tensor in Sophon local memory"),
         (local((9, 4, 9, 9), "float32", chip=TOY), "does not fit"),
     ],
 )

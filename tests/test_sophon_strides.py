@@ -120,14 +120,14 @@ def test_none_is_refused_where_the_stride_makes_sense():
         ((120, 56, None, 2), "H", "3 indices"),
         ((120, 56, 16, None), "W", "4 indices"),
     ):
-        words = rf"{re.escape(str(strides))}: the {name} stride can't be None.*over {count}"
+        words = rf"{re.escape(str(strides))}: the {name} stride can't be None.*applies to {count}"
         with pytest.raises(gl.LayoutError, match=words):
             local((2, 5, 3, 4), "float32", strides=strides, chip=TOY)
     # From NPU 2 three channels reach round to NPU 0: "C stride is useful".
     local((2, 3, 1, 1), "int8", strides=(9, None, None, None), chip=TOY)
     with pytest.raises(gl.LayoutError, match="the C stride can't be None"):
         local((2, 3, 1, 1), "int8", strides=(9, None, None, None), start=2048, chip=TOY)
-    with pytest.raises(gl.LayoutError, match=r"the C stride can't be None, .* over 3 "):
+    with pytest.raises(gl.LayoutError, match=r"the C stride can't be None, .* applies to 3 "):
         system((2, 3, 1, 1), "int8", strides=(9, None, None, None))
     with pytest.raises(gl.LayoutError, match="the C stride can't be None"):
         matrix(2, 40, 8, "int8", chip=TOY, strides=(9, None, None, 1))
@@ -137,7 +137,7 @@ def test_the_groups_of_a_storage_mode_are_what_the_n_stride_steps_over():
     x = local((4, 1, 2, 2), "int8", strides=(None, None, 2, 1), storage="4N", chip=TOY)
     assert x.strides_without_meaning == ("N", "C")
     assert x.bytes_per_core == 16
-    with pytest.raises(gl.LayoutError, match=r"the N stride can't be None.*over 2"):
+    with pytest.raises(gl.LayoutError, match=r"the N stride can't be None.*applies to 2"):
         local((5, 1, 2, 2), "int8", strides=(None, None, 2, 1), storage="4N", chip=TOY)
 
 

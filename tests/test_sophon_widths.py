@@ -20,7 +20,7 @@ def test_the_width_differs_by_the_start():
     assert matrix(2, 40, 20, "float32", start, TOY).bytes_per_core == 256
     best = best_width(2, 40, "float32", TOY, start=start)
     assert (best.width, best.channels, best.npu_bytes, best.row_bytes) == (20, 2, 256, 128)
-    assert str(best).startswith("W=20: 2 channels on 2 of 4 NPUs, 256 B in each (128 B a row)")
+    assert str(best).startswith("W=20: 2 channels on 2 of 4 NPUs, 256 B in each (128 B per row)")
 
 
 def test_more_channels_than_npus_where_that_takes_fewer_bytes():

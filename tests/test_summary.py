@@ -41,14 +41,14 @@ def check(layout, chip=None):
         assert "".join(text.split()) in "".join(str(summary).split())
     assert summary.title in str(summary).replace("\n  ", " ") or len(summary.title) > 100
     words = summary.rows["bytes"]
-    assert f"{size(layout.nbytes)} in all" in words
+    assert f"{size(layout.nbytes)} in total" in words
     assert layout.wasted_bytes == max(layout.nbytes - layout.data_bytes, 0)
     if layout.wasted_bytes:
-        assert f"{size(layout.wasted_bytes)} of it wasted" in words
+        assert f"{size(layout.wasted_bytes)} wasted" in words
         assert (f"{layout.expansion_factor:,.2f} times" in words) == bool(layout.size)
         assert not layout.size or layout.expansion_factor == layout.nbytes / layout.data_bytes
     else:
-        assert "none of it wasted" in words
+        assert "none wasted" in words
     return summary
 
 
@@ -106,17 +106,17 @@ def test_the_first_and_the_last_core_hold_what_is_said(case):
 def test_every_number_of_one_layout():
     assert str(TILED.summary(gl.Chip("toy", (2, 2), {"l1": 1024}, ((16, 16),)))) == (
         "float32[53, 63] on 3x2 cores, in l1\n"
-        "  shard    18x32 elements a core, in 1x1 tiles of 32x32\n"
-        "  padding  45.7% of 6,144 places hold no element\n"
-        "  bytes    4.0 KiB a core, 24.0 KiB in all, 11.0 KiB of it wasted: 1.84 times the data\n"
+        "  shard    18x32 elements per core, in 1x1 tiles of 32x32\n"
+        "  padding  45.7% of 6,144 positions hold no element\n"
+        "  bytes    4.0 KiB per core, 24.0 KiB in total, 11.0 KiB wasted: 1.84 times the data\n"
         "  cores    first (0, 0): 576 elements from (0, 0); "
         "last (2, 1): 527 elements up to (52, 62)\n"
-        "  fits     toy: NO, no place for 3x2 on 2x2 cores, lacks 3.0 KiB of l1 on each core, "
+        "  fits     toy: NO, grid 3x2 does not fit 2x2 cores, lacks 3.0 KiB of l1 on each core, "
         "no op with\n"
         "           32x32 tiles"
     )
     roomy = TILED.summary(gl.Chip("toy", (2, 2), {"l1": 1 << 20})).rows["fits"]
-    assert roomy == "toy: NO, no place for 3x2 on 2x2 cores"
+    assert roomy == "toy: NO, grid 3x2 does not fit 2x2 cores"
     assert gl.sophon.local((2, 3, 4, 5), "float32").summary().rows["fits"].endswith("each NPU")
     assert "fits" not in gl.parse("f32[3]{0}").summary().rows
 
@@ -126,7 +126,7 @@ def test_explain_a_layout():
     assert gl.explain(TILED, chip="wormhole") == TILED.summary("wormhole")
     better = gl.explain(TILED, plan=True)
     assert better.better == gl.GridLayout((53, 63), grid=(2, 2), tile=(32, 32))
-    assert better.rows["better"] == f"saves 8.0 KiB in all: {better.better!r}"
+    assert better.rows["better"] == f"saves 8.0 KiB in total: {better.better!r}"
     assert "better" not in gl.explain(gl.GridLayout((64, 64)), plan=True).rows
 
 

@@ -103,7 +103,7 @@ def test_rectangles(cores, rectangle):
 def test_rectangles_are_the_squarest_that_fit(cores, rows, columns):
     fit = [(r, c) for r in range(1, rows + 1) for c in range(1, columns + 1) if r * c == cores]
     if not fit:
-        with pytest.raises(gl.LayoutError, match=r"have no rectangle|are more than"):
+        with pytest.raises(gl.LayoutError, match=r"form no rectangle|are more than"):
             physical_grid(cores, (rows, columns))
         return
     found = physical_grid(cores, (rows, columns))
@@ -174,7 +174,7 @@ def test_interleaved_pages_are_those_of_the_tensor_layout():
 
 
 BAD = [
-    ({"grid": (1, 37)}, "37 cores have no rectangle on a chip of 8x8"),
+    ({"grid": (1, 37)}, "37 cores form no rectangle on a chip of 8x8"),
     ({"grid": (1, 128)}, "128 cores are more than the 8x8"),
     ({"grid": (8, 8), "mesh": (3, 1)}, "must have the rank of the grid .* and divide it"),
     ({"grid": (8, 8), "mesh": (2,)}, "must have the rank"),

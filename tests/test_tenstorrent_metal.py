@@ -328,7 +328,7 @@ def test_earlier_text(end, arguments):
 @pytest.mark.parametrize(
     ("end", "rule"),
     [
-        ("undef, l1, sharded, index_map = (d0, d1) -> (d1, d0)>>", "another one is a view"),
+        ("undef, l1, sharded, index_map = (d0, d1) -> (d1, d0)>>", "another map is a view"),
         ("undef, l1, sharded, >>", "expected 'index_map'"),
         ("undef, l1, >>", "expected a memory layout"),
         ("undef>>", "expected ','"),
@@ -372,7 +372,7 @@ def test_compare_refusals():
         compare((4, 4), (2,))
     with pytest.raises(gl.LayoutError, match="not one of document"):
         compare((4, 4))["xla"]
-    with pytest.raises(gl.LayoutError, match="counted one by one"):
+    with pytest.raises(gl.LayoutError, match="too many to enumerate"):
         compare((1 << 30, 1))
     with pytest.raises(gl.LayoutError, match="not known"):
         compare((4, 4), dtype="f33")

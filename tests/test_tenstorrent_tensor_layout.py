@@ -513,7 +513,7 @@ BAD = [
     ({"cores": (2, 2, 2)}, "a number, or rows and columns"),
     ({"cores": 2**63}, "over 2..62"),
     ({"alignment": (0, 32)}, "all >= 1"),
-    ({"alignment": (48, 32, 32), "shape": (2, 30, 30)}, "48 of a dim over 32 rows"),
+    ({"alignment": (48, 32, 32), "shape": (2, 30, 30)}, "48 of a dim whose indices hold 32 rows"),
     (
         {"alignment": (1, 32, 32), "shape": (2, 30, 30), "shard_shape": (32, 32)},
         "must be interleaved if its alignment has rank > 2",

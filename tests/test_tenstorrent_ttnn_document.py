@@ -218,7 +218,7 @@ NOT_TTNN = [
     (gl.GridLayout((4, 4, 4), linear="(d0, d1, d2) -> (d0, d1 * 4 + d2)"), "can't express"),
     (gl.GridLayout((4, 4), linear="(d0, d1) -> (d0 + 1, d1)"), "can't express"),
     (gl.GridLayout((4, 4), linear="(d0, d1) -> (d0 floordiv 2, d1)"), "can't express"),
-    (gl.GridLayout((8, 8), tile=(4, 4), face=(2, 2)), "names no faces"),
+    (gl.GridLayout((8, 8), tile=(4, 4), face=(2, 2)), "has no faces"),
     (ttnn_document((8, 8)), "not a document-model layout"),
 ]
 
@@ -244,10 +244,10 @@ def test_data_parallel_is_lowered_to_a_mesh():
 # -- refusals --------------------------------------------------------------------------------------
 
 BAD = [
-    ({"stride": (1, 2)}, "must have a number for each dim"),
+    ({"stride": (1, 2)}, "must have one number per dim"),
     ({"stride": (400, 20, 2)}, "its stride must be 1"),
-    ({"stride": (400, 15, 1)}, "that of dim 1 is below 16, what dim 2 spans"),
-    ({"stride": (191, 16, 1)}, "that of dim 0 is below 192, what dim 1 spans"),
+    ({"stride": (400, 15, 1)}, "that of dim 1 is below 16, the span of dim 2"),
+    ({"stride": (191, 16, 1)}, "that of dim 0 is below 192, the span of dim 1"),
     ({"stride": (16, 192, 1)}, "in their order"),
     ({"stride": (200, 16, 1)}, "multiple of 16, the width of a row"),
     ({"stride": (-192, 16, 1)}, ">= 0"),

@@ -572,7 +572,7 @@ MATMUL = text_of("matmul_odd.p150.O2")
         ("(d0, d1) -> (d0, d1), <2x1>", "(d0, d1) -> (d1, d0), <2x1>", "the map"),
         ("#ttnn.ttnn_layout<", "#other.layout<", "a #ttnn.ttnn_layout is read"),
         ("func.func", "func.fun", "no func.func"),
-        ("      }\n    }\n  }\n}", "", "never closed"),
+        ("      }\n    }\n  }\n}", "", "is not closed"),
         ("force = false", "force = <", "line "),
     ],
 )

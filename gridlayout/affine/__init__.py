@@ -1,1 +1,1 @@
-"""Affine maps: expressions, maps, their text, and what can be found out about them exactly."""
+"""Affine maps: expressions, maps, their text, and exact analyses such as ranges and inverses."""

@@ -1,15 +1,16 @@
-"""Elimination: from the results of a map back to its dims, in closed form.
+"""Elimination: solves an affine map for its dims, in closed form.
 
-Every result gives an equation `form of the dims = r`, and every quotient and remainder in it gives
-`x = c*(x floordiv c) + x mod c`. From these, until nothing new follows:
+Every result r gives an equation `form of the dims = r`. Every quotient and remainder in it gives
+`x = c*(x floordiv c) + x mod c`. Three rules derive further equations until nothing new follows:
 
-- digits: in `s1*x1 + ... + sn*xn = v`, when the lower terms together stay within one period of
-  g = gcd of the upper factors, they are `v mod g` and the upper ones `v floordiv g`;
-- staircases: from `x mod c = v`, when x is known to lie in a window of at most c values;
+- digits: let g be the gcd of the upper factors in `s1*x1 + ... + sn*xn = v`. If the sum of the
+  lower terms stays within one period of g, it is `v mod g`, and the upper terms give
+  `v floordiv g`;
+- staircases: `x mod c = v` determines x if x lies in a known window of at most c values;
 - sums: an atom with factor 1 or -1 in one equation is eliminated from the others.
 
-Each step holds for every index of the box, so the inverse found is right on every image; on other
-tuples of ints it is some function of them, which the domain of the inverse tells apart.
+Each rule holds for every index of the box, so the inverse is correct on every image. On other
+tuples of ints its value has no meaning; the domain of the inverse excludes them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from math import gcd
 from gridlayout.affine.expressions import Exprs
 from gridlayout.affine.normal_form import Atom, Form, Forms, make_form, number, span
 
-# Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
+# The range of "any integer": far outside int64, so that no rule relies on bounds of a result.
 ANY = (-(2**100), 2**100)
-# Bounds the search; the equations that give the way back are few for each result.
+# Limits of the search. An inverse needs only a few equations per result.
 MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 
 
 @lru_cache(maxsize=1024)
 def solve(results: Exprs, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
-    """For each dim its form in the results, or None; result k is dim `k` of these forms.
+    """For each dim, its form in terms of the results, or None if it is not determined.
+
+    Also returns the `Forms` of the results: result k is dim `k` of the returned forms.
 
     >>> from gridlayout.affine.expressions import dims
     >>> from gridlayout.affine.normal_form import to_expr
@@ -48,7 +51,7 @@ def solve(results: Exprs, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...]
 
 
 def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
-    """The form with dims replaced, built anew by `forms`.
+    """The form with its dims replaced by the forms in `dims`, normalized by `forms`.
 
     >>> substitute(Forms([(0, 9)]).dim(0), {0: number(3)}, Forms([]))
     Form(terms=(), offset=3)
@@ -65,7 +68,7 @@ def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
 
 
 class Elimination:
-    """The equations of one map on one box, and what is known so far.
+    """The equations of one map on one box, and the atoms solved so far.
 
     >>> from gridlayout.affine.expressions import dim
     >>> elimination = Elimination((dim(0) + 3,), (5,))
@@ -79,15 +82,16 @@ class Elimination:
         self.limit = MAX_EQUATIONS + MORE_PER_RESULT * len(results)
         ranges = [(0, extent - 1) for extent in box]
         self.forms = Forms([*ranges, *([ANY] * len(results))])
-        self.known: dict[Atom, Form] = {}  # atoms of dims, as forms of the results
-        self.equations: dict[Form, None] = {}  # each is 0; in the order in which they were found
-        self._divided: set[tuple[Form, int]] = set()  # what has its identity among the equations
+        self.known: dict[Atom, Form] = {}  # solved atoms of dims, as forms of the results
+        self.equations: dict[Form, None] = {}  # forms that equal 0, in order of discovery
+        # (x, c) whose identity x = c*(x floordiv c) + x mod c is among the equations.
+        self._divided: set[tuple[Form, int]] = set()
         for k, result in enumerate(results):
             image = self.forms.dim(self.count + k)
             self.add(self.forms.of(result).plus(image, -1))
 
     def add(self, equation: Form) -> None:
-        """Adds `equation = 0`, unless there are too many already, and its atoms' identities.
+        """Adds `equation = 0` and the identities of its atoms, up to the limit of equations.
 
         >>> Elimination((), (2,)).add(number(0))
         """
@@ -105,7 +109,9 @@ class Elimination:
                     waiting.append(inner.plus(quotient, -divisor).plus(remainder, -1))
 
     def solution(self, position: int) -> Form | None:
-        """What is known of a dim, as a form of the results, which come after the dims.
+        """The dim as a form of the results, or None if it is unsolved.
+
+        In this form, result k is dim `count + k`.
 
         >>> Elimination((), (1,)).solution(0)
         Form(terms=(), offset=0)
@@ -115,7 +121,7 @@ class Elimination:
         return None if unknown.terms else value
 
     def run(self) -> None:
-        """Derives what can be derived.
+        """Applies the rules until all dims are solved or nothing new follows.
 
         >>> Elimination((), (2,)).run()
         """
@@ -131,7 +137,7 @@ class Elimination:
                 return
 
     def split(self, form: Form) -> tuple[Form, Form]:
-        """The unknown terms of a form, and the value of the rest.
+        """The unsolved terms of a form, and the sum of its other terms as a form of the results.
 
         >>> e = Elimination((), (2,))
         >>> e.split(number(5))
@@ -160,7 +166,7 @@ class Elimination:
         return self.known[atom]
 
     def _digits(self, form: Form, value: Form) -> None:
-        """Takes `form = value` apart; a form of one atom makes the atom known."""
+        """Applies the digits rule to `form = value`; a form of one atom solves that atom."""
         terms = sorted(form.terms, key=lambda term: abs(term[1]))
         if len(terms) == 1:
             ((atom, factor),) = terms
@@ -173,16 +179,16 @@ class Elimination:
             low, high = span(lower, self.forms.ranges)
             if high - low < g:
                 quotient, remainder = self.forms.divmod(value.plus(number(-low)), g)
-                for part, its in (
+                for part, part_value in (
                     (lower, remainder.plus(number(low))),
                     (upper, quotient.times(g)),
                 ):
-                    self.add(part.plus(its, -1))
-                    self._digits(part, its)
+                    self.add(part.plus(part_value, -1))
+                    self._digits(part, part_value)
                 return
 
     def _staircases(self) -> None:
-        """From `x mod c = v`, what is known of the unknown part of x."""
+        """Applies the staircases rule to every solved `x mod c` with an unsolved part in x."""
         for atom in [atom for atom in self.known if atom.kind == "mod"]:
             c = atom.value
             unknown, rest = self.split(atom.inner[0])
@@ -202,14 +208,14 @@ class Elimination:
                 self.add(left.plus(right, -1))
 
     def _sums(self) -> None:
-        """Eliminates atoms that two equations share, by one that has them with factor 1 or -1."""
+        """Eliminates an atom with factor 1 or -1 in one equation from other equations with it."""
         parts = {equation: dict(self.split(equation)[0].terms) for equation in self.equations}
         for equation, terms in parts.items():
             if len(self.equations) >= self.limit:
                 return
             for atom in [atom for atom, factor in terms.items() if abs(factor) == 1]:
                 for other, others in parts.items():
-                    # No sum of more atoms than its parts: the equations would grow without end.
+                    # The sum may not have more atoms than its parts, or equations grow forever.
                     most = max(len(terms), len(others))
                     if (
                         atom in others

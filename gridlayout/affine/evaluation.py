@@ -1,7 +1,8 @@
 """Evaluation of affine maps: one straight-line program, run on ints, NumPy or JAX arrays.
 
-The program computes each common subexpression once, and `mod` from the quotient, which maps such
-as `(d0 floordiv 32, d0 mod 32)` need anyway; powers of two become shifts and masks.
+The program computes each common subexpression once. It computes `mod` from the quotient, which maps
+such as `(d0 floordiv 32, d0 mod 32)` need anyway. Divisions by powers of two become shifts and
+masks.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from gridlayout.errors import LayoutError
 
 Int64s = NDArray[np.int64]
 
-# Elements computed at a time: the temporaries of one chunk stay in the second-level cache.
+# Elements per chunk: the temporaries of one chunk stay in the L2 cache.
 CHUNK = 8192
 
 
 class Step(NamedTuple):
-    """Value number k of a program: `op` on the earlier values `a` and `b`, or on the constant `b`.
+    """One operation of a program, on the results `a` and `b` of earlier steps.
 
-    dim and constant have their position or value in `b`, and no `a`.
+    For `add` and `sub`, `b` is the number of a step; for other operations it is a constant. `dim`
+    and `constant` hold the dim's position or the constant in `b` and do not use `a`.
     """
 
     op: str
@@ -36,7 +38,7 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The steps in order, the step of each result, and how many dims an index has."""
+    """The steps in order, the step number of each result, and the number of dims of an index."""
 
     num_dims: int
     steps: tuple[Step, ...]
@@ -59,12 +61,12 @@ _NUMPY: dict[str, Any] = {
     "shift": np.right_shift,
     "mask": np.bitwise_and,
 }
-_BINARY = ("add", "sub")  # their `b` is a step; that of the other ops is a constant
+_BINARY = ("add", "sub")  # here `b` is a step; for other operations it is a constant
 
 
 @lru_cache(maxsize=1024)
 def program_of(num_dims: int, results: Exprs) -> Program:
-    """The program of a map of so many dims to these results.
+    """The program of the map from `num_dims` dims to `results`.
 
     >>> from gridlayout.affine.expressions import dim
     >>> program_of(1, (dim(0) // 3, dim(0) % 3)).results
@@ -119,8 +121,8 @@ def evaluate(program: Program, index: Sequence[Any]) -> tuple[Any, ...]:
     """
     if len(index) != program.num_dims:
         raise LayoutError(
-            f"the map takes {program.num_dims} indices, not {len(index)}: one argument a dim, "
-            "so an index in a tuple is given as map(*index)"
+            f"the map takes {program.num_dims} indices, not {len(index)}: give one argument per "
+            "dim; write map(*index) for an index in a tuple"
         )
     values = [_integer(value) for value in index]
     arrays = [value for value in values if not isinstance(value, int)]
@@ -132,11 +134,12 @@ def evaluate(program: Program, index: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _integer(value: Any) -> Any:
-    """An int, or an array of integers as it is."""
+    """The value as an int, or an array of integers unchanged; LayoutError for anything else."""
     dtype = getattr(value, "dtype", None)
     if dtype is None or isinstance(value, np.generic):
-        is_type = isinstance(value, (bool, np.bool_, type))  # a type has its objects' __index__
-        if is_type or not hasattr(value, "__index__"):
+        # A class of integers has the attribute __index__ too, but is no integer.
+        is_refused = isinstance(value, (bool, np.bool_, type))
+        if is_refused or not hasattr(value, "__index__"):
             raise LayoutError(f"index {value!r} is not an integer")
         return operator.index(value)
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype | type) else "?"
@@ -163,9 +166,9 @@ def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
 
 
 def _on_arrays(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Evaluates on JAX arrays and tracers, of which only the shape and dtype are known."""
+    """Evaluates on JAX arrays and tracers; only their shapes and dtypes are used."""
     shape = _common_shape(values)
-    # A tracer's dtype decides over that of a NumPy array beside it, as JAX promotes.
+    # The dtype of a JAX array or tracer takes precedence over that of a NumPy array.
     dtype = next(v.dtype for v in values if not isinstance(v, int | np.ndarray))
     try:
         done = _run(program.steps, values)
@@ -200,7 +203,7 @@ def _on_numpy(program: Program, values: Sequence[Int64s]) -> tuple[Int64s, ...]:
     shape = _common_shape(values)
     _refuse_overflow(program, [_extremes(value) for value in values])
     outs = tuple(np.empty(shape, np.int64) for _ in program.results)
-    # Indices of unequal shapes, such as an open grid's, keep their small shapes on the way.
+    # Indices of unequal shapes, such as those of np.ogrid, are not broadcast before the end.
     if all(value.shape == shape and value.flags.c_contiguous for value in values):
         _in_chunks(program, [value.reshape(-1) for value in values], [o.reshape(-1) for o in outs])
     else:
@@ -211,7 +214,7 @@ def _on_numpy(program: Program, values: Sequence[Int64s]) -> tuple[Int64s, ...]:
 
 
 def _refuse_overflow(program: Program, bounds: Sequence[tuple[int, int]]) -> None:
-    """LayoutError when a step could leave int64 for indices within the bounds, ends included."""
+    """Raises LayoutError if a step could leave int64 for indices within the inclusive bounds."""
     done: list[tuple[int, int]] = []
     for op, a, b in program.steps:
         if op == "dim":
@@ -241,7 +244,7 @@ def _is_remainder(program: Program, a: int, b: int) -> bool:
 
 
 def _in_chunks(program: Program, values: Sequence[Int64s], outs: Sequence[Int64s]) -> None:
-    """Runs the steps a chunk at a time, each into its reused buffer or straight to its result."""
+    """Runs the steps chunk by chunk, each into a reused buffer or directly into its result."""
     steps, count = program.steps, outs[0].size if outs else 0
     results: dict[int, int] = {}
     for k, step in enumerate(program.results):

@@ -1,8 +1,8 @@
 """Affine expressions: dims, constants, `+`, `* constant`, `floordiv`, `ceildiv` and `mod`.
 
-They are MLIR's: building one applies MLIR's own simplifications (LLVM,
-mlir/lib/IR/AffineExpr.cpp), so that a text prints as MLIR prints it. `floordiv` rounds towards
-minus infinity and `mod` is what it leaves, at or above 0. Constants fit int64.
+They follow MLIR. Building an expression applies MLIR's own simplifications (LLVM,
+mlir/lib/IR/AffineExpr.cpp), so that it prints as MLIR prints it. `floordiv` rounds towards minus
+infinity, and `mod` is its remainder, which is at least 0. Constants fit int64.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gridlayout.errors import LayoutError
 
 Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
 
-# Bounds on one expression: recursion over it stays far from Python's limit, and a chain of
-# compositions that doubles at every step stops early instead of eating the memory.
+# Limits of one expression. Recursion over it stays far below Python's limit, and a chain of
+# compositions that doubles the size at every step fails before it exhausts memory.
 MAX_DEPTH, MAX_NODES = 128, 4096
 
 
 class AffineExpr:
     """An affine expression: an immutable tree, compared and hashed by structure.
 
-    `kind` says what it is; `value` is the dim's position, the constant, or the constant right
-    operand of mul, floordiv, ceildiv and mod; `lhs` and `rhs` are the operands that are
-    expressions (`rhs` of add only). Operators `+ - * // %` take expressions and ints.
+    `kind` is the kind of the root node. `value` is the dim's position, the constant, or the
+    constant right operand of mul, floordiv, ceildiv and mod. `lhs` and `rhs` are the operands that
+    are expressions; only add has `rhs`. Operators `+ - * // %` take expressions and ints.
     LayoutError: a product of two dims, a divisor that is not a positive constant, a constant
     outside int64, more than MAX_NODES nodes or MAX_DEPTH levels.
 
@@ -43,10 +43,10 @@ class AffineExpr:
     value: int
     lhs: AffineExpr | None
     rhs: AffineExpr | None
-    nodes: int  # of the tree, shared parts counted each time
+    nodes: int  # nodes of the tree; a shared part counts each time it occurs
     depth: int
     dims: frozenset[int]  # the positions of the dims that it reads
-    divisor: int  # MLIR's largest known divisor; 0 for the constant 0, which all numbers divide
+    divisor: int  # MLIR's largest known divisor; 0 for the constant 0, which every number divides
     _hash: int
 
     def __init__(
@@ -177,7 +177,7 @@ def _leaf(kind: Literal["dim", "constant"], value: int) -> AffineExpr:
 
 
 def dims(count: int) -> tuple[AffineExpr, ...]:
-    """The first dims.
+    """The first `count` dims.
 
     >>> i, j = dims(2)
     >>> str(i * 32 + j)
@@ -187,7 +187,7 @@ def dims(count: int) -> tuple[AffineExpr, ...]:
 
 
 def ceildiv(numerator: AffineExpr | int, divisor: AffineExpr | int) -> AffineExpr:
-    """The quotient rounded towards plus infinity, by a positive constant.
+    """The quotient by a positive constant, rounded towards plus infinity.
 
     >>> str(ceildiv(dim(0) + 1, 4))
     '(d0 + 1) ceildiv 4'
@@ -197,7 +197,7 @@ def ceildiv(numerator: AffineExpr | int, divisor: AffineExpr | int) -> AffineExp
 
 
 def as_expr(value: AffineExpr | int) -> AffineExpr:
-    """The expression of an expression or an int.
+    """Return an expression unchanged, and an int as a constant expression.
 
     >>> str(as_expr(3))
     '3'
@@ -209,7 +209,7 @@ def as_expr(value: AffineExpr | int) -> AffineExpr:
 
 
 def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
-    """Each distinct expression inside the roots once, operands before what uses them.
+    """Yield each distinct subexpression of the roots once, operands before their users.
 
     >>> [str(e) for e in walk(dim(0) // 4 * 8)]
     ['d0', 'd0 floordiv 4', '(d0 floordiv 4) * 8']
@@ -229,7 +229,9 @@ def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
 
 
 def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Exprs]:
-    """A number of dims and the expressions over them, as int and tuple.
+    """Return a number of dims and expressions over them, as an int and a tuple.
+
+    LayoutError: an expression reads a dim at or beyond the number of dims.
 
     >>> checked(1, [dim(1)])
     Traceback (most recent call last):
@@ -251,13 +253,13 @@ def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Expr
 def _operand(value: object) -> AffineExpr | None:
     if isinstance(value, AffineExpr):
         return value
-    if type(value) is int:  # asking for a protocol is slow
+    if type(value) is int:  # a check against a protocol is slow
         return constant(value)
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:
         return constant(operator.index(value))
-    except TypeError:  # arrays, and types of whole numbers, have an __index__ that refuses
+    except TypeError:  # the __index__ of arrays and of integer classes raises
         return None
 
 
@@ -276,7 +278,7 @@ def _dims(kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None
 
 
 def _known_divisor(kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None) -> int:
-    """MLIR's getLargestKnownDivisor: a number that divides the expression, whatever the dims."""
+    """MLIR's getLargestKnownDivisor: a divisor of the expression for all values of the dims."""
     if lhs is None:
         return abs(value) if kind == "constant" else 1
     if kind == "add":
@@ -297,7 +299,7 @@ def _add(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
 
 
 def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
-    """The sum as MLIR's simplifyAdd has it, or None where that leaves it as it is."""
+    """The sum as simplified by MLIR's simplifyAdd, or None if that changes nothing."""
     if lhs.kind == "constant":
         return constant(lhs.value + rhs.value)
     if rhs.kind == "constant" and rhs.value == 0:
@@ -317,7 +319,7 @@ def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
         if right.lhs == lhs and right_scale == -right.value:
             return _mod(lhs, right.value)
         if base is not None and tail is not None:
-            # The last addend may be what the quotient is of: (a + e) - (e floordiv c) * c.
+            # The last addend e may be the numerator of the quotient: (a + e) - (e floordiv c) * c.
             closed = _simplified_sum(tail, rhs)
             return None if closed is None else _add(base, closed)
     return None
@@ -349,9 +351,9 @@ def _floordiv(lhs: AffineExpr, divisor: int) -> AffineExpr:
     if scale % divisor == 0:
         return _mul(base, scale // divisor)
     if lhs.lhs is not None and lhs.rhs is not None:
-        # One part a multiple of the divisor leaves nothing behind, so each divides alone.
-        one_whole = lhs.lhs.divisor % divisor == 0 or lhs.rhs.divisor % divisor == 0
-        if one_whole:
+        # If the divisor divides one addend, both addends can be divided separately.
+        one_divides = lhs.lhs.divisor % divisor == 0 or lhs.rhs.divisor % divisor == 0
+        if one_divides:
             return _add(_floordiv(lhs.lhs, divisor), _floordiv(lhs.rhs, divisor))
     return AffineExpr("floordiv", divisor, lhs)
 

@@ -13,9 +13,10 @@ from gridlayout.errors import LayoutError
 
 
 class AffineSet:
-    """The indices that meet all constraints: `(expr, True)` is expr == 0, else expr >= 0.
+    """The indices that meet all constraints; MLIR's integer set.
 
-    Immutable; prints as MLIR's integer sets. No constraints at all print as `0 == 0`.
+    The constraint `(expr, True)` means `expr == 0`, and `(expr, False)` means `expr >= 0`. A set is
+    immutable and prints as in MLIR; an empty list of constraints prints as `0 == 0`.
 
     >>> from gridlayout.affine.expressions import dim
     >>> print(AffineSet(1, [(dim(0), False), (5 - dim(0), False)]))
@@ -57,9 +58,9 @@ class AffineSet:
         return f"AffineSet({self})"
 
     def contains(self, *index: Any) -> Any:
-        """Whether an index meets all constraints: a bool, or for arrays an array of bools.
+        """Whether an index meets all constraints: a bool, or an array of bools for arrays.
 
-        LayoutError as `AffineMap.__call__`.
+        LayoutError: as for `AffineMap.__call__`.
 
         >>> import numpy as np
         >>> from gridlayout.affine.expressions import dim

@@ -1,7 +1,7 @@
-"""Joins: `d0 <> d1`, dims joined into one, the major first, without gaps (tt-mlir).
+"""Joins: `d0 <> d1` joins dims into one, the major dim first, without gaps (tt-mlir).
 
-"Instead of multiplying out real shapes, we will use `<>` to represent a dimension join operator":
-it is read and printed where the shape is known, and is no expression of its own.
+tt-mlir: "Instead of multiplying out real shapes, we will use `<>` to represent a dimension join
+operator". A join is parsed and printed only together with a shape; it becomes an ordinary sum.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gridlayout.affine.expressions import AffineExpr, constant, dim
 
 
 def linearized(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
-    """The index of dims joined into one, the major first, with no gaps.
+    """The row-major index of the given dims joined into one, the major dim first.
 
     >>> print(linearized((2, 3, 4), (0, 1)))
     d0 * 3 + d1
@@ -27,7 +27,7 @@ def linearized(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
 def joined_dims(
     coefficients: Sequence[int], offset: int, shape: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The dims that a linear result joins, the major first; None where it does not join two.
+    """The dims that a linear result joins, the major dim first; None if it is not a join.
 
     >>> joined_dims((12, 4, 1), 0, (2, 3, 4)), joined_dims((32, 4, 1), 0, (2, 3, 4))
     ((0, 1, 2), None)

@@ -1,8 +1,9 @@
-"""Affine maps: which index goes where.
+"""`AffineMap`: a map from indices to indices, as in MLIR.
 
 An `AffineMap` is a tuple of affine expressions (`gridlayout.affine.expressions`) over the same
-dims, as in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i < shape[i]`.
-The modules below this one know numbers of dims and expressions; maps are made of them here.
+dims, such as `(d0, d1) -> (d0 * 32 + d1)`. A box is the set of indices of a shape, that is all
+`0 <= d_i < shape[i]`. The other modules of this package work on tuples of expressions; only this
+one knows `AffineMap`.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from gridlayout.errors import LayoutError
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
 
 
-# Dims of an identity: far more than a layout has, and few enough to be made.
+# Most dims of an identity map: far more than any layout has.
 _MAX_DIMS = 1 << 12
 
 
 class AffineMap:
-    """A map from indices to indices: one expression a result, all over `num_dims` dims.
+    """A map from indices to indices: one expression per result, all over `num_dims` dims.
 
     LayoutError: a result reads a dim at or beyond `num_dims`.
 
@@ -50,7 +51,7 @@ class AffineMap:
     (100,)
     """
 
-    # jax.jit keeps weak references to what it compiles.
+    # jax.jit keeps weak references to the functions that it compiles, and a map is callable.
     __slots__ = ("__weakref__", "_hash", "num_dims", "results")
     num_dims: int
     results: Exprs
@@ -87,10 +88,10 @@ class AffineMap:
 
     @staticmethod
     def parse(text: str, shape: Sequence[int] | None = None) -> AffineMap:
-        """The map that a text in MLIR's syntax means, with or without `affine_map<...>`.
+        """Parse a map in MLIR's syntax, with or without `affine_map<...>` around it.
 
-        shape: the extents of the dims, by which `d0 <> d1` joins them, the major first.
-        LayoutError, with a column: anything that is not such a text, and `<>` without a shape.
+        shape: the extents of the dims, needed for `d0 <> d1`, which joins dims, the major dim
+        first. LayoutError, with a column: any other text, and `<>` without a shape.
 
         >>> print(AffineMap.parse("affine_map<(n, c) -> (c, n floordiv 4, n mod 4)>"))
         (d0, d1) -> (d1, d0 floordiv 4, d0 mod 4)
@@ -100,9 +101,9 @@ class AffineMap:
         return AffineMap(*parse_map(text, shape))
 
     def joined_text(self, shape: Sequence[int]) -> str:
-        """The map's text with `<>` where a result joins dims of these extents without gaps.
+        """The map's text, with `<>` for results that join dims of these extents without gaps.
 
-        LayoutError: a shape of another rank.
+        LayoutError: the shape has a different rank.
 
         >>> AffineMap.parse("(d0, d1, d2) -> (d0 * 3 + d1, d2)").joined_text((2, 3, 4))
         '(d0, d1, d2) -> (d0 <> d1, d2)'
@@ -119,7 +120,7 @@ class AffineMap:
 
     @staticmethod
     def identity(count: int) -> AffineMap:
-        """The map of `count` dims to themselves.
+        """The map from `count` dims to the same dims.
 
         >>> print(AffineMap.identity(2))
         (d0, d1) -> (d0, d1)
@@ -129,12 +130,13 @@ class AffineMap:
         return AffineMap(count, dims(count))
 
     def __call__(self, *index: Any) -> tuple[Any, ...]:
-        """The results at an index: of ints, NumPy integer arrays or JAX integer arrays.
+        """The results at an index of ints, NumPy integer arrays or JAX integer arrays.
 
-        Ints give exact ints. Arrays broadcast together, and every result has their common shape:
-        int64 for NumPy; JAX arrays keep their dtype, and no check sees their values. LayoutError:
-        a wrong number of indices, values that are not signed integers (NumPy's may be unsigned),
-        shapes that do not broadcast, NumPy values for which int64 could overflow.
+        Ints give exact ints. Arrays are broadcast together, and every result has their common
+        shape. NumPy results are int64. JAX arrays keep their dtype, and their values are not
+        checked for overflow. LayoutError: a wrong number of indices; values that are not signed
+        integers (NumPy arrays may be unsigned); shapes that do not broadcast; NumPy values for
+        which int64 could overflow.
 
         >>> AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)")(-1)
         (-1, 3)
@@ -177,7 +179,7 @@ class AffineMap:
         return _rows(self) is not None
 
     def coefficients(self) -> tuple[tuple[tuple[int, ...], int], ...]:
-        """For each result of a linear map, its coefficient of every dim, and its constant.
+        """For each result of a linear map, its coefficients, one per dim, and its constant.
 
         LayoutError: a result divides or takes a remainder.
 
@@ -192,7 +194,7 @@ class AffineMap:
     def range(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """For each result, its least and its greatest value over the box, both attained.
 
-        LayoutError: the box is empty; or the search for the exact bounds grew beyond its budget.
+        LayoutError: the box is empty, or the search for the exact bounds exceeded its budget.
 
         >>> AffineMap.parse("(d0) -> (d0 mod 4, -d0)").range((10,))
         ((0, 3), (-9, 0))
@@ -201,11 +203,11 @@ class AffineMap:
         return tuple(exact_range(result, box) for result in self.results)
 
     def simplify(self, shape: Sequence[int]) -> AffineMap:
-        """The map in a form that is equal on the box and uses the ranges of the dims there.
+        """The map in normal form: equal on the box, simplified by the ranges of the dims there.
 
-        Maps that are equal on the box get the same form in most cases, not in all. `ceildiv`
-        becomes `floordiv`; a result stays as it is where its form would be too large, and all do
-        on an empty box.
+        Maps that are equal on the box have the same normal form in most cases, but not in all.
+        `ceildiv` becomes `floordiv`. A result is unchanged if its normal form would be too large,
+        and all results are unchanged on an empty box.
 
         >>> AffineMap.parse("(d0, d1) -> ((d0 * 8 + d1) floordiv 8, d1 mod 8)").simplify((4, 8))
         AffineMap.parse('(d0, d1) -> (d0, d1)')
@@ -213,7 +215,7 @@ class AffineMap:
         return AffineMap(self.num_dims, simplified(self.results, check_box(self, shape)))
 
     def is_injective(self, shape: Sequence[int]) -> bool:
-        """Whether no two indices of the box have the same image. LayoutError as `collision`.
+        """Whether no two indices of the box have the same image. LayoutError: see `collision`.
 
         >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").is_injective((3, 2))
         True
@@ -223,8 +225,8 @@ class AffineMap:
     def collision(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Two indices of the box that have the same image, or None when the map is injective.
 
-        LayoutError: undecided, for a map that divides, has no closed inverse and a box that is too
-        large to enumerate.
+        LayoutError: undecided. This happens for a map that divides and has no closed inverse, on a
+        box that is too large to enumerate.
 
         >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").collision((3, 3))
         ((0, 2), (1, 0))
@@ -232,14 +234,14 @@ class AffineMap:
         return solver.collision(self.results, check_box(self, shape))
 
     def inverse(self, shape: Sequence[int]) -> Inverse:
-        """The way back from the image of the box: a map, and the domain on which it holds.
+        """The inverse on the image of the box: a map, and the domain on which it is valid.
 
         A tuple of ints is the image of an index of the box if and only if `domain` contains it;
-        `map` then gives that index. LayoutError: two indices collide (the message names them); or
-        the map is injective but has no closed form that elimination finds.
+        `map` then gives that index. LayoutError: two indices have the same image (the message
+        names them), or the map is injective but elimination finds no closed form of its inverse.
 
-        >>> there = AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)").inverse((8, 30))
-        >>> there.map, there.domain.contains(61), there.domain.contains(62)
+        >>> inverse = AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)").inverse((8, 30))
+        >>> inverse.map, inverse.domain.contains(61), inverse.domain.contains(62)
         (AffineMap.parse('(d0) -> (d0 floordiv 32, d0 mod 32)'), True, False)
         """
         back, bounds = solver.inverse(self.results, check_box(self, shape))
@@ -247,9 +249,9 @@ class AffineMap:
         return Inverse(AffineMap(rank, back), AffineSet(rank, bounds))
 
     def preimage(self, point: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
-        """An index of the box whose image is the point, or None; for every map.
+        """An index of the box whose image is the point, or None; the map need not be injective.
 
-        LayoutError: there is no closed inverse, and the search grew beyond its budget.
+        LayoutError: there is no closed inverse, and the search exceeded its budget.
 
         >>> AffineMap.parse("(d0, d1) -> (d0 * 3 + d1 * 2)").preimage((5,), (4, 4))
         (1, 1)
@@ -258,7 +260,7 @@ class AffineMap:
 
 
 class Inverse(NamedTuple):
-    """The way back from the image of a box: `map` gives the index of each member of `domain`."""
+    """The inverse of a map on a box: `map` gives the index of each member of `domain`."""
 
     map: AffineMap
     domain: AffineSet
@@ -267,7 +269,7 @@ class Inverse(NamedTuple):
 def _composed(
     part: AffineExpr, inner: Sequence[AffineExpr], done: Mapping[AffineExpr, AffineExpr]
 ) -> AffineExpr:
-    """The expression with its dims replaced, given its operands as replaced already."""
+    """The expression with its dims replaced by `inner`; `done` holds its operands, replaced."""
     if part.lhs is None:
         return inner[part.value] if part.kind == "dim" else part
     lhs, value = done[part.lhs], part.value
@@ -282,7 +284,7 @@ def _composed(
 
 @lru_cache(maxsize=4096)
 def _rows(map: AffineMap) -> tuple[tuple[tuple[int, ...], int], ...] | None:
-    """The coefficients and the constant of each result; None where one divides."""
+    """The coefficients and the constant of each result; None if a result divides."""
     rows = []
     for result in map.results:
         if (row := _row(result, map.num_dims)) is None:
@@ -307,7 +309,7 @@ def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int] | None:
 
 
 def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape as a tuple of ints, one extent of 0 or more for each dim of the map.
+    """Return the shape as a tuple of ints; LayoutError unless it has one extent >= 0 per dim.
 
     >>> check_box(AffineMap.identity(1), (3, 4))
     Traceback (most recent call last):
@@ -325,7 +327,7 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
-    """From the index of some dims to the index of all `rank` dims: 0 in the others.
+    """The map from an index of the dims `kept` to one of all `rank` dims, 0 in the others.
 
     >>> print(embedding(3, (2, 0)))
     (d0, d1) -> (d1, 0, d0)

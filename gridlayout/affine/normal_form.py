@@ -1,14 +1,14 @@
-"""The normal form of affine expressions over a box: what `simplify`, ranges and inverses work on.
+"""The normal form of affine expressions over a box; `simplify`, ranges and inverses use it.
 
-A `Form` is a linear combination of atoms plus a constant; an `Atom` is a dim, or the quotient or
-remainder of a form by a constant. `Forms` builds them for dims of known ranges, and uses these
-laws, for a divisor c and whole numbers x, y (floor division, `r` in [0, g)):
+A `Form` is a linear combination of atoms plus a constant. An `Atom` is a dim, or the quotient or
+remainder of a form by a constant. `Forms` builds them for dims of known ranges by these laws, for
+a divisor c and integers x, y (division rounds down, `r` is in [0, g)):
 
     (c*x + y) floordiv c = x + y floordiv c            (c*x + y) mod c = y mod c
     (g*x + r) floordiv (g*c) = x floordiv c            (g*x + r) mod (g*c) = g*(x mod c) + r
     (x floordiv a + y) floordiv b = (x + a*y) floordiv (a*b)
     (-x) floordiv c = -((x + c - 1) floordiv c)
-    x mod c = x - c*(x floordiv c), whichever way has fewer atoms
+    x mod c = x - c*(x floordiv c), whichever side has fewer atoms
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Range = tuple[int, int]  # least and greatest value, both included
 
 
 class Atom(NamedTuple):
-    """A dim (`value` is its position), or `inner` floordiv or mod `value`; `size` counts atoms."""
+    """A dim at position `value`, or a form divided by `value`: its quotient or its remainder."""
 
-    kind: str
+    kind: str  # "dim", "floordiv" or "mod"
     value: int
-    size: int
-    inner: tuple[Form, ...]  # empty for a dim, else one form
+    size: int  # the number of atoms, nested ones included
+    inner: tuple[Form, ...]  # the divided form; empty for a dim
 
 
 class Form(NamedTuple):
@@ -47,7 +47,7 @@ class Form(NamedTuple):
     offset: int
 
     def plus(self, other: Form, factor: int = 1) -> Form:
-        """The form plus a multiple of another, without further rewriting.
+        """The form plus a multiple of another form; only equal atoms are combined.
 
         >>> Form((), 3).plus(Form((), 2), 10)
         Form(terms=(), offset=23)
@@ -67,7 +67,7 @@ class Form(NamedTuple):
 
 
 def size_of(form: Form) -> int:
-    """How many atoms a form has, those inside atoms included.
+    """How many atoms a form has, nested ones included.
 
     >>> size_of(Forms([(0, 99)]).of(dim(0) % 7 + 1))
     2
@@ -203,7 +203,7 @@ class Forms:
         self._divided: dict[tuple[Form, int], tuple[Form, Form]] = {}
 
     def of(self, expr: AffineExpr, dims: Sequence[Form] | None = None) -> Form:
-        """The normal form of an expression over these dims, or of the forms given in their place.
+        """The normal form of an expression; `dims` are forms that replace its dims.
 
         >>> Forms([(2, 2)]).of(dim(0) + 1)
         Form(terms=(), offset=3)
@@ -225,7 +225,7 @@ class Forms:
         return done[expr]
 
     def dim(self, position: int) -> Form:
-        """The form of a dim, a constant where the dim has one value only.
+        """The form of a dim; a constant if the range of the dim has only one value.
 
         >>> Forms([(0, 0)]).dim(0)
         Form(terms=(), offset=0)
@@ -241,7 +241,7 @@ class Forms:
         ['(d0 * 8 + d1 + 9) floordiv 16', '(d0 * 8 + d1 + 9) mod 16']
         """
         if (form, divisor) not in self._divided:
-            # Kept untidied first: tidying asks for this very division again.
+            # Cached before it is tidied, because tidying requests this same division.
             quotient, remainder = self._divided[form, divisor] = self._divide(form, divisor)
             self._divided[form, divisor] = self.tidy(quotient), self.tidy(remainder)
         return self._divided[form, divisor]
@@ -259,7 +259,7 @@ class Forms:
             period = low // divisor
             return whole.plus(number(period)), rest.plus(number(-period * divisor))
         if all(factor < 0 for _, factor in rest.terms):
-            # Rounded the other way, -x has the atoms of x.
+            # floor(-x / c) is -ceil(x / c), so that -x gets the same atoms as x.
             top = number(divisor - 1)
             quotient, remainder = self.divmod(top.plus(rest, -1), divisor)
             return whole.plus(quotient, -1), top.plus(remainder, -1)
@@ -267,7 +267,7 @@ class Forms:
         return whole.plus(quotient), remainder
 
     def _open_remainders(self, form: Form, divisor: int) -> Form:
-        """Replaces `x mod m` by `x - m*(x floordiv m)` where the divisor divides the last part."""
+        """Replaces `x mod m` by `x - m*(x floordiv m)` if the divisor divides the last term."""
         opened = form
         for atom, factor in form.terms:
             if atom.kind == "mod" and factor * atom.value % divisor == 0:
@@ -281,7 +281,7 @@ class Forms:
         return without.plus(inner, factor).plus(quotient, -factor * atom.value)
 
     def _by_common_factor(self, form: Form, divisor: int) -> tuple[Form, Form] | None:
-        """Divides by g, a factor of the divisor, where the rest stays within one period of g."""
+        """Divides by a factor g of the divisor if the other terms stay within one period of g."""
         factors = {gcd(factor, divisor) for _, factor in form.terms}
         for g in sorted(factors - {1}, reverse=True):
             upper = Form(tuple((a, f // g) for a, f in form.terms if f % g == 0), 0)
@@ -304,7 +304,7 @@ class Forms:
         return _atom("floordiv", form, divisor), remainder
 
     def tidy(self, form: Form) -> Form:
-        """The form with `x mod c` opened or closed wherever that leaves fewer atoms.
+        """The form with `x mod c` expanded, or introduced, wherever that leaves fewer atoms.
 
         >>> forms = Forms([(0, 99)])
         >>> str(to_expr(forms.of(dim(0) // 8 * 8 + dim(0) % 8)))
@@ -339,10 +339,11 @@ class Forms:
 
 
 def _multiples(form: Form, divisor: int) -> tuple[Form, Form]:
-    """`form = divisor * whole + rest`; a factor's multiples of the divisor go to the whole.
+    """Splits a form: `form = divisor * whole + rest`, each factor divided by the divisor.
 
-    What is left of a factor depends on its residue alone, so that `-16*x mod 64` and `48*x mod 64`
-    get one form; residues just below the divisor stay negative, as staircases are written.
+    The factors of `rest` depend only on the residues of the factors, so that `-16*x mod 64` and
+    `48*x mod 64` get the same form. A residue just below the divisor becomes negative, which is the
+    usual notation of staircase maps.
     """
     whole: dict[Atom, int] = {}
     rest: dict[Atom, int] = {}

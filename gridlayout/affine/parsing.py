@@ -1,4 +1,4 @@
-"""The parser of affine maps' text: MLIR's syntax, without symbols.
+"""The parser of affine maps in MLIR's syntax, without symbols.
 
     map    = ids "->" "(" [result ("," result)*] ")"    ids = "(" [name ("," name)*] ")"
     result = sum | name ("<>" name)+
@@ -6,10 +6,11 @@
     term   = factor (("*" | "floordiv" | "ceildiv" | "mod") factor)*
     factor = name | integer | "-" factor | "(" sum ")"
 
-`<>` joins dims by their extents, the major first: it is tt-mlir's, and needs a shape.
+`<>` joins dims by their extents, the major dim first. It is an operator of tt-mlir and needs a
+shape.
 
-The text is not trusted. Expressions are read with explicit stacks, never by recursion, and the
-stacks, the text and the built expression are all bounded.
+The text is untrusted. Expressions are parsed with explicit stacks, never by recursion. The sizes of
+the stacks, the text and the built expression are limited.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gridlayout.arguments import INT64_MAX, as_shape
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters
-MAX_OPEN = 128  # parentheses and operators that wait for their right operand
+MAX_OPEN = 128  # pending parentheses and operators
 
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:(?P<number>0x[0-9a-fA-F]+|[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_$.]*)"
@@ -32,7 +33,7 @@ _TOKEN = re.compile(
 )
 _SPACE = re.compile(r"[ \t\r\n]*")
 
-# Operators by spelling: how tightly each binds, and what it builds. "neg" is the unary minus.
+# Operators by spelling: the precedence of each, and the function that builds the expression.
 _OPERATORS: dict[str, tuple[int, Callable[[AffineExpr, AffineExpr], AffineExpr]]] = {
     "+": (1, lambda a, b: a + b),
     "-": (1, lambda a, b: a - b),
@@ -45,7 +46,7 @@ _UNARY_BINDS = 3
 
 
 class Token(NamedTuple):
-    """A piece of the text; `kind` is number, name, mark or end; columns are counted from 1."""
+    """A token of the text. `kind` is number, name, mark or end; columns are counted from 1."""
 
     kind: str
     text: str
@@ -53,9 +54,9 @@ class Token(NamedTuple):
 
 
 def parse_map(text: str, shape: Sequence[int] | None = None) -> tuple[int, Exprs]:
-    """The number of dims and the results of the map that a text means; see `AffineMap.parse`.
+    """Parse the number of dims and the results of a map; see `AffineMap.parse`.
 
-    LayoutError: the text is not a map; the message says what is wrong at which column.
+    LayoutError: the text is not a map; the message names the problem and its column.
 
     >>> parse_map("(d0) -> (d0 / 4)")
     Traceback (most recent call last):
@@ -116,7 +117,7 @@ class _Reader:
 
     @property
     def joins(self) -> bool:
-        """Whether a join comes next."""
+        """Whether the next tokens start a join."""
         return self.next.kind == "name" and self.tokens[self.at + 1].text == "<>"
 
     def take(self, text: str) -> None:
@@ -186,10 +187,10 @@ class _Reader:
     def sum(self) -> AffineExpr:
         """Reads up to the comma or parenthesis that ends the expression, by operator precedence.
 
-        `waiting` holds the operators and open parentheses whose right side is still to come.
+        `waiting` holds the operators and open parentheses whose right operand is not parsed yet.
         """
         operands: list[AffineExpr] = []
-        waiting: list[tuple[int, Token]] = []  # a parenthesis binds 0
+        waiting: list[tuple[int, Token]] = []  # precedence and token; 0 for a parenthesis
         while True:
             self.operand(operands, waiting)
             while self.next.text == ")" and any(binds == 0 for binds, _ in waiting):
@@ -236,7 +237,7 @@ class _Reader:
     def fold(
         self, operands: list[AffineExpr], waiting: list[tuple[int, Token]], binds: int
     ) -> None:
-        """Applies the waiting operators that bind at least as tightly, up to a parenthesis."""
+        """Applies the waiting operators of at least this precedence, up to a parenthesis."""
         while waiting and waiting[-1][0] >= binds:
             tightness, token = waiting.pop()
             right = operands.pop()

@@ -36,7 +36,7 @@ def dim_list(count: int) -> str:
 
 
 def map_text(num_dims: int, results: Iterable[Expr]) -> str:
-    """The map of so many dims to these results.
+    """The text of the map from `num_dims` dims to `results`.
 
     >>> map_text(1, [])
     '(d0) -> ()'

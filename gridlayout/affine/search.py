@@ -1,4 +1,4 @@
-"""Search in a box of indices: exact bounds of a form, and a point where forms have given values.
+"""Searches over a box of indices: the exact range of a form, and a common zero of forms.
 
 Both are branch and bound with interval arithmetic (`normal_form.span`), within a budget of boxes.
 """
@@ -27,8 +27,8 @@ from gridlayout.affine.normal_form import (
 )
 from gridlayout.errors import LayoutError
 
-BUDGET = 200_000  # atoms looked at in one search: boxes times the size of what is searched
-ENUMERABLE = 2**22  # indices that may be listed one by one
+BUDGET = 200_000  # atoms evaluated in one search: boxes times the size of the forms
+ENUMERABLE = 2**22  # indices that may be enumerated
 
 
 def exact_range(expr: AffineExpr, box: Sequence[int]) -> Range:
@@ -56,7 +56,7 @@ def _independent(form: Form) -> list[Form]:
 
 
 def components(reads: Iterable[frozenset[int]]) -> list[tuple[frozenset[int], tuple[int, ...]]]:
-    """The readers, grouped so that no dim is read in two groups: (dims, positions of readers).
+    """Groups sets of dims so that no dim is in two groups: (dims, positions of the sets).
 
     >>> components([frozenset({0, 1}), frozenset({2}), frozenset({1})])
     [(frozenset({2}), (1,)), (frozenset({0, 1}), (0, 2))]
@@ -74,7 +74,7 @@ def _part_range(part: Form, ranges: Sequence[Range]) -> Range:
     ((atom, factor), *others) = part.terms
     if atom.kind == "dim" and not others:
         return span(part, ranges)
-    if atom.kind == "floordiv" and not others:  # monotone in what it divides
+    if atom.kind == "floordiv" and not others:  # monotone in its numerator
         inner = [_part_range(p, ranges) for p in _independent(atom.inner[0])]
         offset = atom.inner[0].offset
         low, high = (offset + sum(ends) for ends in zip(*inner, strict=True))
@@ -110,7 +110,7 @@ def _maximum(form: Form, ranges: Sequence[Range]) -> int:
     """The greatest value of the form, by best-first branch and bound."""
     dims = sorted(dims_in(form))
     best = max(value_at(form, [r[end] for r in ranges]) for end in (0, 1))
-    # Ties go to the newest box, which dives to a point instead of widening.
+    # Among equal bounds the newest box comes first, so that the search goes deep, not wide.
     heap = [(-span(form, ranges)[1], 0, list(ranges))]
     boxes = _boxes([form])
     for serial in range(1, boxes):
@@ -131,7 +131,7 @@ def _maximum(form: Form, ranges: Sequence[Range]) -> int:
 
 
 def _boxes(forms: Sequence[Form]) -> int:
-    """How many boxes a search for something of these forms may look at."""
+    """How many boxes a search over these forms may visit."""
     return max(100, BUDGET // max(10, sum(map(size_of, forms))))
 
 
@@ -169,7 +169,7 @@ def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int,
 
 
 def _narrow(equations: Sequence[Form], box: list[Range]) -> bool:
-    """Shrinks the box around the solutions, in place; False when it has none."""
+    """Shrinks the box to the solutions, in place; False if it contains none."""
     before: list[Range] | None = None
     while before != box:
         before = box.copy()
@@ -179,7 +179,7 @@ def _narrow(equations: Sequence[Form], box: list[Range]) -> bool:
 
 
 def _restrict(form: Form, low: int, high: int, box: list[Range]) -> bool:
-    """Shrinks the box around the indices where `low <= form <= high`."""
+    """Shrinks the box to the indices where `low <= form <= high`; False if there are none."""
     least, most = span(form, box)
     if most < low or least > high:
         return False
@@ -188,27 +188,28 @@ def _restrict(form: Form, low: int, high: int, box: list[Range]) -> bool:
         return False
     for atom, factor in form.terms:
         own = span(Form(((atom, factor),), 0), box)
-        # What the other terms leave for this one.
+        # The bounds on this term, given those of the other terms.
         left = low - (most - own[1]), high - (least - own[0])
         ends = (left[0], left[1]) if factor > 0 else (-left[1], -left[0])
         size = abs(factor)
-        wanted = -(-ends[0] // size), ends[1] // size
-        if not _restrict_atom(atom, wanted, box):
+        bounds = -(-ends[0] // size), ends[1] // size
+        if not _restrict_atom(atom, bounds, box):
             return False
         least, most = span(form, box)
     return True
 
 
-def _restrict_atom(atom: Atom, wanted: Range, box: list[Range]) -> bool:
+def _restrict_atom(atom: Atom, bounds: Range, box: list[Range]) -> bool:
+    """Shrinks the box to the indices where the atom is within the bounds."""
     kind, value, _, inner = atom
     if kind == "dim":
-        low, high = max(box[value][0], wanted[0]), min(box[value][1], wanted[1])
+        low, high = max(box[value][0], bounds[0]), min(box[value][1], bounds[1])
         box[value] = (low, high) if low <= high else box[value]
         return low <= high
     if kind == "floordiv":
-        return _restrict(inner[0], wanted[0] * value, wanted[1] * value + value - 1, box)
+        return _restrict(inner[0], bounds[0] * value, bounds[1] * value + value - 1, box)
     low, high = span(inner[0], box)
     if low // value != high // value:
-        return wanted[0] < value and wanted[1] >= 0
+        return bounds[0] < value and bounds[1] >= 0
     start = low // value * value
-    return _restrict(inner[0], start + max(wanted[0], 0), start + min(wanted[1], value - 1), box)
+    return _restrict(inner[0], start + max(bounds[0], 0), start + min(bounds[1], value - 1), box)

@@ -1,4 +1,4 @@
-"""The way back through an affine map: inverses, collisions, and the index of a point."""
+"""Inverses of affine maps, collisions of two indices, and preimages of points."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from gridlayout.arguments import int64
 from gridlayout.errors import LayoutError
 
 Index = tuple[int, ...]
-Constraint = tuple[Form, bool]  # the form is 0, or else it is at least 0
-Bound = tuple[AffineExpr, bool]  # the same of an expression
-_NOWHERE: tuple[Bound, ...] = ((constant(-1), False),)
+Constraint = tuple[Form, bool]  # True: the form is 0; False: it is at least 0
+Bound = tuple[AffineExpr, bool]  # the same for an expression
+_EMPTY: tuple[Bound, ...] = ((constant(-1), False),)  # -1 >= 0: met by no index
 
 
 def inverse(results: Exprs, box: Index) -> tuple[Exprs, tuple[Bound, ...]]:
-    """The way back from the image of the box, and where it holds; see `AffineMap.inverse`.
+    """The inverse on the image of the box, and its domain; see `AffineMap.inverse`.
 
     >>> back, bounds = inverse((dim(0) // 4, dim(0) % 4), (8,))
     >>> back, [str(expr) for expr, _ in bounds]
@@ -41,7 +41,7 @@ def inverse(results: Exprs, box: Index) -> tuple[Exprs, tuple[Bound, ...]]:
     """
     rank = len(results)
     if 0 in box:
-        return (constant(0),) * len(box), _NOWHERE
+        return (constant(0),) * len(box), _EMPTY
     solved, forms = solve(results, box)
     if None in solved:
         _refuse(results, box, [d for d, form in enumerate(solved) if form is None])
@@ -55,13 +55,13 @@ def inverse(results: Exprs, box: Index) -> tuple[Exprs, tuple[Bound, ...]]:
 
 
 def _refuse(results: Exprs, box: Index, missing: Sequence[int]) -> NoReturn:
-    """LayoutError: there is no inverse that gives these dims."""
+    """Raises LayoutError: the dims `missing` have no closed form in the results."""
     text = map_text(len(box), results)
     clash = collision(results, box)
     if clash is not None:
         image = evaluate(program_of(len(box), results), clash[0])
         raise LayoutError(
-            f"{text} is not injective on {box}: {clash[0]} and {clash[1]} both go to {image}"
+            f"{text} is not injective on {box}: {clash[0]} and {clash[1]} both map to {image}"
         )
     unsolved = [str(result) for result in results if result.dims & set(missing)]
     names = ", ".join(f"d{d}" for d in missing)
@@ -72,7 +72,7 @@ def _refuse(results: Exprs, box: Index, missing: Sequence[int]) -> NoReturn:
 
 
 def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, ...]:
-    """The constraints, of which those on one dim alone serve to shorten the others."""
+    """The constraints, simplified by the ranges that constraints on a single dim give."""
     ranges, before = [ANY] * rank, [(0, 0)] * rank
     while ranges != before:
         before, forms = ranges.copy(), Forms(ranges)
@@ -82,7 +82,7 @@ def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, .
             shortened |= dict.fromkeys(_shortened(substitute(form, dims, forms), equal, forms))
         constraints = [c for c in shortened if not _bounds_a_dim(c, ranges)]
         if (number(-1), False) in constraints or any(low > high for low, high in ranges):
-            return _NOWHERE
+            return _EMPTY
     bounds: list[Bound] = []
     for k, (low, high) in enumerate(ranges):
         if low == high:
@@ -94,11 +94,11 @@ def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, .
 
 
 def _bounds_a_dim(constraint: Constraint, ranges: list[Range]) -> bool:
-    """Whether the constraint is on one dim alone; it then goes into the ranges."""
+    """Whether the constraint is on a single dim; if so, narrows the range of that dim."""
     form, equal = constraint
     if len(form.terms) != 1 or form.terms[0][0].kind != "dim":
         return False
-    ((atom, factor),) = form.terms  # the factor is 1 or -1, as _shortened leaves it
+    ((atom, factor),) = form.terms  # _shortened returns factors of 1 or -1 only
     low, high = ranges[atom.value]
     if factor > 0 or equal:
         low = max(low, -form.offset * factor)
@@ -109,7 +109,10 @@ def _bounds_a_dim(constraint: Constraint, ranges: list[Range]) -> bool:
 
 
 def _shortened(form: Form, equal: bool, forms: Forms) -> Iterator[Constraint]:
-    """Equal constraints: none for one that always holds, `-1 >= 0` for one that never does."""
+    """Equivalent, shorter constraints.
+
+    Yields none if the constraint always holds, and `-1 >= 0` if it never does.
+    """
     divisor = gcd(*(factor for _, factor in form.terms)) or 1
     offset, left = divmod(form.offset, divisor)
     form = Form(tuple((a, f // divisor) for a, f in form.terms), offset)
@@ -126,7 +129,7 @@ def _shortened(form: Form, equal: bool, forms: Forms) -> Iterator[Constraint]:
                 yield from _shortened(quotient, equal, forms)
                 return
     ((atom, factor), *others) = form.terms
-    if atom.kind == "floordiv" and not others:  # factor is 1 or -1: bounds on what it divides
+    if atom.kind == "floordiv" and not others:  # factor is 1 or -1: bounds on the numerator
         inner, c, least = atom.inner[0], atom.value, -form.offset * factor
         if factor > 0 or equal:
             yield from _shortened(inner.plus(number(-least * c)), False, forms)
@@ -137,7 +140,7 @@ def _shortened(form: Form, equal: bool, forms: Forms) -> Iterator[Constraint]:
 
 
 def preimage(results: Exprs, point: Sequence[int], box: Index) -> Index | None:
-    """An index of the box that goes to the point; `AffineMap.preimage` is its public name.
+    """An index of the box that maps to the point; `AffineMap.preimage` is its public name.
 
     >>> preimage((dim(0) * 2,), (3,), (8,)) is None
     True
@@ -163,7 +166,7 @@ def preimage(results: Exprs, point: Sequence[int], box: Index) -> Index | None:
 
 
 def collision(results: Exprs, box: Index) -> tuple[Index, Index] | None:
-    """Two indices with one image, or None; `AffineMap.collision` is its public name.
+    """Two indices with the same image, or None; `AffineMap.collision` is its public name.
 
     >>> collision((dim(0) % 4,), (6,))
     ((0,), (4,))
@@ -195,7 +198,7 @@ def _indices(box: Index, first: dict[int, int], second: dict[int, int]) -> tuple
 def _part_collision(
     results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
 ) -> Clash | None:
-    """A collision among the results, which read the dims and nothing else."""
+    """A collision of results that read no other dims than `dims`."""
     here = tuple(map(to_expr, results))
     box = tuple(ranges[d][1] + 1 if d in dims else 1 for d in range(len(ranges)))
     solved, _ = solve(here, box)
@@ -205,14 +208,17 @@ def _part_collision(
         try:
             return _linear_collision(results, dims, ranges)
         except LayoutError:
-            pass  # too many boxes; the indices may still be few enough to list
+            pass  # too many boxes; the indices may still be few enough to enumerate
     return _listed_collision(results, dims, ranges)
 
 
 def _linear_collision(
     results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
 ) -> Clash | None:
-    """Two indices collide where their difference, of positive first part, maps to 0."""
+    """Finds a collision of linear results: two indices whose difference maps to 0.
+
+    The first nonzero component of the difference is positive.
+    """
     homogeneous = [Form(form.terms, 0) for form in results]
     differences: list[Range] = [(0, 0)] * len(ranges)
     for d in dims:
@@ -229,7 +235,7 @@ def _linear_collision(
 def _listed_collision(
     results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
 ) -> Clash | None:
-    """Lists the images of all indices, or of a part of a box that is too large to list."""
+    """Finds a collision by enumeration of the box, or of a part of it if it is too large."""
     extents = [ranges[d][1] + 1 for d in dims]
     while prod(extents) > ENUMERABLE:
         largest = max(range(len(extents)), key=lambda k: extents[k])
@@ -253,7 +259,7 @@ def _listed_collision(
 
 
 def _keys(columns: Sequence[np.ndarray[Any, np.dtype[np.int64]]]) -> np.ndarray[Any, Any]:
-    """One number for each row of the columns, equal for equal rows only."""
+    """One number per row of the columns; equal rows, and only those, have equal numbers."""
     keys = np.zeros(columns[0].size, np.int64)
     for column in columns:
         offset = column - column.min()

@@ -1,6 +1,6 @@
-"""Conversions: a layout of one system said in the words of another.
+"""Conversion of layouts between systems.
 
-layout --candidates--> layouts of the other system --losses--> the one that keeps most
+layout --candidates--> layouts of the other system --losses--> the one that loses least
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What another system may call a layout: candidates, the likeliest first, by system.
+"""Candidates for the conversion of a layout to another system, by system, the likeliest first.
 
-A candidate need not lie as the layout does, nor exist: who asks makes them one by one, passes over
-those that the system refuses, and compares places. The last ones are the system's plain layout of
-the tensor, so that there is an answer wherever the system takes its shape and type.
+A candidate is a function that creates a layout. It may raise, because the system refuses the
+arguments, and its placement may differ from that of the given layout; `convert` creates the
+candidates one by one and compares placements. The last candidates are plain layouts of the tensor,
+so that there is a result whenever the system supports the tensor's shape and type.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
 
 
 def strides_of(layout: Layout) -> tuple[int, Shape]:
-    """The place of the first element, and how far the next one of each dim lies from it.
+    """The offset of the first element, and the distance to the next element along each dim.
 
-    In elements, in all cores' buffers laid end to end.
+    Both are in elements, in the concatenation of all cores' buffers.
     """
 
     def place(index: Shape) -> int:
@@ -52,7 +53,7 @@ def strides_of(layout: Layout) -> tuple[int, Shape]:
 
 
 def _buffer(layout: Layout) -> int:
-    """Elements of all cores' buffers."""
+    """The elements of all cores' buffers; 0 for block formats."""
     return layout.nbytes * 8 // layout.stored_bits if layout.tile_format is None else 0
 
 
@@ -64,7 +65,7 @@ def _space(layout: Layout) -> str:
 
 
 def of_document(layout: Layout) -> Candidates:
-    """As the document says it, by its own map, by order and tiles, by strides, place by place."""
+    """Document layouts: by `as_grid`, by order and tiles, by collapse, by strides, by index map."""
     if (found := as_grid(layout)) is not None:
         yield lambda: found
         return
@@ -77,8 +78,8 @@ def of_document(layout: Layout) -> Candidates:
     if not layout.core_rank and layout.ndim:
         row: Any = sum((dim(d) * s for d, s in enumerate(strides)), dim(0) * 0 + start)
         linear = AffineMap(layout.ndim, (row,))
-        whole = (_buffer(layout),)
-        yield partial(make, grid=(1,), linear=linear, shard_shape=whole, oob=layout.oob)
+        full = (_buffer(layout),)
+        yield partial(make, grid=(1,), linear=linear, shard_shape=full, oob=layout.oob)
     ones = (1,) * (len(layout.physical_shape) - layout.core_rank)
     shard = (1,) * layout.core_rank + layout.local_shape
     grid = layout.core_shape + ones
@@ -87,23 +88,23 @@ def of_document(layout: Layout) -> Candidates:
 
 
 def _of_order(make: Callable[..., GridLayout], layout: xla.XlaLayout) -> GridLayout:
-    """Dims in their physical order, the first tile as tile, the second as face."""
+    """A document layout with the dims in physical order, the first tile as tile, then the face."""
     order = [dim(d) for d in reversed(layout.minor_to_major)]
     tile, face, *more = (*layout.tiles, None, None)[: max(len(layout.tiles), 2)]
     if more or any(xla.COMBINE in t for t in layout.tiles):
-        raise LayoutError("the document has tiles and faces of whole dims, and no more")
+        raise LayoutError("the document supports only a tile and a face, without combined dims")
     linear = AffineMap(layout.ndim, order)
     ones = (1,) * layout.ndim
     return make(grid=ones, tile=tile, linear=linear, face=face, oob=layout.oob)
 
 
 def _of_collapse(make: Callable[..., GridLayout], layout: Layout) -> GridLayout:
-    """Cores, tiles and places in a tile, put together again to the collapsed dims."""
+    """A document layout whose collapsed dims combine cores, tiles and positions in a tile."""
     rank, tile = layout.core_rank, layout.tile or ()
     counts = layout.local_shape[:rank]
     sides = (1,) * (rank - len(tile)) + tile
     if layout.local_shape != counts + tile:
-        raise LayoutError("a core's buffer is not one of tiles in rows")
+        raise LayoutError("a core's buffer does not consist of row-major tiles")
     places = layout.index_map.results
     rows = []
     for k in range(rank):
@@ -122,7 +123,7 @@ def _of_collapse(make: Callable[..., GridLayout], layout: Layout) -> GridLayout:
 
 
 def _documented(layout: Layout) -> Iterator[GridLayout]:
-    """The document's layouts of the same tensor that can be made."""
+    """The document layouts among the candidates that do not raise."""
     for make in of_document(layout):
         try:
             found = make()
@@ -133,7 +134,7 @@ def _documented(layout: Layout) -> Iterator[GridLayout]:
 
 
 def of_ttnn(layout: Layout) -> Candidates:
-    """The plane that lies alike; else the same grid and tile; else the plain one."""
+    """TTNN layouts: with the same placement, with the same grid and tile, then plain ones."""
     for found in _documented(layout):
         yield partial(tenstorrent.from_document, found)
     buffer = _BUFFERS.get(_space(layout), "l1")
@@ -153,7 +154,7 @@ def of_ttnn(layout: Layout) -> Candidates:
 
 
 def of_ttnn_document(layout: Layout) -> Candidates:
-    """TTNN as the document has it: strides and a stated shard, else grid and tile."""
+    """TTNN layouts of the document: by strides and a stated shard, then by grid and tile."""
     for found in _documented(layout):
         yield partial(tenstorrent.from_compiler, found)
     make = partial(
@@ -170,7 +171,7 @@ def of_ttnn_document(layout: Layout) -> Candidates:
 
 
 def of_metal(layout: Layout) -> Candidates:
-    """The groups of dims as intervals, aligned to tiles, to the grid's tiles, or not at all."""
+    """Metal layouts: groups of dims as intervals, aligned to tiles, not aligned, or to the grid."""
     make = partial(
         tenstorrent.metal,
         *(layout.shape, layout.dtype),
@@ -196,13 +197,13 @@ def _aligned(make: Callable[..., Layout], way: Any, intervals: Any, **named: Any
 
 
 def _spans(layout: GridLayout) -> tuple[tuple[int, int], ...] | None:
-    """The groups as intervals of dims; None where they are none."""
+    """The groups as intervals of dims; None unless there is one group per grid dim."""
     spans = tuple((min(group), max(group) + 1) for group in layout.groups if group)
     return spans if len(spans) == len(layout.grid) else None
 
 
 def of_tt_metal(layout: Layout) -> Candidates:
-    """The same shards on as many cores, in pages of tiles or rows."""
+    """tt-metal layouts: the same shards on the same number of cores, in pages of tiles or rows."""
     make = partial(tenstorrent.tensor_layout, layout.shape, layout.dtype, oob=layout.oob)
     pages: list[dict[str, Any]] = [{"page": "row_major"}]
     if layout.tile is not None:
@@ -225,11 +226,11 @@ def of_tt_metal(layout: Layout) -> Candidates:
 
 
 def of_xla(layout: Layout) -> Candidates:
-    """A shard as the first tile, tiles and faces as the next ones; an order of dims; row-major."""
+    """XLA layouts: shard, tile and face as tiles; then an order of dims; then row-major."""
     make = partial(xla.layout, layout.shape, layout.dtype)
     for found in _documented(layout):
         if found.num_cores == 1:
-            yield partial(_of_tiles, make, found, is_whole=True)
+            yield partial(_of_tiles, make, found, is_one_shard=True)
         yield partial(_of_tiles, make, found)
     _, strides = strides_of(layout)
     order = sorted(range(layout.ndim), key=lambda d: (strides[d], -d))
@@ -237,16 +238,21 @@ def of_xla(layout: Layout) -> Candidates:
     yield partial(make, oob=layout.oob)
 
 
-def _of_tiles(make: Callable[..., Layout], layout: GridLayout, is_whole: bool = False) -> Layout:
-    """is_whole: the only shard is the tensor, so that no tile need name it."""
+def _of_tiles(
+    make: Callable[..., Layout], layout: GridLayout, is_one_shard: bool = False
+) -> Layout:
+    """An XLA layout whose tiles are the shard, the tile and the face.
+
+    is_one_shard: whether the only shard is the full tensor, so that no tile is needed for it.
+    """
     groups = layout.groups
     if not groups:
-        raise LayoutError(f"{layout.linear} joins no dims into axes that tiles could name")
+        raise LayoutError(f"{layout.linear} has no groups of dims that tiles could divide")
     order = [d for group in groups for d in group]
     order += [d for d in range(layout.ndim) if d not in order]
     if sorted(order) != list(range(layout.ndim)):
-        raise LayoutError(f"{layout.linear} has a dim twice")
-    # The document divides by the grid, and only then pads a shard to whole tiles.
+        raise LayoutError(f"{layout.linear} has a dim in two results")
+    # The document divides by the grid first, then pads each shard to full tiles.
     padded = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
     joined = [(xla.COMBINE,) * (len(group) - 1) for group in groups]
     shards = zip(joined, layout.shard_shape, strict=True)
@@ -254,7 +260,7 @@ def _of_tiles(make: Callable[..., Layout], layout: GridLayout, is_whole: bool = 
     if tuple(padded) not in (layout.shard_shape, layout.tile):
         tiles.append(padded)
     minor_to_major = tuple(reversed(order))
-    if is_whole:
+    if is_one_shard:
         tiles = []
     tiles += [tile for tile in (layout.tile, layout.face) if tile]
     return make(minor_to_major, tiles, oob=layout.oob)
@@ -264,7 +270,7 @@ def _of_tiles(make: Callable[..., Layout], layout: GridLayout, is_whole: bool = 
 
 
 def of_strided(layout: Layout) -> Candidates:
-    """By strides; else without gaps."""
+    """Strided layouts: by strides, then without gaps."""
     start, strides = strides_of(layout)
     size = _buffer(layout)
     yield partial(
@@ -279,7 +285,7 @@ def of_strided(layout: Layout) -> Candidates:
 
 
 def of_mli(layout: Layout) -> Candidates:
-    """By memory strides; else without gaps."""
+    """MLI tensors: by memory strides, then without gaps."""
     start, strides = strides_of(layout)
     make = partial(
         mli.tensor,
@@ -292,7 +298,7 @@ def of_mli(layout: Layout) -> Candidates:
 
 
 def of_sophon(layout: Layout) -> Candidates:
-    """Strides in system memory; or local memory, where the cores are as many as a chip's NPUs."""
+    """Sophon tensors: local memory if a chip has as many NPUs as cores, then system memory."""
     _, strides = strides_of(layout)
     chips = (sophon.BM1684, sophon.BM1684X, sophon.BM1688, sophon.BM1690)
     for chip in chips:
@@ -309,7 +315,7 @@ def of_sophon(layout: Layout) -> Candidates:
 
 
 def of_megengine(layout: Layout) -> Candidates:
-    """Each data format of feature maps that is made for the type; else strides."""
+    """MegEngine layouts: each data format that supports the type, then strides."""
     if layout.ndim == 4:
         for name in megengine.FORMATS:
             if layout.dtype.name in megengine.MADE_FOR.get(name, (layout.dtype.name,)):

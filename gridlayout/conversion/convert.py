@@ -1,4 +1,4 @@
-"""`convert`: a layout in the words of another system, and what these words can't say."""
+"""`convert`: converts a layout to another system and reports what this system can't express."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from gridlayout.layouts.layout import Layout, check_layout
 
 @dataclass(frozen=True)
 class Conversion:
-    """A layout in another system's words. source: what it was. losses: what could not be kept.
+    """The result of a conversion; `bool` of it is True if nothing was lost.
 
-    True in a condition where nothing was lost.
+    source: the given layout. layout: the layout in the other system. losses: the properties of the
+    source that `layout` does not have.
     """
 
     source: Layout
@@ -25,14 +26,14 @@ class Conversion:
 
     @property
     def is_lossless(self) -> bool:
-        """Whether the layout says all that the source says."""
+        """Whether the layout has all properties of the source."""
         return not self.losses
 
     @property
     def keeps_places(self) -> bool:
-        """Whether every element lies in the same core, at the same byte of its buffer.
+        """Whether every element is on the same core, at the same byte of its buffer.
 
-        Where cores become one buffer: at the same byte of their buffers laid end to end.
+        If cores become one buffer, bytes count in the concatenation of the cores' buffers.
         """
         return all(loss.what != "places" for loss in self.losses)
 
@@ -40,26 +41,28 @@ class Conversion:
         return self.is_lossless
 
     def __str__(self) -> str:
-        kept = ["every element lies where it did"] if self.keeps_places else []
+        kept = ["every element keeps its place"] if self.keeps_places else []
         lines = [f"lost {loss}" for loss in self.losses] or ["nothing is lost"]
         return "\n".join([str(self.layout), *(f"  {line}" for line in (*kept, *lines))])
 
 
 def convert(layout: Layout, to: str) -> Conversion:
-    """The layout of another system that keeps most of this one, and what it could not keep.
+    """Convert a layout to another system, with as few losses as possible.
 
     to: document (`gl.GridLayout`), metal, ttnn, ttnn_document, tt_metal (tt-metal's
-    `TensorLayout`), xla, strided, sophon, megengine or mli. A layout with every element where it
-    was is taken before one that loses less of the rest. Elements that lie apart stay apart.
+    `TensorLayout`), xla, strided, sophon, megengine or mli. A layout with the same placement of
+    elements is preferred to one with fewer losses. The result never sends two elements to one
+    position unless the given layout does.
 
-    `LayoutError`: no layout, another name, or a tensor of which the system has none at all.
+    `LayoutError`: an argument that is not a layout; an unknown name; a tensor that the system does
+    not support.
 
     >>> from gridlayout import GridLayout
     >>> tiled = GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
     >>> print(convert(tiled, to="xla"))
     f32[53,63]{1,0:T(18,32)(32,32)}
-      every element lies where it did
-      lost cores: 3x2 cores become one buffer, in which theirs lie end to end
+      every element keeps its place
+      lost cores: 3x2 cores become one buffer that concatenates theirs
       lost memory: l1 has no equivalent
     >>> print(convert(GridLayout((64, 96), grid=(2, 3), tile=(32, 32)), to="ttnn").is_lossless)
     True
@@ -70,13 +73,13 @@ def convert(layout: Layout, to: str) -> Conversion:
         return Conversion(layout, layout)
     best, refusal = None, ""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LayoutWarning)  # of candidates that nobody asked for
+        warnings.simplefilter("ignore", LayoutWarning)  # candidates may waste memory
         for make in candidates(layout):
             try:
                 made = make()
                 found = Conversion(layout, made, losses(layout, made))
                 if not found.keeps_places:
-                    made.check_invertible()  # strides that only the first elements have may overlap
+                    made.check_invertible()  # strides from the first elements may overlap later
             except LayoutError as error:
                 refusal = str(error)
                 continue
@@ -85,7 +88,7 @@ def convert(layout: Layout, to: str) -> Conversion:
             if found.is_lossless:
                 break
     if best is None:
-        raise LayoutError(f"{to} has no layout of {layout!r}: {refusal}")
+        raise LayoutError(f"{to} has no layout for {layout!r}: {refusal}")
     return best
 
 

@@ -1,4 +1,4 @@
-"""`Loss`: what one layout says and another of the same tensor does not."""
+"""`Loss`: a property of one layout that another layout of the same tensor does not have."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gridlayout.layouts.memory import size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.sophon.tensors import Tensor
 
-# Elements that are compared one by one; more only where dims fall into groups that have fewer.
+# The most elements that are compared by enumeration, per group of independent dims.
 MAX_COMPARED = 1 << 22
-# XLA's number of the memory that everything is in where nothing else is said.
-_UNSAID = (None, "memory 0")
+# The memory of a layout that states none; 0 is XLA's default.
+_DEFAULT_MEMORY = (None, "memory 0")
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One thing that could not be kept. what: format, cores, places, bytes, memory, pages or oob.
+    """One lost property. what: format, cores, places, bytes, memory, pages or oob.
 
-    places: some element lies elsewhere, in another core or at another byte. Without that loss
-    every element lies where it did; where the number of cores is lost, that counts in the cores'
-    buffers laid end to end.
+    The loss of "places" means that some element is on another core or at another byte; otherwise
+    every element keeps its place. If the number of cores changes, places count in the concatenation
+    of the cores' buffers.
     """
 
     what: str
@@ -41,12 +41,12 @@ class Loss:
 
 
 def losses(before: Layout, after: Layout) -> tuple[Loss, ...]:
-    """All that `before` says and `after` does not, of one shape.
+    """Return the properties of `before` that `after` does not have; both have the same shape.
 
     >>> from gridlayout import GridLayout, xla
     >>> for loss in losses(GridLayout((4, 6), grid=(2, 1)), xla.layout((4, 6))):
     ...     print(loss)
-    cores: 2x1 cores become one buffer, in which theirs lie end to end
+    cores: 2x1 cores become one buffer that concatenates theirs
     memory: l1 has no equivalent
     """
     return tuple(Loss(what, text) for what, text in _found(before, after))
@@ -59,15 +59,16 @@ def _found(before: Layout, after: Layout) -> Iterator[tuple[str, str]]:
     grids = [tuple(n for n in layout.core_shape if n > 1) for layout in (before, after)]
     if grids[0] != grids[1]:
         cores = f"{dims_text(after.core_shape)} cores" if after.num_cores > 1 else "one buffer"
-        end = ", in which theirs lie end to end" if after.num_cores == 1 else ""
+        end = " that concatenates theirs" if after.num_cores == 1 else ""
         yield "cores", f"{dims_text(before.core_shape) or '1'} cores become {cores}{end}"
     if (where := moved_text(before, after)) is not None:
         yield "places", where
     if before.nbytes != after.nbytes:
-        yield "bytes", f"{size(before.nbytes)} in all become {size(after.nbytes)}"
-    if before.memory not in _UNSAID and before.memory != after.memory:
-        said = f"becomes {after.memory}" if after.memory not in _UNSAID else "has no equivalent"
-        yield "memory", f"{before.memory} {said}"
+        yield "bytes", f"{size(before.nbytes)} in total become {size(after.nbytes)}"
+    if before.memory not in _DEFAULT_MEMORY and before.memory != after.memory:
+        is_stated = after.memory not in _DEFAULT_MEMORY
+        change = f"becomes {after.memory}" if is_stated else "has no equivalent"
+        yield "memory", f"{before.memory} {change}"
     if before.is_interleaved and not after.is_interleaved:
         yield "pages", "interleaved over all banks, which has no equivalent"
     if before.oob is not None and repr(before.oob) != repr(after.oob):
@@ -86,9 +87,9 @@ def _format(layout: Layout) -> str:
 
 
 def moved_text(before: Layout, after: Layout) -> str | None:
-    """An element that lies elsewhere, in words; None where every one lies where it did.
+    """The text of an element whose place differs; None if all elements keep their place.
 
-    Too many elements to compare count as moved, and the words say so.
+    Too many elements to compare count as moved, and the text says so.
     """
     if not before.size:
         return None
@@ -102,7 +103,7 @@ def moved_text(before: Layout, after: Layout) -> str | None:
     for dims in groups:
         extents = tuple(before.shape[d] for d in dims)
         if (count := int(np.prod(extents, dtype=object))) > MAX_COMPARED:
-            return f"{count:,} elements are too many to compare one by one"
+            return f"{count:,} elements are too many to compare"
         index: list[Any] = [np.zeros((), np.int64)] * before.ndim
         for d, values in zip(dims, np.indices(extents).reshape(len(dims), -1), strict=True):
             index[d] = values
@@ -118,12 +119,12 @@ def _at(index: list[Any], k: int) -> Shape:
 
 
 def _is_linear(layout: Layout) -> bool:
-    """Whether bytes follow offsets in a straight line: no pages with gaps between."""
+    """Whether bytes are linear in offsets, that is, there are no gaps between pages."""
     return type(layout).byte_of in (Buffers.byte_of, Tensor.byte_of)
 
 
 def _groups(before: Layout, after: Layout) -> list[Shape]:
-    """Dims whose places in both are a sum of one term a group: so each is compared alone."""
+    """Independent groups of dims: places are sums of one term per group in both layouts."""
     reads = [*before.index_map.used_dims(), *after.index_map.used_dims()]
     return [tuple(sorted(dims)) for dims, _ in components(reads) if dims]
 
@@ -131,16 +132,20 @@ def _groups(before: Layout, after: Layout) -> list[Shape]:
 def _places(
     before: Layout, after: Layout, index: tuple[Any, ...], by_core: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """In both layouts: the core's number and the bit in its buffer, or the bit in all of them."""
+    """The places in both layouts: the core's number, and the bit in its buffer.
+
+    Without by_core, the core is 0 and the bit counts in the concatenation of all buffers. If one
+    layout has a block format, elements count instead of bits.
+    """
     in_elements = before.tile_format is not None or after.tile_format is not None
     found = []
     for layout in (before, after):
         core, place = _place(layout, index, in_elements)
         if not by_core:
-            whole = layout.bytes_per_core * 8
+            length = layout.bytes_per_core * 8
             if in_elements:
-                whole = int(np.prod(layout.local_shape, dtype=object))
-            core, place = core * 0, core * whole + place
+                length = int(np.prod(layout.local_shape, dtype=object))
+            core, place = core * 0, core * length + place
         found.append(np.stack(np.broadcast_arrays(core, place)).reshape(2, -1))
     return found[0], found[1]
 
@@ -161,11 +166,11 @@ def _place(layout: Layout, index: tuple[Any, ...], in_elements: bool) -> tuple[A
 
 def _words(before: Layout, after: Layout, index: Shape) -> str:
     here, there = before.locate(index), after.locate(index)
-    sides = []
+    texts = []
     for layout, at in ((before, here), (after, there)):
         core = f"core {at.core} " if layout.core_rank else ""
         place = f"byte {at.byte}" + (f", bit {at.bit}" if at.bit else "")
         if None in (here.byte, there.byte):
-            place = f"place {at.offset}"
-        sides.append(f"{core}{place}")
-    return f"element {index} goes from {sides[0]} to {sides[1]}"
+            place = f"offset {at.offset}"
+        texts.append(f"{core}{place}")
+    return f"element {index} moves from {texts[0]} to {texts[1]}"

@@ -1,1 +1,1 @@
-"""The document model: `GridLayout`, its collapse intervals (Tenstorrent, tt-mlir)."""
+"""The document model: `GridLayout` as tt-mlir's document describes it (Tenstorrent)."""

@@ -1,7 +1,7 @@
-"""Collapse: joining logical dims into the fewer dims that a grid divides (tt-mlir).
+"""Collapse: joins logical dims into the fewer dims that a grid divides (tt-mlir).
 
-From collapse intervals to the affine map `linear`, from the map to the collapsed shape, and from
-the map to the steps that carry it out.
+This module turns collapse intervals into the affine map `linear`, and this map into the collapsed
+shape and the steps that implement it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder, nest
 
 Shape = tuple[int, ...]
-_MOST_TERMS = 32  # of a sum whose text is surely neither too deep nor too long
+_MOST_TERMS = 32  # a sum of this many terms is within the parser's limits
 
 
 def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
-    """Half-open intervals with ends counted from 0, in order, without the empty ones."""
+    """Return the sorted nonempty intervals (start, end), end excluded, counted from 0."""
     found = []
     try:
         pairs = [(operator.index(start), operator.index(end)) for start, end in collapse]
     except (TypeError, ValueError):
         raise LayoutError(
-            f"collapse {collapse!r} must be a list of pairs (start, end) of whole numbers"
+            f"collapse {collapse!r} must be a list of pairs (start, end) of integers"
         ) from None
     for start, end in pairs:
         low, high = (start + rank if start < 0 else start), (end + rank if end < 0 else end)
@@ -49,9 +49,9 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=1024)
 def as_printed(linear: AffineMap) -> AffineMap:
-    """The map as its text reads, so that `parse(str(layout)) == layout`.
+    """The map that its own text parses to, so that `parse(str(layout)) == layout`.
 
-    A text's sums nest from the left, and reading them again may simplify them further.
+    The parser nests sums from the left, and it may simplify them further.
 
     >>> from gridlayout.affine.map import dims
     >>> d0, d1, d2 = dims(3)
@@ -64,7 +64,7 @@ def as_printed(linear: AffineMap) -> AffineMap:
     for _ in range(16):
         try:
             again = AffineMap.parse(str(linear))
-        except LayoutError:  # too deep or too long for a text
+        except LayoutError:  # too deep or too long for the parser
             break
         if again == linear:
             break
@@ -73,9 +73,9 @@ def as_printed(linear: AffineMap) -> AffineMap:
 
 
 def _is_plain_sum(expr: AffineExpr) -> bool:
-    """Whether it is a sum, nested from the left, of multiples of distinct dims and a constant.
+    """Whether it is a sum of multiples of distinct dims and a constant, nested from the left.
 
-    Nothing is left to simplify in it, so its text reads as it stands.
+    Such a sum cannot be simplified, so its text parses to the same expression.
     """
     if expr.lhs is not None and expr.rhs is not None and expr.rhs.kind == "constant":
         expr = expr.lhs
@@ -96,9 +96,9 @@ def _is_term(expr: AffineExpr) -> bool:
 def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
     """The linear map of collapse intervals (tt-mlir, "Dimension Collapsing").
 
-    With fewer collapsed dims than grid dims the document keeps the last logical dims as they are
-    and joins on top of them, (d0 * 96 + d1, d1, d2); a tensor of smaller rank than the grid gets
-    zeros in front, (0, d0).
+    With fewer collapsed dims than grid dims, the document keeps the last logical dims and replaces
+    some of them by joins, as in (d0 * 96 + d1, d1, d2). A tensor of lower rank than the grid gets
+    leading zeros, as in (0, d0). `LayoutError` for intervals that do not fit the grid.
     """
     rank = len(shape)
     collapse = [(0, -1)] if collapse is None else collapse
@@ -124,14 +124,14 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
     lost = set(range(rank)).difference(*kept)
     if lost:
         raise LayoutError(
-            f"collapse {collapse} of a rank-{rank} tensor leaves dim {min(lost)} in no dim of a "
+            f"collapse {collapse} of a rank-{rank} tensor puts dim {min(lost)} in no dim of a "
             f"rank-{grid_rank} grid: give a grid of rank {len(groups)}, or a linear map"
         )
     return AffineMap(rank, tuple(linearized(shape, dims) for dims in kept))
 
 
 def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
-    """The map of the default interval, or None where it does not fit the grid's rank."""
+    """The map of the default interval, or None if it does not fit the grid's rank."""
     try:
         return collapse_map(shape, None, grid_rank)
     except LayoutError:
@@ -167,7 +167,7 @@ def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
 
 
 def _ranges(linear: AffineMap, shape: Shape) -> Sequence[tuple[int, int]]:
-    """`linear.range`, at once for a map that does not divide."""
+    """`linear.range`, computed directly for a linear map."""
     if not linear.is_linear():
         return linear.range(shape)
     found = []
@@ -182,7 +182,7 @@ def _ranges(linear: AffineMap, shape: Shape) -> Sequence[tuple[int, int]]:
 def collapse_steps(
     builder: StepBuilder, linear: AffineMap, shape: Shape, collapsed: Shape
 ) -> list[int]:
-    """The steps from logical to collapsed dims: joins where the strides nest, else a scatter."""
+    """Build the steps from logical to collapsed dims: joins if strides nest, else a scatter."""
     plan = _join_plan(linear, shape)
     if plan is None:
         return list(builder.scatter(linear, collapsed))
@@ -196,9 +196,9 @@ _Terms = tuple[list[tuple[int, int]], int]
 
 
 def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
-    """For each result its (stride, dim) terms and its offset, if they nest.
+    """For each result, its terms (stride, dim) and its offset; None unless all strides nest.
 
-    A dim used twice, or not at all, or through floordiv and mod, has no such plan.
+    Also None if the map divides, if a dim is in two results, or if one is in no result.
     """
     if not linear.is_linear():
         return None
@@ -207,7 +207,7 @@ def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
     for coefficients, offset in linear.coefficients():
         terms = []
         for d in range(len(shape)):
-            # A dim of extent 1 adds nothing, whatever its stride; it joins as it stands.
+            # A dim of extent 1 contributes nothing, so it can be in any result.
             if coefficients[d] and (shape[d] > 1 or d not in seen):
                 if d in seen:
                     return None

@@ -1,9 +1,9 @@
-"""`GridLayout`: the document model (tt-mlir). Collapse, divide by the grid, divide by the tile.
+"""`GridLayout`: tt-mlir's document model. Collapse, divide by the grid, divide by the tile.
 
     logical index --linear--> collapsed index --floordiv, mod--> (core, index in the shard)
                   --floordiv, mod--> (core, tile, index in the tile) [--> (face, index in the face)]
 
-The grid divides first, the tile second, both ceil-wise; the physical shape is
+The grid divides first and the tile second, both rounding up. The physical shape is
 `grid + shard in tiles + tile`. Every size is in elements.
 """
 
@@ -48,21 +48,22 @@ if TYPE_CHECKING:
 class GridLayout(Layout):
     """A logical tensor collapsed onto a virtual grid of cores (tt-mlir, "Tensor Layout").
 
-    shape, dtype: the logical tensor. grid: cores along each collapsed dim, any rank and size.
+    shape, dtype: the logical tensor. grid: cores along each collapsed dim, of any rank and size.
     tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
-    collapse: half-open intervals of logical dims to join, negative ends count from the rank; dims
-    in no interval stay ("Dimension Collapsing"). A `LayoutWarning` where the default wastes most of
-    its places. linear: an affine map, or its text, instead; `d0 <> d1` in it joins dims.
-    face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
-    undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1, or
-    the document's System, SystemMMIO, DeviceDRAM, DeviceL1. tile_format: a block
-    format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
-    arrays keep `dtype`. shard_shape: what each core holds of the collapsed dims, in elements before
-    it is put in tiles, where that is more than ceil-division gives (None for a dim: what it gives);
-    the last cores may then hold nothing. row_alignment: bytes of which each row of a core's buffer
-    is a multiple, a power of 2; tiles are not padded, but must be such multiples themselves.
+    collapse: intervals (start, end) of logical dims to join, end excluded; negative ends count from
+    the rank. Dims in no interval are not joined ("Dimension Collapsing"). The default interval is
+    (0, -1); a `LayoutWarning` is given if it wastes most positions. linear: an affine map or its
+    text, instead of `collapse`; `d0 <> d1` in the text joins dims. face: splits each tile into
+    blocks. oob: the value of the padding: a number, or undef, zero, one, inf, neginf; None means
+    undef. memory_space: system, mmio, dram or l1, or the document's System, SystemMMIO, DeviceDRAM,
+    DeviceL1. tile_format: a block format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32
+    tiles; it changes only bytes, arrays keep `dtype`. shard_shape: elements of each collapsed dim
+    per core before tiling, if more than ceil-division gives; None for a dim means ceil-division.
+    With a larger shard, the last cores may be empty. row_alignment: the alignment in bytes of each
+    row of a core's buffer, a power of 2. Tiles are not padded; their bytes must be a multiple of
+    it.
 
-    Raises `LayoutError` for anything that does not fit together.
+    `LayoutError` if the arguments contradict each other.
 
     >>> layout = GridLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32))
     >>> print(layout.linear)
@@ -117,14 +118,14 @@ class GridLayout(Layout):
         super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
 
     def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
-        """Grid, then tile, then face; gives the physical order of the axes."""
+        """Divide by the grid, the tile and the face; return the axes in physical order."""
         tile = self.padded_tile
         face = tile if self.face is None else (1,) * (len(tile) - len(self.face)) + self.face
         cores, tiles, faces, inner = [], [], [], []
         untiled = len(self.grid) - len(self.tile or ())
         for k, axis in enumerate(axes):
-            whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
-            core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
+            padded = builder.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = builder.split(padded, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
             shard = builder.resize(shard, self.tile_counts[k] * tile[k])
             if k < untiled:
@@ -151,9 +152,9 @@ class GridLayout(Layout):
     def replace(self, **changes: Any) -> GridLayout:
         """The same layout with some constructor arguments changed.
 
-        The linear map stays as it is, unless that or `collapse` is given, and so does a stated
-        shard: `shard_shape=None` gives that of another shape or grid. `LayoutError` for a name that
-        is no argument.
+        The linear map is unchanged unless `linear` or `collapse` is given. A stated shard is
+        unchanged too; give `shard_shape=None` to derive it from a new shape or grid. `LayoutError`
+        for a name that is not an argument.
 
         >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
         (3, 2, 1, 1, 32, 32)
@@ -190,7 +191,7 @@ class GridLayout(Layout):
         )
 
     def _words(self) -> str:
-        """The shard, where the memref's tiles do not state it, and the alignment of rows."""
+        """The text of the shard, unless the memref implies it, and of the row alignment."""
         plain = self._counts(ceil_shard(self.collapsed_shape, self.grid))
         is_stated = stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard
         shard = "" if is_stated else f", shard = {dims_text(self.shard_shape)}"
@@ -198,7 +199,7 @@ class GridLayout(Layout):
 
     @property
     def memref(self) -> str:
-        """One core's shard as the document writes it.
+        """One core's shard as a memref, as in tt-mlir's document.
 
         >>> GridLayout((53, 63), grid=(3, 2)).memref
         'memref<18x32xf32, #ttcore.memory_space<l1>>'
@@ -214,13 +215,13 @@ class GridLayout(Layout):
 
     @property
     def padded_tile(self) -> Shape:
-        """The tile with 1 for every collapsed dim that it does not cover."""
+        """The tile, with leading 1s for the collapsed dims that it does not cover."""
         tile = self.tile or ()
         return (1,) * (len(self.grid) - len(tile)) + tile
 
     @property
     def tile_counts(self) -> Shape:
-        """The shard in tiles: the document's memref shape."""
+        """The shard in tiles, which is the shape of the memref."""
         return self._counts(self.shard_shape)
 
     def _counts(self, shard: Shape) -> Shape:
@@ -231,7 +232,7 @@ class GridLayout(Layout):
 
     @property
     def row_alignment(self) -> int | None:
-        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+        """The alignment of each row of a core's buffer, in bytes; None if none is required.
 
         >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
         >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
@@ -240,7 +241,7 @@ class GridLayout(Layout):
         return row_bytes(self.row_multiple, self.dtype)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
-        """Padding positions along collapsed dim `axis` in each core's shard, one number a core.
+        """Padding positions along collapsed dim `axis` of each core's shard, one number per core.
 
         >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).padding_along(0).tolist()
         [14, 14, 15]
@@ -279,7 +280,7 @@ class GridLayout(Layout):
 
     @property
     def grouped(self) -> GridLayout | None:
-        """The layout itself where it has `groups`, else None."""
+        """The layout itself if it has `groups`, otherwise None."""
         return self if self.groups else None
 
     def squeezed(self) -> GridLayout | None:
@@ -292,10 +293,10 @@ class GridLayout(Layout):
 
     @cached_property
     def groups(self) -> tuple[Shape, ...]:
-        """The logical dims joined in each collapsed dim, the major first; none for other maps.
+        """The logical dims that each collapsed dim joins, the major first; `()` for other maps.
 
-        None, `()`, too when a dim is in two results, or strides overlap: then nothing but the index
-        map describes the layout. Dims of extent 1 belong to the group whose result names them.
+        Empty also if a dim is in two results, or if strides overlap; then only the index map
+        describes the layout. Dims of extent 1 belong to the group whose result reads them.
         """
         if self.is_scatter:
             return ()
@@ -315,8 +316,8 @@ _ARGUMENTS = (
 def _warn_of_waste(shape: Shape, grid: Shape, linear: AffineMap, collapsed: Shape) -> None:
     warnings.warn(
         f"the default collapse of {shape} onto a grid of rank {len(grid)} joins leading dims and "
-        f"keeps them too, {linear}: {prod(collapsed)} places for {prod(shape)} elements. Give "
-        f"collapse=[] to keep every dim apart, or linear={str(linear)!r}, which means just that",
+        f"keeps them as well, {linear}: {prod(collapsed)} positions for {prod(shape)} elements. "
+        f"Give collapse=[] to join no dims, or linear={str(linear)!r} to confirm this map",
         LayoutWarning,
         stacklevel=3,
     )

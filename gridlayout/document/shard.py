@@ -1,6 +1,7 @@
-"""Shards: the elements of the collapsed dims on each core, by ceil-division or as stated.
+"""Shard shapes: elements of each collapsed dim per core, by ceil-division or as stated.
 
-And the alignment of a shard's rows: "minimum Noc addressing requirements" (tt-mlir, "Padding").
+This module also computes the alignment of a shard's rows, for "minimum Noc addressing requirements"
+(tt-mlir, "Padding").
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.errors import LayoutError
 
-# Of each collapsed dim the shard that was stated, None where it is what ceil-division gives.
+# For each collapsed dim the stated shard extent, or None if it follows from ceil-division.
 Stated = tuple[int | None, ...]
 
 
 def ceil_shard(collapsed: Shape, grid: Shape) -> Shape:
-    """The collapsed dims by the grid dims, rounded up (tt-mlir, "Padding").
+    """The collapsed dims divided by the grid dims, rounded up (tt-mlir, "Padding").
 
     >>> ceil_shard((53, 63), (3, 2))
     (18, 32)
@@ -28,10 +29,10 @@ def ceil_shard(collapsed: Shape, grid: Shape) -> Shape:
 
 
 def as_shard(shard_shape: Any, collapsed: Shape, grid: Shape) -> tuple[Shape, Stated]:
-    """The shard, and what of it is stated: more than ceil-division gives.
+    """Return the shard shape, and its stated extents, those above ceil-division.
 
-    shard_shape: elements along each collapsed dim; None for a dim, or for all, is what
-    ceil-division gives. `LayoutError` where the cores of a dim would hold less than all of it.
+    shard_shape: elements along each collapsed dim; None, for a dim or for all, means ceil-division.
+    `LayoutError` if the shards of a dim together are smaller than the dim.
 
     >>> as_shard((96, 16), (364, 16), (4, 1))
     ((96, 16), (96, None))
@@ -60,24 +61,24 @@ def as_shard(shard_shape: Any, collapsed: Shape, grid: Shape) -> tuple[Shape, St
 
 
 def stated_by(counts: Shape, plain: Shape, tile: Shape) -> Stated | None:
-    """What a memref of `counts` tiles states of the shard; None where it has too few of them.
+    """The shard extents that a memref of `counts` tiles states; None if it has too few tiles.
 
-    plain: the tiles of the shard that ceil-division gives; as many of them state nothing.
+    plain: the number of tiles for ceil-division; a dim with this number states nothing.
 
     >>> stated_by((4, 1), (3, 1), (32, 32)), stated_by((2, 1), (3, 1), (32, 32))
     ((128, None), None)
     """
     if len(counts) != len(plain) or any(n < m for n, m in zip(counts, plain, strict=True)):
         return None
-    sides = zip(counts, plain, tile, strict=True)
-    return tuple(n * side if n > m else None for n, m, side in sides)
+    extents = zip(counts, plain, tile, strict=True)
+    return tuple(n * extent if n > m else None for n, m, extent in extents)
 
 
 def row_multiple(row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None) -> int:
-    """The elements that a row of a core's buffer is a multiple of, for an alignment in bytes.
+    """The alignment of a row of a core's buffer in elements, for an alignment in bytes.
 
-    A tile's elements lie together, so with tiles it is their bytes that must be a multiple.
-    `LayoutError` for what is no power of 2, and for tiles that are not aligned.
+    With tiles, whose elements are contiguous, the bytes of each tile must be aligned.
+    `LayoutError` if the alignment is not a power of 2, and for tiles that are not aligned.
 
     >>> row_multiple(16, dtypes.as_dtype("bfloat16"), None)
     8
@@ -91,13 +92,14 @@ def row_multiple(row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None) -
     if tile is not None and prod(tile) % multiple:
         raise LayoutError(
             f"row_alignment {bytes_}: a tile {tile} of {dtype.name} is "
-            f"{prod(tile) * dtypes.bits(dtype) / 8:g} B, no multiple of it; give another tile"
+            f"{prod(tile) * dtypes.bits(dtype) / 8:g} B, which is not a multiple of it; give "
+            "another tile"
         )
     return multiple
 
 
 def row_bytes(multiple: int, dtype: np.dtype[Any]) -> int | None:
-    """The alignment in bytes that a multiple of elements is; None for single elements.
+    """The alignment in bytes for an alignment in elements; None for 1 element.
 
     >>> row_bytes(8, dtypes.as_dtype("bfloat16"))
     16

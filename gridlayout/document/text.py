@@ -1,11 +1,12 @@
-"""The document's text (tt-mlir): reading it; `str` of a `GridLayout` prints it.
+"""Parser of the text in tt-mlir's document; `str` of a `GridLayout` prints it.
 
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
-#ttcore.memory_space<l1>>>>`. `d0 <> d1` in the map joins dims by the shape. A memref of more than
-the shape, the map and the grid need states the shard. Padding values beyond the document's words
-are printed as numbers, a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`, and after the
-memref a shard that its tiles do not state, `, shard = 96x16`, and the alignment of rows in bytes,
-`, row_alignment = 16`: these are this library's.
+#ttcore.memory_space<l1>>>>`. `d0 <> d1` in the map joins dims by the shape. A memref with more
+tiles than the shape, the map and the grid need states a larger shard.
+
+This library adds to the document's syntax: padding values that are numbers, tiles with faces,
+`!ttcore.tile<32x32, f32, face<16x16>>`, and two words after the memref: a shard that its tiles do
+not state, `, shard = 96x16`, and the alignment of rows in bytes, `, row_alignment = 16`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gridlayout.layouts.reader import Reader, dims_text
 
 
 def read_grid_layout(reader: Reader) -> GridLayout:
-    """The layout of a tensor type of the document; `LayoutError` where its parts disagree."""
+    """Read a tensor type of the document; `LayoutError` if its parts contradict each other."""
     reader.expect("tensor")
     reader.expect("<")
     shape = reader.dims_before_element()
@@ -54,17 +55,17 @@ def read_grid_layout(reader: Reader) -> GridLayout:
         raise LayoutError(f"column {at + 1}: {error}") from None
     if counts != layout.tile_counts:
         reader.fail(
-            f"memref {dims_text(counts)} does not follow from the shape, the map and the grid: "
-            f"{dims_text(layout.tile_counts)} does, as {layout.memref}",
+            f"memref {dims_text(counts)} does not follow from the shape, the map and the grid, "
+            f"which give {dims_text(layout.tile_counts)}: {layout.memref}",
             at,
         )
     return layout
 
 
 def read_map(reader: Reader, shape: Shape | None = None) -> AffineMap:
-    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results.
+    """Read an affine map, `(...) -> (...)`.
 
-    shape: by which `d0 <> d1` joins dims.
+    shape: the extents of the dims, for `d0 <> d1`.
     """
     reader.skip()
     start, depth, groups = reader.at, 0, 0
@@ -78,14 +79,14 @@ def read_map(reader: Reader, shape: Shape | None = None) -> AffineMap:
         reader.fail("expected an affine map, (d0, ...) -> (...)")
     reader.at = at + 1
     try:
-        # Blanks in front keep the columns of the map's own errors true.
+        # Leading blanks preserve the columns in the errors of the map's parser.
         return AffineMap.parse(" " * start + reader.text[start : reader.at], shape)
     except LayoutError as error:
         raise LayoutError(f"in the affine map: {error}") from None
 
 
 def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
-    """What is known of the padding: one of the document's words, or a number."""
+    """Read a padding value: one of the document's words, or a number."""
     reader.skip()
     at = reader.at
     word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")
@@ -100,14 +101,14 @@ def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
 
 
 def _read_words(reader: Reader) -> dict[str, Any]:
-    """What may come after the memref: the shard, and the alignment of rows."""
+    """Read the words after the memref: the shard, and the alignment of rows."""
     found: dict[str, Any] = {}
     while reader.take(","):
         reader.skip()
         at = reader.at
         word = reader.match(r"[a-z_]+", "shard or row_alignment")
         if word not in ("shard", "row_alignment") or f"{word}_shape" in found or word in found:
-            reader.fail(f"{word!r} is not one of shard, row_alignment, each once", at)
+            reader.fail(f"{word!r} is not one of shard, row_alignment, or is repeated", at)
         reader.expect("=")
         if word == "shard":
             found["shard_shape"] = reader.dims()
@@ -117,7 +118,7 @@ def _read_words(reader: Reader) -> dict[str, Any]:
 
 
 def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
-    """A memref's shape, and the constructor arguments that it states."""
+    """Read a memref: its shape, and the constructor arguments that it states."""
     found: dict[str, Any] = {}
     reader.expect("memref")
     reader.expect("<")
@@ -141,7 +142,7 @@ def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
     else:
         name = reader.element()
     if name != element:
-        reader.fail(f"the memref holds {name}, but the tensor {element}: they must agree", at)
+        reader.fail(f"the memref holds {name}, but the tensor holds {element}", at)
     reader.expect(",")
     reader.expect("#ttcore.memory_space")
     reader.expect("<")

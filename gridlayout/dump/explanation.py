@@ -189,9 +189,9 @@ def explain(
     >>> print(explain(parse("f32[1000,3]{1,0:T(8,128)}"), plan=True))
     float32[1000, 3] in one buffer, in memory 0
       shard    125x1x8x128 elements in one buffer, laid out as {1,0:T(8,128)}
-      padding  97.7% of 128,000 places hold no element
-      bytes    500.0 KiB in all, 488.3 KiB of it wasted: 42.67 times the data
-      better   saves 484.0 KiB in all: xla.layout((1000, 3), 'float32', (0, 1), ((4, 128),))
+      padding  97.7% of 128,000 positions hold no element
+      bytes    500.0 KiB in total, 488.3 KiB wasted: 42.67 times the data
+      better   saves 484.0 KiB in total: xla.layout((1000, 3), 'float32', (0, 1), ((4, 128),))
     """
     _check(limit, progress, pass_name, function)
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")

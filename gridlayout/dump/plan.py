@@ -170,7 +170,7 @@ def _is_allowed(found: Layout, layout: Layout, chip: Chip) -> bool:
 def _in_bank(layout: Layout, chip: Chip) -> int:
     """Bytes of pages in the fullest bank of DRAM."""
     held, every = allocated(layout)
-    if layout.lies_in_banks:
+    if layout.one_bank_per_shard:
         return held * -(-layout.num_cores // chip.banks)
     page = (
         held // prod(layout.tile_counts or (1,)) if layout.tile else PAGE * layout.stored_bits // 8

@@ -36,7 +36,7 @@ function summaryOf(layout) {
 }
 
 function shardText({ told, coreShape, localShape }) {
-  const held = coreShape.length ? "a core" : "in one buffer";
+  const held = coreShape.length ? "per core" : "in one buffer";
   if (!told.tile) {
     const laid = told.braces ? `, laid out as ${told.braces}` : "";
     return `${dimsText(localShape) || "1"} elements ${held}${laid}`;
@@ -49,14 +49,14 @@ function shardText({ told, coreShape, localShape }) {
 function paddingText({ paddingShare, physicalShape }) {
   const places = grouped(product(physicalShape));
   if (!paddingShare) return "none";
-  return `${rounded(100 * paddingShare, 1)}% of ${places} places hold no element`;
+  return `${rounded(100 * paddingShare, 1)}% of ${places} positions hold no element`;
 }
 
 function bytesText({ coreShape, bytesPerCore, nbytes, dataBytes }) {
-  const each = coreShape.length ? `${sizeText(bytesPerCore)} a core, ` : "";
+  const each = coreShape.length ? `${sizeText(bytesPerCore)} per core, ` : "";
   const wasted = Math.max(nbytes - dataBytes, 0);
   const factor = wasted && dataBytes ? `: ${rounded(nbytes / dataBytes, 2)} times the data` : "";
-  return `${each}${sizeText(nbytes)} in all, ${wasted ? sizeText(wasted) : "none"} of it wasted${factor}`;
+  return `${each}${sizeText(nbytes)} in total, ${wasted ? sizeText(wasted) : "none"} wasted${factor}`;
 }
 
 // More cores are not asked whether they hold any element.
@@ -66,7 +66,7 @@ const MAX_ASKED = 2 ** 14;
 function coresText(layout) {
   const { told, coreShape, shape, size, localShape, cores } = layout;
   if (!coreShape.length || !size) return "";
-  if (told.isDealt) return "pages are dealt to all of them";
+  if (told.isDealt) return "pages are distributed over all of them";
   const first = shape.map(() => 0);
   const last = shape.map((n) => n - 1);
   const [from, to] = [first, last].map((index) => layout.locate(index).core);

@@ -1,1 +1,1 @@
-"""Image files: the bytes of each core in files, beside a text that says what they are."""
+"""Image files: the bytes of each core in files, with a text file that describes them."""

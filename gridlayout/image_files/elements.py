@@ -1,4 +1,4 @@
-"""Elements of a core's buffer, read from its bytes one by one, wherever they are."""
+"""Reading of single elements at any offsets of cores' buffers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gridlayout.image_files.windows import Index
 from gridlayout.images import TILE, Bytes, blocks, decoded_tiles, own_bits
 from gridlayout.layouts.layout import Layout
 
-_TILES = 256  # in a block format, decoded at once
-_SPAN = 1 << 21  # numbers this close together are counted in a table
+_TILES = 256  # tiles of a block format that are decoded at a time
+_SPAN = 1 << 21  # numbers within this range are ranked by a table
 
 
 def elements_at(data: Bytes, core: Index, offset: Index, layout: Layout) -> NDArray[Any]:
-    """The elements at some offsets of the buffers of cores, which lie one after another.
+    """Return the elements at some offsets of cores' buffers.
 
-    data: the bytes of all these cores. core, offset: numbers that broadcast together; an offset is
-    counted in elements of a core's buffer. Returns an array of their shape and the layout's dtype;
-    a bool is True where its byte is not 0.
+    data: the concatenated bytes of the cores. core: core numbers. offset: offsets in elements of a
+    core's buffer; these two broadcast together. Returns an array of their common shape and the
+    layout's dtype. A bool is True if its byte is not 0.
 
     >>> from gridlayout import GridLayout, image
     >>> layout = GridLayout((2, 3), "int4", grid=(1, 2))
@@ -40,14 +40,14 @@ def elements_at(data: Bytes, core: Index, offset: Index, layout: Layout) -> NDAr
 
 
 def _words(data: Bytes, places: NDArray[np.int64], size: int) -> Bytes:
-    """The bytes of words of `size`, counted from the first byte on: (..., size)."""
+    """The bytes of the words of `size` bytes at some positions: (..., size)."""
     word = np.dtype(f"u{size}" if size <= 8 else f"c{size}")
-    whole = data[: data.size // size * size].view(word)
-    return whole[places][..., None].view(np.uint8)
+    words = data[: data.size // size * size].view(word)
+    return words[places][..., None].view(np.uint8)
 
 
 def _fields(data: Bytes, core: Index, offset: NDArray[np.int64], layout: Layout) -> Bytes:
-    """The bytes of elements that don't simply lie end to end: (..., size)."""
+    """The bytes of elements that are not contiguous words: (..., size)."""
     size, first = layout.dtype.itemsize, layout.byte_of(0)
     found: Any = layout.byte_of(offset)  # type: ignore[arg-type]
     byte = core * layout.bytes_per_core + (found - first)
@@ -57,7 +57,7 @@ def _fields(data: Bytes, core: Index, offset: NDArray[np.int64], layout: Layout)
     bit: Any = layout.bit_of(offset)  # type: ignore[arg-type]
     for k in range(size):
         fields[..., k] = data[byte + k]
-        if layout.stored_bits % 8:  # it may begin inside of a byte, and end in the next one
+        if layout.stored_bits % 8:  # an element may start inside a byte and end in the next
             above = data[np.minimum(byte + k + 1, data.size - 1)].astype(np.uint16) << 8
             fields[..., k] = (above | fields[..., k]) >> bit & 0xFF
     return fields
@@ -79,7 +79,7 @@ def _of_tiles(data: Bytes, places: NDArray[np.int64], layout: Layout) -> NDArray
 
 
 def ranked(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers that occur, ascending, and which of these each number is.
+    """Return the distinct numbers, ascending, and the position of each number among them.
 
     >>> ranked(np.array([[7, 3], [7, 9]]))
     (array([3, 7, 9]), array([[1, 0], [1, 2]]))

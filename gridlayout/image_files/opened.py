@@ -1,4 +1,4 @@
-"""`open_image` and `load_image`: images in files, mapped and read in part, or read whole."""
+"""`open_image` and `load_image`: image files, memory-mapped and read in part, or read in full."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from gridlayout.image_files.windows import Box, Results, parts, strides_of, weig
 from gridlayout.images import Bytes
 from gridlayout.layouts.layout import Layout
 
-_MAPS = 64  # files of one core each that are mapped at a time
+_MAPS = 64  # files of one core that are mapped at a time
 
 Progress = Callable[[int], None]
 
 
 def open_image(path: str | os.PathLike[str], *, check: bool = True) -> ImageFile:
-    """An image that `gl.save_image` wrote, its bytes mapped into memory and read when asked for.
+    """Open an image that `gl.save_image` wrote; its bytes are memory-mapped and read on request.
 
-    path: as it was saved. check: whether the checksum of each core's bytes is compared before they
-    are first read, which reads all of that core's; else what is asked for is all that is read.
+    path: the path that was given to `gl.save_image`. check: whether to compare the checksum of a
+    core's bytes before they are first read; this reads all bytes of that core. Otherwise only the
+    requested bytes are read.
 
-    `LayoutError` names the file that is missing, or has another size than the sidecar and its
-    layout say, and what of a sidecar does not hold together; nothing is allocated by its numbers.
-    Bytes that were changed, or are another image's, are refused when their core is read.
+    `LayoutError` names a file that is missing or whose size differs from the sidecar and its
+    layout, and contradictions in a sidecar. No memory is allocated by the sidecar's numbers. Bytes
+    that were changed, or belong to another image, are refused when their core is read.
 
     >>> import gridlayout as gl, tempfile
     >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
@@ -55,14 +56,14 @@ def open_image(path: str | os.PathLike[str], *, check: bool = True) -> ImageFile
 
 
 def load_image(path: str | os.PathLike[str], *, progress: Progress | None = None) -> NDArray[Any]:
-    """The logical array of an image that `gl.save_image` wrote, whatever its padding is.
+    """Return the logical array of an image that `gl.save_image` wrote; padding is ignored.
 
-    path: as it was saved. progress: called with the bytes of every core that was checked and of
-    every piece of the array that was read, `layout.nbytes` and the array's in all. Returns a NumPy
-    array of the layout's shape and dtype. A bool is True where its byte is not 0; elements in a
-    block format are what their codes say.
+    path: the path that was given to `gl.save_image`. progress: called with the number of bytes of
+    every core that was checked and of every piece of the array that was read; the total is
+    `layout.nbytes` plus the array's bytes. Returns a NumPy array of the layout's shape and dtype. A
+    bool is True if its byte is not 0. Elements in a block format are decoded.
 
-    `LayoutError` as `gl.open_image`; all checksums are compared first.
+    `LayoutError` as for `gl.open_image`; all checksums are compared first.
 
     >>> import gridlayout as gl, tempfile
     >>> x = np.arange(10, dtype=np.float32).reshape(2, 5)
@@ -78,11 +79,11 @@ def load_image(path: str | os.PathLike[str], *, progress: Progress | None = None
 
 
 class ImageFile:
-    """An image in files, which `gl.open_image` opens. Its bytes are mapped, and never written.
+    """An image in files, opened by `gl.open_image`. Its bytes are memory-mapped and read-only.
 
-    layout: the `gl.Layout` that it is laid out in. path: as it was saved. Slices, integers and
-    `...` read a part of the logical array: `image[2:4, ..., 0]`. Files that are changed while they
-    are open are not noticed; `gl.save_image` replaces files and changes none.
+    layout: the `gl.Layout` of the image. path: the path that was given to `gl.save_image`. Slices,
+    integers and `...` read a part of the logical array: `image[2:4, ..., 0]`. Changes to open files
+    are not detected; `gl.save_image` replaces files and never changes them.
     """
 
     def __init__(self, sidecar: Sidecar, check: bool) -> None:
@@ -98,7 +99,7 @@ class ImageFile:
         else:
             self._mapped(self.path)
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
@@ -117,7 +118,7 @@ class ImageFile:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cores."""
+        """The bytes of all cores."""
         return self.layout.nbytes
 
     def __repr__(self) -> str:
@@ -130,10 +131,10 @@ class ImageFile:
     # -- bytes ---------------------------------------------------------------------------------
 
     def core(self, coordinates: Any = ()) -> Bytes:
-        """The bytes of one core, as they are in the file: a uint8 array that can't be written to.
+        """Return the bytes of one core as they are in the file, as a read-only uint8 array.
 
-        coordinates: those of the core in the grid, as `layout.locate(index).core` has them; none
-        where the layout has no dims of cores. `LayoutError` for others, and for bytes of another
+        coordinates: the core's coordinates in the grid, as in `layout.locate(index).core`; `()` for
+        a layout without core dims. `LayoutError` for other coordinates, and for bytes with another
         checksum.
         """
         core_shape = self.layout.core_shape
@@ -141,10 +142,10 @@ class ImageFile:
         return self._bytes(int(weighted(core, strides_of(core_shape))))
 
     def check(self, progress: Progress | None = None) -> None:
-        """Compare the checksum of every core, also of those that were read before.
+        """Compare the checksum of every core, including those that were read before.
 
-        progress: called with the bytes of every core. `LayoutError` names the file and the core
-        whose bytes are others than were saved.
+        progress: called with the number of bytes of every core. `LayoutError` names the file and
+        the core whose bytes differ from those that were saved.
         """
         check_progress(progress, "a number of bytes")
         for number in range(self.layout.num_cores):
@@ -154,11 +155,11 @@ class ImageFile:
                 progress(self.layout.bytes_per_core)
 
     def _core(self, number: int) -> Shape:
-        """The coordinates of a core, counted in row-major order."""
+        """The coordinates of a core from its row-major number."""
         return tuple(map(int, np.unravel_index(number, self.layout.core_shape)))
 
     def _bytes(self, number: int) -> Bytes:
-        """The bytes of a core, checked once."""
+        """The bytes of a core; the checksum is compared once."""
         size, core = self.layout.bytes_per_core, self._core(number)
         file = self._place.file_of(core)
         data = self._mapped(file)
@@ -167,9 +168,8 @@ class ImageFile:
         if number in self._unchecked:
             if checksum_of(data) != self._checksums[number]:
                 raise LayoutError(
-                    f"{str(file)!r}: the bytes of core {core} have another checksum than "
-                    f"{str(sidecar_of(self.path))!r} states: they were changed, or are of another "
-                    "image"
+                    f"{str(file)!r}: the checksum of the bytes of core {core} differs from that in "
+                    f"{str(sidecar_of(self.path))!r}: they were changed, or belong to another image"
                 )
             self._unchecked.discard(number)
         return data
@@ -177,11 +177,11 @@ class ImageFile:
     # -- elements ------------------------------------------------------------------------------
 
     def read(self, box: Any = ...) -> NDArray[Any]:
-        """A part of the logical array, which is all that is allocated.
+        """Return a part of the logical array as a new array; only the part is allocated.
 
-        box: an index as NumPy has it, of slices, integers and `...`; everything by default. Returns
-        a new array. `LayoutError` for other indices, those beyond the shape, and bytes of another
-        checksum in a core that holds something of the part.
+        box: a NumPy index of slices, integers and `...`; by default the full array. `LayoutError`
+        for other indices, for indices outside the shape, and for bytes with another checksum in a
+        core that holds elements of the part.
         """
         ranges, is_kept = _ranges(box, self.shape)
         shape = [len(each) for each, kept in zip(ranges, is_kept, strict=True) if kept]
@@ -200,7 +200,7 @@ class ImageFile:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("an image has no logical array to share: copy=False can't be met")
+            raise ValueError("an image has no logical array to share: copy=False is not possible")
         array = self.read()
         return array if dtype is None else array.astype(dtype)
 
@@ -213,7 +213,7 @@ class ImageFile:
         return out
 
     def _part(self, box: Box) -> NDArray[Any]:
-        """The elements of a box, which is not large."""
+        """The elements of a small box."""
         layout, rank = self.layout, self.layout.core_rank
         found, shape = self._index(box), tuple(map(len, box))
         core = np.asarray(weighted(found[:rank], strides_of(layout.core_shape)))
@@ -235,7 +235,7 @@ class ImageFile:
 
 
 def _mapped(sidecar: Sidecar, path: Path) -> Bytes:
-    """The bytes of a file of the image."""
+    """The bytes of a file of the image, memory-mapped."""
     try:
         with opened(path) as file:
             size = _check_size(sidecar, path, file.fileno())
@@ -249,18 +249,21 @@ def _mapped(sidecar: Sidecar, path: Path) -> Bytes:
 
 
 def _check_size(sidecar: Sidecar, path: Path, file: int | None = None) -> int:
-    """The bytes of a file, by its descriptor where it is open, which are those of its cores."""
+    """Return the size of a file; `LayoutError` if it differs from the size of its cores.
+
+    file: the descriptor of the file if it is open.
+    """
     try:
         size = os.stat(path if file is None else file).st_size
     except OSError as error:
         raise LayoutError(_unreadable(path, error)) from error
     layout = sidecar.layout
-    wanted = layout.bytes_per_core if sidecar.place.per_core else layout.nbytes
-    if size != wanted:
+    expected = layout.bytes_per_core if sidecar.place.per_core else layout.nbytes
+    if size != expected:
         name = sidecar_of(sidecar.place.path)
         raise LayoutError(
-            f"{str(path)!r} has {size} B, but {wanted} B in the layout that {str(name)!r} states: "
-            "it was cut off, or is of another image"
+            f"{str(path)!r} has {size} B, but the layout in {str(name)!r} takes {expected} B: the "
+            "file was truncated, or belongs to another image"
         )
     return size
 
@@ -270,7 +273,7 @@ def _unreadable(path: Path, error: OSError) -> str:
 
 
 def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:
-    """The indices that an index of the shape reads along each dim, and which dims it keeps."""
+    """The indices that a NumPy index reads along each dim, and whether it keeps the dim."""
     items = box if isinstance(box, tuple) else (box,)
     dots = [k for k, item in enumerate(items) if item is ...]
     if len(dots) > 1 or len(items) - len(dots) > len(shape):
@@ -287,12 +290,12 @@ def _range(item: Any, extent: int, shape: Shape) -> range:
         if isinstance(item, slice):
             return range(extent)[item]
         if isinstance(item, (bool, np.bool_)):
-            raise TypeError("a truth value")
+            raise TypeError("a bool")
         index = operator.index(item)
     except (TypeError, ValueError) as error:
         raise LayoutError(
-            f"index {item!r} must be a slice, an integer or ... ({error}): read a box, and index "
-            "the array"
+            f"index {item!r} must be a slice, an integer or ... ({error}): read a box, then index "
+            "the resulting array"
         ) from None
     if not -extent <= index < extent:
         raise LayoutError(f"index {index} is outside the shape {shape}")

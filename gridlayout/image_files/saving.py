@@ -1,4 +1,4 @@
-"""`save_image`: each core's bytes to files, a few at a time, and the sidecar last."""
+"""`save_image`: writes each core's bytes to files in small pieces, and then the sidecar."""
 
 from __future__ import annotations
 
@@ -43,23 +43,24 @@ def save_image(
 ) -> None:
     """Write the bytes of each core, as `gl.image` makes them, to files.
 
-    x: an array of `layout.shape` and `layout.dtype`: NumPy's, a memory-mapped one, JAX's, or a
-    `gl.GridArray`, of whose own layout the image is where `layout` is None. path: a file for the
-    bytes of all cores, one after another in row-major order; with `per_core` a folder for files
-    `core_0_1.bin`, named by coordinates. `PATH.json` beside it says in JSON what the bytes are: the
-    layout's text, shape, dtype, byte order, cores, bytes per core, and the sha256 of each core's
-    bytes. progress: called with the bytes of every piece written, `layout.nbytes` in all.
+    x: an array of `layout.shape` and `layout.dtype`: a NumPy array, possibly memory-mapped, a
+    `jax.Array` or a `gl.GridArray`. layout: None means the layout of the `gl.GridArray`. path: a
+    file for the bytes of all cores in row-major order. per_core: whether `path` is instead a folder
+    of one file per core, named by coordinates, such as `core_0_1.bin`. The JSON file `PATH.json`
+    describes the bytes: the layout's text, shape, dtype, byte order, cores, bytes per core, and the
+    sha256 of each core's bytes. progress: called with the number of bytes of every piece written,
+    `layout.nbytes` in total.
 
-    Padding and bytes of no element are those of `gl.image`. The tensor is read in pieces of 2**17
-    elements, so that one larger than memory can be saved from `np.load(..., mmap_mode="r")`; only
-    where a layout's map has no inverse in closed form is the whole packed in memory. All files are
-    written under other names first, and get theirs when all is written, the sidecar last: an error
-    leaves an image that was there as it was, and without a sidecar there is no image. A link at one
-    of the names is replaced, not what it leads to.
+    Padding and unused bytes are those of `gl.image`. The tensor is read in pieces of 2**17
+    elements, so a tensor larger than memory can be saved from `np.load(..., mmap_mode="r")`. Only a
+    layout without a closed inverse is packed in memory. All files are written under temporary names
+    and renamed at the end, the sidecar last. After an error, an existing image is therefore
+    unchanged; files without a sidecar are not an image. A link at one of the names is replaced, but
+    not its target.
 
-    `LayoutError`: what `gl.image` refuses; no path; an array that several processes hold parts of;
-    a layout without a text, or of more than 2**19 cores; a folder with other files in it; a file
-    that can't be written.
+    `LayoutError`: what `gl.image` refuses; no path; an array that is distributed over several
+    processes; a layout without a text, or with more than 2**19 cores; a folder that contains other
+    files; a file that can't be written.
 
     >>> import gridlayout as gl, tempfile
     >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2))
@@ -75,7 +76,9 @@ def save_image(
     place = Place(as_path(path), as_flag(per_core, "per_core"))
     check_progress(progress, "a number of bytes")
     if layout.num_cores > MAX_CORES:
-        raise LayoutError(f"{layout!r} has {layout.num_cores} cores, over {MAX_CORES} of an image")
+        raise LayoutError(
+            f"{layout!r} has {layout.num_cores} cores; an image has at most {MAX_CORES}"
+        )
     text = text_of(layout)
     _check_is_here(x)
     array = as_logical(x, layout)
@@ -90,31 +93,31 @@ def _layout_of(x: Any) -> Layout:
     layout = getattr(x, "layout", None)
     if not isinstance(layout, Layout):
         raise LayoutError(
-            f"{type(x).__name__} brings no layout: save_image(x, layout, path); a gl.GridArray has "
-            "its own"
+            f"{type(x).__name__} has no layout: call save_image(x, layout, path), or give a "
+            "gl.GridArray, which has one"
         )
     return layout
 
 
 def _check_is_here(x: Any) -> None:
-    """`LayoutError` where other processes hold parts of an array."""
+    """Raise `LayoutError` if other processes hold parts of the array."""
     storage = getattr(x, "storage", x)
     is_here = getattr(storage, "is_fully_addressable", True)
     if not is_here and (storage is not x or not getattr(x, "is_fully_replicated", False)):
         raise LayoutError(
-            "this process holds a part of the array, and an image is of all cores: call "
-            "whole = x.to_logical() in every process (for a jax.Array, "
-            "jax.experimental.multihost_utils.process_allgather), and gl.save_image(whole, "
-            "x.layout, path) where jax.process_index() == 0"
+            "this process holds only a part of the array, but an image needs all cores: call "
+            "full = x.to_logical() in every process (for a jax.Array, "
+            "jax.experimental.multihost_utils.process_allgather), and gl.save_image(full, "
+            "x.layout, path) in the process with jax.process_index() == 0"
         )
 
 
 def _check_free(place: Place, layout: Layout) -> None:
-    """`LayoutError` where files would be replaced that are none of an image."""
+    """Raise `LayoutError` if files that do not belong to an image would be replaced."""
     path, sidecar = place.path, sidecar_of(place.path)
     if os.path.lexists(sidecar) and not is_sidecar_file(sidecar):
         raise LayoutError(
-            f"{str(sidecar)!r} is there, and no sidecar of an image: give another path"
+            f"{str(sidecar)!r} exists and is not the sidecar of an image: give another path"
         )
     if place.per_core and path.is_dir():
         own = {place.file_of(core).name for core in _cores(layout)}
@@ -122,12 +125,12 @@ def _check_free(place: Place, layout: Layout) -> None:
             others = [e.name for e in entries if e.name not in own or e.is_dir()]
         if others:
             raise LayoutError(
-                f"the folder {str(path)!r} holds {others[0]!r}, which is no file of this image: "
-                "remove it, or give another folder"
+                f"the folder {str(path)!r} holds {others[0]!r}, which is not a file of this "
+                "image: remove it, or give another folder"
             )
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
-        wanted = "folder" if place.per_core else "regular file"
-        raise LayoutError(f"{str(path)!r} is there, and no {wanted}: give another path")
+        kind = "folder" if place.per_core else "regular file"
+        raise LayoutError(f"{str(path)!r} exists and is not a {kind}: give another path")
 
 
 def _cores(layout: Layout) -> Iterator[Shape]:
@@ -137,7 +140,7 @@ def _cores(layout: Layout) -> Iterator[Shape]:
 def _write(
     array: NDArray[Any], layout: Layout, text: str, place: Place, progress: Progress
 ) -> None:
-    """All files under other names, then under theirs."""
+    """Write all files under temporary names, then rename them."""
     sidecar = sidecar_of(place.path)
     with _folder(place), staged() as files:
         output = _Output(place, files)
@@ -150,13 +153,13 @@ def _write(
         file = files.open(sidecar)
         file.write(text_of_sidecar(layout, text, place.per_core, output.checksums).encode())
         files.close(file)
-        sidecar.unlink(missing_ok=True)  # it is of bytes that are about to go
+        sidecar.unlink(missing_ok=True)  # it describes the bytes that are replaced next
         files.put_in_place()
 
 
 @contextmanager
 def _folder(place: Place) -> Iterator[None]:
-    """The folder of files of one core each, which is made, and removed where nothing is written."""
+    """Create the folder for files per core; remove it again if nothing is written to it."""
     is_made = place.per_core and not place.path.is_dir()
     if is_made:
         place.path.mkdir()
@@ -169,7 +172,7 @@ def _folder(place: Place) -> Iterator[None]:
 
 
 class _Output:
-    """Bytes of cores, one core after another, to one file or to one each; their checksums."""
+    """Writes the bytes of consecutive cores to one file, or to one file each, with checksums."""
 
     def __init__(self, place: Place, files: Staged) -> None:
         self.place, self.files = place, files
@@ -178,7 +181,10 @@ class _Output:
         self._file = None if place.per_core else files.open(place.path)
 
     def write(self, data: Bytes, cores: Iterator[Shape], is_end: bool) -> None:
-        """A part of a core's bytes, of the next of the cores where the last one was at its end."""
+        """Write a part of a core's bytes; is_end: whether these are the last of that core.
+
+        The first part after the end of a core belongs to the next one of `cores`.
+        """
         if self._digest is None:
             self._digest, core = sha256(), next(cores)
             if self._file is None:
@@ -193,17 +199,18 @@ class _Output:
                 self.close()
 
     def close(self) -> None:
-        """Close the file that is open, if there is one."""
+        """Close the open file, if any."""
         if self._file is not None:
             self.files.close(self._file)
             self._file = None
 
 
 def _pieces(array: NDArray[Any], layout: Layout) -> Iterator[tuple[Bytes, bool]]:
-    """The bytes of cores, (cores, bytes), a few at a time, and whether a core's end there.
+    """Pieces of the cores' bytes, (cores, bytes), and whether a piece is the end of a core.
 
-    A piece is of several whole cores, or a part of one that begins and ends a byte, and a tile in a
-    block format: elements beyond these wait for the next piece.
+    A piece consists of several complete cores, or of a part of one core. A part starts and ends at
+    a byte boundary, and in a block format at a tile boundary; further elements are left for the
+    next piece.
     """
     window, total = physical_windows(array, layout), prod(layout.local_shape)
     waiting, first = np.empty((1, 0), layout.dtype), 0
@@ -223,7 +230,7 @@ def _pieces(array: NDArray[Any], layout: Layout) -> Iterator[tuple[Bytes, bool]]
 
 
 def _last_cut(layout: Layout, end: int) -> int:
-    """The last element up to `end` that begins a byte, and a tile in a block format."""
+    """The last element up to `end` at a byte boundary, and in a block format at a tile boundary."""
     if end == prod(layout.local_shape):
         return end
     if layout.tile_format is not None:

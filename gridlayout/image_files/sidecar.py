@@ -1,10 +1,10 @@
-"""Sidecars: the JSON beside an image's bytes, and where both are.
+"""Sidecars: JSON files that describe the bytes of images.
 
-    PATH        the bytes of each core, one after another; or, with a file a core, a folder
+    PATH        the bytes of all cores; or a folder with one file per core
     PATH.json   the sidecar
 
-A sidecar names no file and states no size that the layout does not have: names follow from the path
-and from the coordinates of cores, and every number is compared with the layout's before it is used.
+A sidecar contains no file names; these follow from the path and the coordinates of cores. Every
+number in it is compared with that of the layout before it is used.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from gridlayout.text import parse
 
 FORMAT, VERSION = "gridlayout image", 1
 MAX_CORES = 1 << 19
-_MOST_BYTES = 1 << 26  # what a sidecar of so many cores takes, and half as much again
-# Of each core's bytes. `sha256sum` prints it for a file of one core, and packing takes longer.
+_MOST_BYTES = 1 << 26  # 1.5 times the bytes of a sidecar with MAX_CORES cores
+# The checksum of each core's bytes. `sha256sum` prints it for a file, and packing takes longer.
 CHECKSUM = "sha256"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an image is: its path, and whether each core has a file of its own in a folder."""
+    """The files of an image: its path, and whether it is a folder with one file per core."""
 
     path: Path
     per_core: bool
@@ -53,12 +53,12 @@ class Place:
 
 
 def sidecar_of(path: Path) -> Path:
-    """The sidecar of the image at a path."""
+    """The path of the sidecar of the image at a path."""
     return path.with_name(f"{path.name}.json")
 
 
 def as_path(path: Any) -> Path:
-    """`path` as a path that ends in a name, or `LayoutError`.
+    """Return `path` as a `Path` that ends in a file name; otherwise raise `LayoutError`.
 
     >>> as_path("images/w.bin").name
     'w.bin'
@@ -68,15 +68,15 @@ def as_path(path: Any) -> Path:
         if not isinstance(given, str) or b"\0" in os.fsencode(given):
             raise LayoutError(f"path {path!r} must be a path to a file, a str or a pathlib.Path")
     except UnicodeError as error:
-        raise LayoutError(f"path {path!r} is none that the system has: {error}") from None
+        raise LayoutError(f"path {path!r} is not valid on this system: {error}") from None
     found = Path(given)
     if found.name in ("", ".."):
-        raise LayoutError(f"path {given!r} has no name of a file: give one, e.g. 'weights.bin'")
+        raise LayoutError(f"path {given!r} has no file name: give one, e.g. 'weights.bin'")
     return found
 
 
 def text_of(layout: Layout) -> str:
-    """The text that `gl.parse` makes the layout of again. `LayoutError` where there is none."""
+    """The text from which `gl.parse` returns the layout; `LayoutError` if there is none."""
     for text in (str(layout), repr(layout)):
         try:
             if parse(text) == layout:
@@ -84,13 +84,13 @@ def text_of(layout: Layout) -> str:
         except LayoutError:
             continue
     raise LayoutError(
-        f"{layout!r} has no text that gl.parse reads, and an image is saved with its layout's: "
-        "give it a layout that one of the systems' constructors makes"
+        f"{layout!r} has no text that gl.parse reads, but an image is saved with the text of its "
+        "layout: use a layout from the constructor of a system"
     )
 
 
 def text_of_sidecar(layout: Layout, text: str, per_core: bool, checksums: Sequence[str]) -> str:
-    """The sidecar of an image in a layout of that text, as JSON."""
+    """The JSON text of the sidecar of an image; `text` is the layout's text."""
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -105,7 +105,7 @@ def text_of_sidecar(layout: Layout, text: str, per_core: bool, checksums: Sequen
 
 
 def _facts(layout: Layout) -> dict[str, Any]:
-    """What of a sidecar follows from the layout, for readers that know none."""
+    """The fields that follow from the layout, for programs that cannot read its text."""
     return {
         "shape": list(layout.shape),
         "dtype": layout.dtype.name,
@@ -117,7 +117,7 @@ def _facts(layout: Layout) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What a sidecar states, once it is known to hold together."""
+    """The contents of a sidecar, checked for consistency."""
 
     place: Place
     layout: Layout
@@ -125,21 +125,22 @@ class Sidecar:
 
 
 def read_sidecar(path: Path) -> Sidecar:
-    """The sidecar of the image at a path. `LayoutError` names the file and what is wrong in it."""
+    """Read the sidecar of the image at a path; `LayoutError` names the file and the problem."""
     name = sidecar_of(path)
     try:
         return _sidecar(path, _record(name))
     except FileNotFoundError:
         raise LayoutError(
-            f"{str(path)!r} is no image: {str(name)!r}, which gl.save_image writes last, is missing"
+            f"{str(path)!r} is not an image: {str(name)!r}, which gl.save_image writes last, is "
+            "missing"
         ) from None
     except (OSError, ValueError, RecursionError) as error:  # LayoutError is a ValueError
-        said = str(error) if isinstance(error, LayoutError) else f"{type(error).__name__}: {error}"
-        raise LayoutError(f"{str(name)!r} is no sidecar of an image: {said[:400]}") from error
+        what = str(error) if isinstance(error, LayoutError) else f"{type(error).__name__}: {error}"
+        raise LayoutError(f"{str(name)!r} is not a sidecar of an image: {what[:400]}") from error
 
 
 def is_sidecar_file(path: Path) -> bool:
-    """Whether a file is a sidecar, of this version or another."""
+    """Return whether a file is a sidecar of any version."""
     try:
         return _is_sidecar(_record(path))
     except (OSError, ValueError, RecursionError):
@@ -163,24 +164,24 @@ def _sidecar(path: Path, record: Any) -> Sidecar:
         raise LayoutError(f"its format must be {FORMAT!r}")
     if record.get("version") != VERSION:
         raise LayoutError(
-            f"its version is {_short(record.get('version'))}, and this release reads {VERSION}"
+            f"its version is {_short(record.get('version'))}, but this release reads {VERSION}"
         )
     layout = parse(record.get("layout"))
     check_stored(layout)
     facts = {**_facts(layout), "checksum": CHECKSUM}
-    for key, wanted in facts.items():
+    for key, expected in facts.items():
         found = record.get(key)
-        if found != wanted or isinstance(found, bool):
-            raise LayoutError(f"{key} is {_short(found)}, but {_short(wanted)} of its layout")
-    layout.index_map  # noqa: B018  # refuses what is too large to say
+        if found != expected or isinstance(found, bool):
+            raise LayoutError(f"{key} is {_short(found)}, but its layout has {_short(expected)}")
+    layout.index_map  # noqa: B018  # raises if an expression exceeds the limits of AffineExpr
     if layout.size > prod(layout.physical_shape):
-        raise LayoutError(f"{layout!r} puts several elements in one place, which no image does")
+        raise LayoutError(f"{layout!r} sends several elements to one place, so it has no image")
     per_core = record.get("per_core")
     if not isinstance(per_core, bool):
-        raise LayoutError(f"per_core is {_short(per_core)}, and must be true or false")
+        raise LayoutError(f"per_core is {_short(per_core)}, but must be true or false")
     checksums = record.get("checksums")
     if not isinstance(checksums, list) or len(checksums) != layout.num_cores:
-        raise LayoutError(f"checksums must be a list of one text a core, of {layout.num_cores}")
+        raise LayoutError(f"checksums must be a list of {layout.num_cores} texts, one per core")
     if not all(isinstance(each, str) and len(each) == 64 for each in checksums):
         raise LayoutError("checksums must be texts of 64 hexadecimal digits")
     return Sidecar(Place(path, per_core), layout, tuple(checksums))
@@ -192,12 +193,12 @@ def _short(value: Any) -> str:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file opened to be read. `LayoutError` for what is no file, which is not waited for."""
+    """Open a file for reading; `LayoutError` for anything but a regular file, without blocking."""
     flags = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise LayoutError(f"{str(path)!r} is no regular file")
+        raise LayoutError(f"{str(path)!r} is not a regular file")
     return file
 
 

@@ -1,4 +1,4 @@
-"""Staged files: written under other names, beside where they go, until all are written."""
+"""Staged files: written under temporary names in their folders, and renamed at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 
 class Staged:
-    """Files under other names. What is not put in place is removed by `discard`."""
+    """Files under temporary names; `put_in_place` renames them, `discard` removes the others."""
 
     def __init__(self) -> None:
         self._names: list[tuple[Path, Path]] = []
         self._open: list[BinaryIO] = []
 
     def open(self, path: Path) -> BinaryIO:
-        """A new file in the folder of `path`, where `put_in_place` puts it."""
+        """Open a new file in the folder of `path`; `put_in_place` renames it to `path`."""
         name = path.with_name(f".gridlayout-{secrets.token_hex(8)}.tmp")
         file = open(name, "xb")  # noqa: SIM115  # closed by close, or by discard
         self._names.append((name, path))
@@ -26,20 +26,20 @@ class Staged:
         return file
 
     def close(self, file: BinaryIO) -> None:
-        """Close a file, once the disk has what was written to it."""
+        """Flush a file to disk and close it."""
         file.flush()
         os.fsync(file.fileno())
         file.close()
         self._open.remove(file)
 
     def put_in_place(self) -> None:
-        """Each file under its name, in the order in which they were opened."""
+        """Rename each file to its final name, in the order in which they were opened."""
         while self._names:
             os.replace(*self._names[0])
             del self._names[0]
 
     def discard(self) -> None:
-        """Remove what is not in place."""
+        """Remove the files that were not renamed."""
         for file in self._open:
             with suppress(OSError):
                 file.close()
@@ -51,7 +51,7 @@ class Staged:
 
 @contextmanager
 def staged() -> Iterator[Staged]:
-    """Files that are removed at the end unless they are in place.
+    """Yield `Staged` files; those that were not put in place are removed at the end.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, staged() as files:

@@ -1,7 +1,7 @@
-"""Windows: parts of a layout's physical and logical arrays, of a few elements each.
+"""Windows: small parts of a layout's physical and logical arrays.
 
-An affine map is evaluated on a box of indices, each result over those dims only that it reads. So
-the index arrays of a window of a million elements are mostly a few thousand long.
+An affine map is evaluated on a box of indices, and each result only over the dims that it reads. So
+for a window of a million elements, most index arrays have only a few thousand elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import host_fill, pack_host
 
-# Elements of one window: its index, 8 bytes an element, and a few arrays like it are alive at once.
+# Elements per window: its index takes 8 bytes per element, and a few such arrays are live at once.
 ELEMENTS = 1 << 17
 
 Box = tuple[range, ...]
@@ -28,7 +28,7 @@ Index = int | NDArray[np.int64]
 
 
 def consecutive(shape: Sequence[int], most: int) -> Iterator[Box]:
-    """Boxes of at most so many elements, each the next ones of an array in row-major order.
+    """Divide an array into boxes of at most `most` elements, consecutive in row-major order.
 
     >>> for box in consecutive((2, 5, 2), most=6):
     ...     print(box)
@@ -41,21 +41,22 @@ def consecutive(shape: Sequence[int], most: int) -> Iterator[Box]:
     while k and inner * shape[k - 1] <= most:
         k -= 1
         inner *= shape[k]
-    whole = tuple(map(range, shape[k:]))
+    full = tuple(map(range, shape[k:]))
     if k == 0:
-        yield whole
+        yield full
         return
     step = max(most // inner, 1)
     for outer in product(*map(range, shape[: k - 1])):
         for first in range(0, shape[k - 1], step):
             part = range(first, min(first + step, shape[k - 1]))
-            yield (*(range(i, i + 1) for i in outer), part, *whole)
+            yield (*(range(i, i + 1) for i in outer), part, *full)
 
 
 def parts(box: Box, most: int) -> Iterator[tuple[tuple[slice, ...], Box]]:
-    """A box in parts of at most so many elements, with the place of each in an array of the box.
+    """Divide a box into parts of at most `most` elements.
 
-    The last dim is cut to a 32nd of them, so that a part has whole tiles where there are such.
+    Yields the slices of each part in the box's array, and the part. The last dim of a part has at
+    most most / 32 elements, so that a part contains full tiles if the layout is tiled.
 
     >>> [place for place, _ in parts((range(4), range(2, 70)), most=256)]
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -93,7 +94,7 @@ class Results:
         self._parts = [(program_of(num_dims, (expr,)), expr.dims) for expr in exprs]
 
     def __call__(self, box: Box) -> list[Index]:
-        """The value of each, which broadcasts to the box."""
+        """The values of each expression, as arrays that broadcast to the box."""
         rank = len(box)
         mesh = [
             np.arange(each.start, each.stop, each.step).reshape([-1, *[1] * (rank - 1 - d)])
@@ -106,7 +107,7 @@ class Results:
 
 
 def weighted(values: Sequence[Index], weights: Sequence[int]) -> Index:
-    """The sum of value * weight, the smallest arrays first.
+    """The sum of value * weight, with the smallest arrays added first.
 
     >>> weighted([np.arange(2).reshape(2, 1), np.arange(3), 1], [10, 1, 100])
     array([[100, 101, 102],
@@ -129,21 +130,21 @@ def strides_of(shape: Sequence[int]) -> list[int]:
 
 
 def physical_windows(array: NDArray[Any], layout: Layout) -> Callable[[Box], NDArray[Any]]:
-    """A function of a box of physical indices: the elements there, and what padding holds.
+    """Return a function from a box of physical indices to the elements and padding there.
 
-    array: of the layout's shape and dtype, in any byte order; only what a box needs is read of it.
-    A layout whose map has no inverse in closed form is laid out whole.
+    array: of the layout's shape and dtype, in any byte order; only the elements of a box are read.
+    A layout without a closed inverse is packed in full.
     """
     fill = host_fill(layout)
     try:
-        back = layout.inverse_in_bounds
+        inverse = layout.inverse_in_bounds
     except LayoutError:
         physical = pack_host(array.astype(layout.dtype, copy=False), layout)
         return lambda box: physical[tuple(slice(each.start, each.stop) for each in box)]
     rank = len(layout.physical_shape)
-    logical = Results(rank, back.map.results)
-    bounds = Results(rank, [expr for expr, _ in back.domain.constraints])
-    equal = [is_equal for _, is_equal in back.domain.constraints]
+    logical = Results(rank, inverse.map.results)
+    bounds = Results(rank, [expr for expr, _ in inverse.domain.constraints])
+    equal = [is_equal for _, is_equal in inverse.domain.constraints]
 
     def window(box: Box) -> NDArray[Any]:
         out = np.empty(tuple(map(len, box)), layout.dtype)
@@ -162,6 +163,6 @@ def physical_windows(array: NDArray[Any], layout: Layout) -> Callable[[Box], NDA
 
 
 def _taken(array: NDArray[Any], index: Sequence[Index]) -> NDArray[Any]:
-    if array.flags.c_contiguous:  # one index is faster than one a dim
+    if array.flags.c_contiguous:  # one flat index is faster than one index per dim
         return array.reshape(-1)[weighted(index, strides_of(array.shape))]
     return np.asarray(array[tuple(index)])

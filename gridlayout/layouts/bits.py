@@ -1,8 +1,8 @@
-"""Elements of any number of bits, one after another in bytes: the first in the low bits.
+"""Packing of elements of any number of bits into bytes, the first element in the low bits.
 
-That is the order of MegEngine's and XLA's 4-bit elements, of ONNX and of Tenstorrent's block
-formats: element k of `width` bits begins at bit `k * width`, and bit b is bit `b mod 8` of byte
-`b floordiv 8`, counted from the lowest. Elements of whole bytes are little-endian for that reason.
+Element k of `width` bits starts at bit `k * width`. Bit b is bit `b mod 8` of byte `b floordiv 8`,
+counted from the lowest. This is the order of 4-bit elements in MegEngine, XLA and ONNX, and of
+Tenstorrent's block formats. Elements of one or more bytes are therefore little-endian.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 
 
-def joined(elements: Bytes, width: int) -> Bytes:
-    """Elements in bytes: shape (..., count, size) to (..., ceil(count * width / 8)).
+def pack_bits(elements: Bytes, width: int) -> Bytes:
+    """Pack elements into bytes: shape (..., count, size) to (..., ceil(count * width / 8)).
 
-    elements: `size` bytes each, the lowest first, of which the low `width` bits count; bits beyond
-    these bytes are 0, and so are those that fill up the last byte.
+    elements: `size` bytes each, little-endian. The low `width` bits of each are packed; if `width`
+    exceeds the bytes, the missing bits are 0. The last byte is filled up with 0 bits.
 
-    >>> [hex(byte) for byte in joined(np.array([[1], [2], [15]], np.uint8), 4)]
+    >>> [hex(byte) for byte in pack_bits(np.array([[1], [2], [15]], np.uint8), 4)]
     ['0x21', '0xf']
     """
     *lead, count, size = elements.shape
@@ -36,10 +36,10 @@ def joined(elements: Bytes, width: int) -> Bytes:
     return out
 
 
-def parted(data: Bytes, width: int, count: int, size: int) -> Bytes:
-    """The elements that bytes hold: shape (..., bytes) to (..., count, size), as `joined` has them.
+def unpack_bits(data: Bytes, width: int, count: int, size: int) -> Bytes:
+    """Unpack elements from bytes: shape (..., bytes) to (..., count, size); inverts `pack_bits`.
 
-    >>> parted(np.array([0x21, 0x0F], np.uint8), 4, count=3, size=1).tolist()
+    >>> unpack_bits(np.array([0x21, 0x0F], np.uint8), 4, count=3, size=1).tolist()
     [[1], [2], [15]]
     """
     lead = data.shape[:-1]
@@ -59,7 +59,7 @@ def parted(data: Bytes, width: int, count: int, size: int) -> Bytes:
 
 
 def _resized(array: Bytes, last: int) -> Bytes:
-    """The array with `last` numbers along its last dim: cut off, or 0 more."""
+    """The array with its last dim cut, or extended with 0, to `last` numbers."""
     lead, have = array.shape[:-1], array.shape[-1]
     if have >= last:
         return array[..., :last]

@@ -1,8 +1,8 @@
-"""`Blocks`: a layout without its tiles, as axes that cores divide into blocks of positions.
+"""`Blocks`: a layout without its tiles, as linear axes that the cores divide into intervals.
 
-Most layouts first make linear axes of the logical dims (joined, padded, reversed), divide these by
-cores, and only then put what a core has in tiles. Up to there a core holds an interval of positions
-of each axis, whatever the tiles: that is what two layouts are compared by, piece by piece.
+Most layouts first form linear axes from the logical dims (by joining, padding and reversing), then
+divide these among cores, and only then tile each core's part. Before tiling, a core holds an
+interval of positions of each axis. Relayouts compare these intervals of two layouts.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gridlayout.layouts.route import find_route
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, StepBuilder, Unit
 
 Shape = tuple[int, ...]
-# Of an axis: (logical dim, stride) and an offset.
+# The linear form of an axis: the stride of each logical dim, and an offset.
 Form = tuple[dict[int, int], int]
 
 
 @dataclass(frozen=True)
 class Block:
-    """An axis whose position is `offset` and the sum of stride * index over its terms.
+    """A linear axis; the position on it is `offset` plus the sum of stride * index over its terms.
 
-    terms: (logical dim, stride), the largest strides first, without dims of extent 1. core: the
-    core dim that divides it, None where every core has it whole; size: positions of one core.
+    terms: pairs (logical dim, stride), the largest strides first, without dims of extent 1. core:
+    the core dim that divides the axis, or None if no core dim does. size: positions per core.
     """
 
     terms: tuple[tuple[int, int], ...]
@@ -38,18 +38,24 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A layout as blocks. flat: the same one untiled, its dims the cores' and one each block."""
+    """A layout as blocks.
+
+    flat: the same layout without tiles; its dims are the core dims and one dim per block.
+    """
 
     layout: Layout
     flat: Layout
     blocks: tuple[Block, ...]
 
     def moves_in(self, per_device: Sequence[int]) -> tuple[Move, ...]:
-        """From a device's part of the layout to that of `flat`; it has so many cores a dim."""
+        """The moves from a device's part of the layout to its part of `flat`.
+
+        per_device: the cores of the device along each core dim.
+        """
         return self._moves(self.layout, self.flat, per_device)
 
     def moves_out(self, per_device: Sequence[int]) -> tuple[Move, ...]:
-        """From a device's part of `flat` to that of the layout."""
+        """The moves from a device's part of `flat` to its part of the layout."""
         return self._moves(self.flat, self.layout, per_device)
 
     def _moves(self, a: Layout, b: Layout, per_device: Sequence[int]) -> tuple[Move, ...]:
@@ -60,7 +66,7 @@ class Blocks:
 
 @lru_cache(maxsize=4096)
 def find_blocks(layout: Layout) -> Blocks | None:
-    """The blocks of a layout; None where its cores divide no linear axes.
+    """The blocks of a layout, or None if its cores do not divide linear axes.
 
     >>> from gridlayout import GridLayout
     >>> found = find_blocks(GridLayout((4, 6, 8), grid=(3, 2), tile=(4, 4)))
@@ -70,22 +76,22 @@ def find_blocks(layout: Layout) -> Blocks | None:
     if layout.is_scatter or 0 in layout.shape:
         return None
     steps = numbered(layout.shape, layout.steps)
-    maker = {axis: done for done in steps for axis in done.makes}
-    cut = [_divided(axis, maker) for axis in layout.order[: layout.core_rank]]
-    needed = _above([axis for axis, _ in cut if axis is not None], maker)
-    kept = [done for done in steps if done in needed]
-    forms = _forms(layout.shape, kept)
+    producer = {axis: done for done in steps for axis in done.makes}
+    cut = [_divided(axis, producer) for axis in layout.order[: layout.core_rank]]
+    needed = _producers([axis for axis, _ in cut if axis is not None], producer)
+    needed_steps = [done for done in steps if done in needed]
+    forms = _forms(layout.shape, needed_steps)
     if forms is None or any(axis is not None and axis not in forms for axis, _ in cut):
         return None
-    found = _Flat(layout, kept, forms).blocks(cut)
+    found = _Flat(layout, needed_steps, forms).blocks(cut)
     route = find_route(layout, found.flat)
-    whole = {(k, k) for k in range(layout.core_rank)}
-    return found if route is not None and whole <= set(route.kept) else None
+    core_dims = {(k, k) for k in range(layout.core_rank)}
+    return found if route is not None and core_dims <= set(route.unchanged_dims) else None
 
 
-def _divided(core: int, maker: Mapping[int, Numbered]) -> tuple[int | None, int]:
-    """The axis that a core dim divides, and the positions of one core; None of a unit."""
-    done = maker.get(core)
+def _divided(core: int, producer: Mapping[int, Numbered]) -> tuple[int | None, int]:
+    """The axis that a core dim divides, and the positions per core; no axis for a unit dim."""
+    done = producer.get(core)
     if done is None or not isinstance(done.step, (Split, Unit)):
         return core, 1
     if isinstance(done.step, Unit):
@@ -93,12 +99,12 @@ def _divided(core: int, maker: Mapping[int, Numbered]) -> tuple[int | None, int]
     return (done.reads[0], prod(done.sizes[1:])) if done.makes[0] == core else (core, 1)
 
 
-def _above(axes: Sequence[int], maker: Mapping[int, Numbered]) -> list[Numbered]:
-    """The steps that axes are made by."""
+def _producers(axes: Sequence[int], producer: Mapping[int, Numbered]) -> list[Numbered]:
+    """All steps that produce the given axes, directly or through other axes."""
     found: list[Numbered] = []
     waiting = list(axes)
     while waiting:
-        done = maker.get(waiting.pop())
+        done = producer.get(waiting.pop())
         if done is not None and done not in found:
             found.append(done)
             waiting += done.reads
@@ -106,7 +112,7 @@ def _above(axes: Sequence[int], maker: Mapping[int, Numbered]) -> list[Numbered]
 
 
 def _forms(shape: Shape, steps: Sequence[Numbered]) -> dict[int, Form] | None:
-    """The linear form of each axis; None where a step makes digits."""
+    """The linear form of each axis; None if a step splits an axis into digits."""
     extent = dict(enumerate(shape))
     forms: dict[int, Form] = {d: ({d: 1} if n > 1 else {}, 0) for d, n in enumerate(shape)}
     for done in steps:
@@ -133,14 +139,14 @@ def _forms(shape: Shape, steps: Sequence[Numbered]) -> dict[int, Form] | None:
 
 
 class _Flat:
-    """Builds the untiled layout: the steps up to the cores, then one split an axis."""
+    """Builds the untiled layout: the steps up to the core dims, then one split per axis."""
 
     def __init__(
         self, layout: Layout, steps: Sequence[Numbered], forms: Mapping[int, Form]
     ) -> None:
         self.layout, self.forms = layout, forms
         self.builder = StepBuilder(layout.shape)
-        self.at = {d: d for d in range(layout.ndim)}  # an axis of the layout: its axis here
+        self.at = {d: d for d in range(layout.ndim)}  # axis of the layout -> axis of the builder
         for done in steps:
             done.repeat(self.builder, self.at)
 
@@ -148,7 +154,7 @@ class _Flat:
         builder, cores, inner, blocks = self.builder, [], [], []
         for k, (axis, size) in enumerate(cut):
             grid = self.layout.physical_shape[k]
-            if axis is None or axis == self.layout.order[k]:  # a core has one position
+            if axis is None or axis == self.layout.order[k]:  # one position per core
                 core = builder.unit() if axis is None else self.at.pop(axis)
                 rest = builder.unit()
             else:
@@ -156,7 +162,7 @@ class _Flat:
             cores.append(core)
             inner.append(rest)
             blocks.append(self._block(axis, k, size))
-        for axis, here in self.at.items():  # what no core divides
+        for axis, here in self.at.items():  # axes that no core dim divides
             blocks.append(self._block(axis, None, builder.extent[here]))
             inner.append(here)
         layout = self.layout

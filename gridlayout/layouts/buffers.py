@@ -1,6 +1,6 @@
-"""`Buffers`: what every layout says of its cores' buffers; systems override what is theirs.
+"""`Buffers`: the properties of a layout's buffers; each system overrides those that differ.
 
-Who draws, lists or counts layouts asks these questions and no layout for its class.
+Code that draws, lists or counts layouts uses these properties instead of testing layout classes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gridlayout.layouts.reader import dims_text
 
 
 class Buffers:
-    """The buffers of a layout's cores: sizes in elements and bytes, and what they are made of.
+    """The buffers of a layout's cores: their sizes in elements and bytes, tiles and memory.
 
-    tile, face: the innermost blocks, in elements; None where the system has none. tile_format: a
-    block format in which a core stores 32x32 tiles; it changes bytes only. memory_layout: how a
-    Tenstorrent system deals shards or pages to cores. workers: the grid to whose cores pages are
-    dealt, where it is not all of the chip's. lies_in_banks: whether a buffer in DRAM is in one bank
-    of it; else the whole is spread over all.
+    tile, face: the shapes of the innermost blocks, in elements; None if the system has none.
+    tile_format: the block format in which a core stores 32x32 tiles; it affects only bytes.
+    memory_layout: how a Tenstorrent system distributes shards or pages over cores. workers: the
+    grid whose cores hold pages, if not the chip's whole grid. one_bank_per_shard: whether each
+    buffer in DRAM is in a single bank; otherwise all buffers together are spread over all banks.
     """
 
     dtype: np.dtype[Any]
@@ -36,13 +36,13 @@ class Buffers:
     tile_format: str | None = None
     memory_layout: str | None = None
     workers: Shape | None = None
-    lies_in_banks: bool = False
+    one_bank_per_shard: bool = False
 
     # -- elements ------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
-        """Logical elements."""
+        """The number of logical elements."""
         return prod(self.shape)
 
     @property
@@ -57,12 +57,12 @@ class Buffers:
 
     @property
     def num_cores(self) -> int:
-        """Cores in the virtual grid."""
+        """The number of cores in the virtual grid."""
         return prod(self.core_shape)
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The nested blocks of a core's buffer, the outer first, in elements: tiles, faces, lanes.
+        """The sizes in elements of the nested blocks of a buffer (tiles, faces), outermost first.
 
         >>> from gridlayout import parse, GridLayout
         >>> parse("f32[4,8]{1,0:T(2,4)(2,1)}").blocks
@@ -74,12 +74,12 @@ class Buffers:
 
     @property
     def tile_counts(self) -> Shape | None:
-        """The tiles of one core's buffer, along each dim; None where there are none."""
+        """The number of tiles of one core's buffer along each dim; None without tiles."""
         return None
 
     @property
     def shard_text(self) -> str:
-        """What one core's buffer is made of, in short: its tiles, or its extents.
+        """One core's buffer as a short text: its tiles, or its extents.
 
         >>> from gridlayout import GridLayout, xla
         >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).shard_text
@@ -93,20 +93,22 @@ class Buffers:
 
     @property
     def slot_size(self) -> int | None:
-        """Elements of the slots that a core's buffer is seen as; None where it has none.
+        """The elements per slot of a core's buffer, or None if it has no slots.
 
-        A tile; in an NPU's local memory, where one channel lies.
+        A slot is a tile or, in an NPU's local memory, the space of one channel.
         """
         return self.blocks[0] if self.blocks else None
 
     @property
     def slot_dim(self) -> int | None:
-        """The logical dim of which a slot holds one index: the channels of local memory."""
+        """The logical dim that slots divide, one index per slot: channels in local memory."""
         return None
 
     @property
     def page_elements(self) -> int:
-        """Elements of a core's buffer that lie side by side; after them bytes may hold none.
+        """The elements per page of a core's buffer; pages may be padded with bytes.
+
+        Elements within a page are contiguous.
 
         >>> from gridlayout import GridLayout, tenstorrent
         >>> GridLayout((4, 6), grid=(2, 1)).page_elements
@@ -120,19 +122,19 @@ class Buffers:
 
     @property
     def stored_bits(self) -> int:
-        """Bits that one element takes, outside of block formats."""
+        """Bits per element; not used for block formats."""
         return dtypes.bits(self.dtype)
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included; tiles count in their own format."""
+        """Bytes of one core's buffer, padding included; block formats count their own bytes."""
         if self.tile_format is not None:
             return prod(self.local_shape) // (32 * 32) * dtypes.BLOCK_FORMATS[self.tile_format]
         return -(-prod(self.local_shape) * self.stored_bits // 8)
 
     @property
     def allocated_per_core(self) -> int:
-        """Bytes that one core's buffer takes, in whole pages where L1 has such."""
+        """Bytes allocated for one core's buffer, rounded up to whole pages if L1 has pages."""
         return self.bytes_per_core
 
     @property
@@ -142,7 +144,7 @@ class Buffers:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes that the logical elements alone take, in the layout's own element size.
+        """Bytes of the logical elements without padding, in the layout's own element format.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), "bfloat16", tile=(32, 32), tile_format="bfp_bf8").data_bytes
@@ -154,7 +156,7 @@ class Buffers:
 
     @property
     def wasted_bytes(self) -> int:
-        """Bytes of all buffers beyond the data; 0 for a view that holds elements once for many.
+        """Bytes of all buffers beyond `data_bytes`; 0 for a view that shares elements.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).wasted_bytes
@@ -164,7 +166,7 @@ class Buffers:
 
     @property
     def expansion_factor(self) -> float:
-        """Bytes of all buffers by bytes of the data; 1.0 for a tensor without elements.
+        """The ratio of `nbytes` to `data_bytes`; 1.0 for a tensor without elements.
 
         >>> from gridlayout import xla
         >>> xla.layout((3, 5), "bfloat16", tiles=[(8, 128), (2, 1)]).expansion_factor
@@ -173,12 +175,12 @@ class Buffers:
         return self.nbytes / self.data_bytes if self.data_bytes else 1.0
 
     def byte_of(self, offset: int) -> int | None:
-        """The byte of an element of a core's buffer; None in a block format."""
+        """The byte at which an element of a core's buffer starts; None in a block format."""
         check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits // 8
 
     def bit_of(self, offset: int) -> int | None:
-        """The lowest bit of that byte that is the element's; None in a block format."""
+        """The bit of that byte at which the element starts; None in a block format."""
         check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits % 8
 
@@ -186,15 +188,15 @@ class Buffers:
 
     @property
     def memory(self) -> str | None:
-        """The memory that the buffers lie in, in the words of `gl.Chip`'s capacities or others.
+        """The memory space of the buffers, or None if the layout does not state one.
 
-        None where the layout does not say.
+        Names are those of `gl.Chip`'s capacities, or a system's own.
         """
         return None
 
     @property
     def held(self) -> Held:
-        """What the layout holds of its memory: buffers as they are allocated, or pages. Bytes.
+        """The bytes that the layout allocates in its memory, as buffers or pages.
 
         >>> from gridlayout import tenstorrent
         >>> tenstorrent.ttnn((96, 64), tile=(32, 32)).held
@@ -205,15 +207,14 @@ class Buffers:
             pages = max(prod(self.physical_shape) // prod(self.tile or (1,)), 1)
             workers = prod(self.workers or (0,))
         allocated = self.allocated_per_core
-        return Held(
-            self.memory or "", self.num_cores, allocated, pages, workers, not self.lies_in_banks
-        )
+        even = not self.one_bank_per_shard
+        return Held(self.memory or "", self.num_cores, allocated, pages, workers, even)
 
     def is_placed(self, chip: Chip | str) -> bool:
-        """Whether the chip has cores for the grid, where the system lays them.
+        """Whether the chip has cores for the grid, as the system places it.
 
-        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. Only L1 is of one core each, and
-        pages are dealt to whatever cores there are.
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. Only shards in L1 need a core
+        each; pages are distributed over the available cores.
 
         >>> from gridlayout import GridLayout, tenstorrent
         >>> [GridLayout((512, 64), grid=grid).is_placed("wormhole") for grid in ((8, 8), (16, 8))]
@@ -227,22 +228,23 @@ class Buffers:
     def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
-        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. The chip must have a place for
-        the grid (`is_placed`). It also says where no op of the chip computes with the tile. Pages
-        of an interleaved layout (tiles, or elements) are dealt to all cores of the chip, or banks
-        of DRAM, so what is needed is the fullest one's share; a TTNN shard in DRAM lies in one
-        bank. A memory that the chip does not state a capacity of has no limit (`free` is None).
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. The grid must fit the chip's
+        cores (`is_placed`). The result also states whether no op of the chip computes with the
+        tile. Pages of an interleaved layout (tiles or elements) are distributed over all cores of
+        the chip or all banks of DRAM, so the bytes needed are those of the fullest one. A TTNN
+        shard in DRAM is in one bank. A memory without a stated capacity has no limit (`free` is
+        None).
 
         >>> from gridlayout import GridLayout, tenstorrent, xla
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
         does not fit: 16777216 B of 1395296 B l1 on each core, -15381920 B free
         >>> print(xla.layout((3, 5)).fits("wormhole"))
-        60 B of memory 0 in all, no stated capacity
+        60 B of memory 0 in total, no stated capacity
         >>> toy = Chip("toy", (2, 2), {"l1": 8192})
         >>> print(tenstorrent.ttnn((96, 64), tile=(32, 32)).fits(toy))
         fits: 8192 B of 8192 B l1 on each core, 0 B free
         >>> print(GridLayout((9,), grid=(9,)).fits(toy))
-        does not fit: grid 9 has no place on 2x2 cores; 4 B of 8192 B l1 on each core, 8188 B free
+        does not fit: grid 9 does not fit 2x2 cores; 4 B of 8192 B l1 on each core, 8188 B free
         """
         chip, held = as_chip(chip), self.held
         grid = None if self.is_placed(chip) else self.core_shape
@@ -250,10 +252,12 @@ class Buffers:
         return chip.fit(space, held.per_core, held.needed(chip), self.tile, grid)
 
     def can_be_on(self, chip: Chip | str) -> bool:
-        """Whether a program can have it on a chip: it fits, and no core's L1 has two shards of it.
+        """Whether a program can use the layout on a chip.
 
-        To `gl.Machine` the cores are a mesh, whose rows and columns divide a grid as those of a
-        `gl.DeviceGrid` do: that there are as many cores in a rectangle is not enough.
+        It must fit, and each core's L1 may hold at most one of its shards.
+
+        `gl.Machine` treats the cores as a mesh, whose rows and columns divide the grid as those of
+        a `gl.DeviceGrid` do. A rectangle with enough cores is therefore not sufficient.
 
         >>> from gridlayout import GridLayout, Chip
         >>> toy = Chip("toy", (10, 11), {"l1": 8192})
@@ -268,7 +272,7 @@ class Buffers:
 
     @property
     def own_fit(self) -> str:
-        """Whether it fits a memory of its own chip, in words; nothing where it has no such chip.
+        """Whether the layout fits its own chip, as text; empty if it belongs to no chip.
 
         >>> from gridlayout import sophon
         >>> sophon.local((4, 3, 32, 32), "float32").own_fit
@@ -278,7 +282,7 @@ class Buffers:
 
     @property
     def is_interleaved(self) -> bool:
-        """Whether pages are dealt to all banks, so that the layout says of no element where it is.
+        """Whether pages are interleaved over all banks; then no element has a known bank.
 
         >>> from gridlayout import tenstorrent
         >>> tenstorrent.ttnn((64, 64)).is_interleaved
@@ -288,7 +292,7 @@ class Buffers:
 
 
 def check_offset(offset: Any) -> None:
-    """`LayoutError` unless it is a whole number, or an array of them: drawings ask for many.
+    """Raise `LayoutError` unless `offset` is an integer or an array of integers.
 
     >>> check_offset(3)
     """

@@ -1,6 +1,7 @@
-"""The text of layouts whose system has none of its own: the constructor call that makes them.
+"""The text form of layouts whose system has none: the constructor call that creates them.
 
-`sophon.local((2, 3, 4, 5), 'float32', layout='compact')`; `gridlayout.constructor` reads it.
+An example is `sophon.local((2, 3, 4, 5), 'float32', layout='compact')`. `gridlayout.constructor`
+parses this form.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from gridlayout.dtypes import number_code
 
 
 def call_text(name: str, *args: Any, **kwargs: Any) -> str:
-    """The text of a call; arguments print as their repr, infinities and NaN as `float('inf')`.
+    """The text of a call. Arguments print as their repr; infinities print as `float('inf')`.
 
     >>> call_text("mli.tensor", (4, 5, 3), "HWC", "int8", mem_stride=None)
     "mli.tensor((4, 5, 3), 'HWC', 'int8', mem_stride=None)"

@@ -1,17 +1,17 @@
-"""Intervals of linear positions as boxes of the indices that are joined in them."""
+"""Intervals of linear positions, as boxes of the multi-dimensional indices behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-# Of each dim: from, to.
+# For each dim: start (included), stop (excluded).
 Box = tuple[tuple[int, int], ...]
 
 
 def is_nested(strides: Sequence[int], extents: Sequence[int]) -> bool:
-    """Whether all that the dims below one count fits between two of its positions.
+    """Whether each stride is at least the span of all dims with smaller strides.
 
-    strides: at least 1, the largest first.
+    Then the positions of different indices differ. strides: at least 1, the largest first.
 
     >>> is_nested((8, 1), (4, 6)), is_nested((4, 1), (4, 6))
     (True, False)
@@ -27,9 +27,9 @@ def is_nested(strides: Sequence[int], extents: Sequence[int]) -> bool:
 def boxes_between(
     low: int, high: int, strides: Sequence[int], extents: Sequence[int], level: int = 0
 ) -> Iterator[Box]:
-    """The indices whose position, the sum of stride * index, lies in [low, high), as boxes.
+    """The indices whose position, the sum of stride * index, is in [low, high), as boxes.
 
-    strides: nested, the largest first. Of `k` dims there are `2 k - 1` boxes at most.
+    strides: nested, the largest first. There are at most `2 k - 1` boxes for `k` dims.
 
     >>> list(boxes_between(5, 14, (4, 1), (4, 4)))
     [((1, 2), (1, 4)), ((3, 4), (0, 2)), ((2, 3), (0, 4))]
@@ -43,7 +43,7 @@ def boxes_between(
     below = zip(strides[level + 1 :], extents[level + 1 :], strict=True)
     inner = 1 + sum(s * (n - 1) for s, n in below)
     first, last = low // stride, (high - 1) // stride
-    # At most the first row and the last one are not whole.
+    # Only the first and the last row can be partial.
     partial = [e for e in {first, last} if low > e * stride or high < e * stride + inner]
     for e in partial:
         if 0 <= e < extent:

@@ -1,14 +1,14 @@
-"""`Layout`: what goes where. One affine map from a logical index to a physical index.
+"""`Layout`: one affine map from a logical index to a physical index.
 
 A layout is a logical shape, a dtype, and a list of invertible steps (`gridlayout.layouts.steps`)
-that turn the logical dims into the physical ones. Everything else is derived from these: the index
-map, the inverse with its predicate, the padding, the bytes, the array program.
+that turn the logical dims into the physical dims. Everything else is derived from these: the index
+map, its inverse and the domain of the inverse, the padding, the bytes and the array program.
 
     physical shape = (core dims ..., dims inside one core's buffer ...)
 
-`core_rank` says how many leading physical dims count cores; a core's buffer is row-major over the
-rest. `oob` is what is known of the padding's value: a number, or None (undef). It is a fact about
-the data and no part of what makes two layouts hold it alike: see `Layout.same_physical`.
+`core_rank` is the number of leading physical dims that index cores. A core's buffer is row-major
+over the remaining dims. `oob` is the known value of the padding: a number, or None (undef). It
+describes the data, not the placement, so `Layout.same_physical` ignores it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 class Layout(Mapped):
     """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
 
-    Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
-    as `gl.GridLayout`; rules and new systems build layouts here.
+    steps: the steps from the logical dims to the physical dims. order: the axes that remain after
+    the steps, in the order of the physical dims. A layout is immutable and hashable, so it can be
+    static pytree metadata. Users call a system's constructor, such as `gl.GridLayout`; rules and
+    new systems call this one.
 
     >>> from gridlayout.layouts.steps import StepBuilder
     >>> builder = StepBuilder((5,)); tiles = builder.split(builder.resize(0, 6), (3, 2))
@@ -48,12 +50,12 @@ class Layout(Mapped):
     # -- other layouts of the same data ----------------------------------------------------------
 
     def with_oob(self, oob: Any) -> Self:
-        """The same layout with another fact about its padding: a number, a name, or None."""
+        """The same layout with another padding value: a number, a name, or None (undef)."""
         new = dtypes.oob_value(oob, self.dtype)
         return self if new is self.oob else self._changed(oob=new)
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        """The same layout with another element type and the padding value `oob`."""
         new = dtypes.as_dtype(dtype)
         oob = dtypes.oob_value(oob, new)
         if new == self.dtype and oob is self.oob and self.tile_format is None:
@@ -61,10 +63,11 @@ class Layout(Mapped):
         return self._changed(dtype=new, oob=oob, tile_format=None)
 
     def replace(self, **changes: Any) -> Self:
-        """The same layout with some arguments of its constructor changed.
+        """The layout that the constructor returns with some arguments changed.
 
-        changes: by the constructor's own names. Arguments that are what they are by default follow
-        those that change. `LayoutError` for another name, and for what the constructor refuses.
+        changes: new values by the constructor's argument names. An argument that has its default
+        value is derived again from the new values. `LayoutError` for an unknown name, and for
+        values that the constructor refuses.
 
         >>> from gridlayout import tenstorrent
         >>> tenstorrent.ttnn((64, 64), "bfloat16", grid=(2, 1)).replace(grid=(1, 4)).memory_layout
@@ -74,11 +77,11 @@ class Layout(Mapped):
         found: Self = replaced(made, now, changes, self._either)
         return found
 
-    # Arguments of which only one is given.
+    # Groups of mutually exclusive constructor arguments.
     _either: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """The constructor, and the arguments that make this layout."""
+        """The constructor, and its arguments for this layout."""
         names = ("shape", "dtype", "steps", "order", "core_rank", "oob")
         return type(self), {name: getattr(self, name) for name in names}
 
@@ -96,10 +99,10 @@ class Layout(Mapped):
         return self.index_map == other.index_map
 
     def traffic(self, to: Layout) -> Traffic:
-        """How many elements each core holds that lie in each core of another layout.
+        """The number of elements that each core here shares with each core of another layout.
 
-        to: a layout of the same shape. `LayoutError` where too many indices would have to be
-        listed: core coordinates that read logical dims of more than 2**28 indices together.
+        to: a layout of the same shape. `LayoutError` if core coordinates depend on logical dims
+        with more than 2**28 indices together, because these indices are enumerated.
 
         >>> from gridlayout import GridLayout
         >>> found = GridLayout((6,), grid=(2,)).traffic(GridLayout((6,), grid=(3,)))
@@ -117,16 +120,16 @@ class Layout(Mapped):
         except LayoutError as error:
             raise LayoutError(f"{self!r} and {to!r}: {error}") from None
 
-    # -- what rules ask ------------------------------------------------------------------------
+    # -- properties for rules ------------------------------------------------------------------
 
     @property
     def as_grid(self) -> Layout | None:
-        """The same layout as the document model says it, to be changed; None where it says none."""
+        """The same layout as a `GridLayout`, which can be modified; None if there is none."""
         return None
 
     @property
     def grouped(self) -> Layout | None:
-        """`as_grid`, where each grid dim divides a group of logical dims of its own; else None.
+        """`as_grid` if each grid dim divides its own group of logical dims; otherwise None.
 
         >>> from gridlayout import GridLayout
         >>> layout = GridLayout((2, 3, 4), grid=(2, 1))
@@ -150,35 +153,36 @@ class Layout(Mapped):
 
     @property
     def padding_share(self) -> float:
-        """The share of physical elements that are padding, 0 to 1."""
+        """The fraction of physical positions that are padding, 0 to 1."""
         return padding.exact_share(self)
 
     def padding_mask(self) -> NDArray[np.bool_]:
-        """A bool array of `physical_shape`: True where the position is padding."""
+        """A bool array of shape `physical_shape`, True where the position is padding."""
         return padding.padding_mask(self)
 
     def padded_regions(self) -> list[padding.Box]:
-        """The padding as a few disjoint boxes: tuples of slices into the physical array."""
+        """The padding as a list of few disjoint boxes: tuples of slices of the physical array."""
         return padding.padded_regions(self)
 
     def padding_per_core(self) -> NDArray[np.int64]:
-        """Padding elements in each core's buffer: an array of `core_shape`."""
+        """The number of padding positions in each core's buffer: an array of `core_shape`."""
         return padding.padding_per_core(self)
 
-    # -- what people read ----------------------------------------------------------------------
+    # -- text for people -----------------------------------------------------------------------
 
     def summary(self, chip: Chip | str | None = None) -> Summary:
-        """A few lines for a person: shard, padding, bytes and waste, cores, and where it fits.
+        """A short readable description: shard, padding, bytes, waste, cores, and whether it fits.
 
-        chip: whose memory is meant, a `gl.Chip` or a name; None for every chip that has a name,
-        where the layout lies in a memory space of theirs. `print` and notebooks show it.
+        chip: the chip whose memory must hold the layout, a `gl.Chip` or a name. With None, all
+        chips with a name are listed if the layout is in one of their memory spaces. `print` and
+        notebooks show the result.
 
         >>> from gridlayout import GridLayout
         >>> print(GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).summary("wormhole"))
         float32[53, 63] on 3x2 cores, in l1
-          shard    18x32 elements a core, in 1x1 tiles of 32x32
-          padding  45.7% of 6,144 places hold no element
-          bytes    4.0 KiB a core, 24.0 KiB in all, 11.0 KiB of it wasted: 1.84 times the data
+          shard    18x32 elements per core, in 1x1 tiles of 32x32
+          padding  45.7% of 6,144 positions hold no element
+          bytes    4.0 KiB per core, 24.0 KiB in total, 11.0 KiB wasted: 1.84 times the data
           cores    first (0, 0): 576 elements from (0, 0); last (2, 1): 527 elements up to (52, 62)
           fits     Wormhole: 1.3 MiB of l1 left on each core
         """
@@ -187,12 +191,13 @@ class Layout(Mapped):
     # -- drawings (gridlayout.draw) ------------------------------------------------------------
 
     def draw(self, view: str = "logical", **options: Any) -> Drawing:
-        """A drawing of the layout, as SVG: `.svg`, `.save(path)`; notebooks show it.
+        """A drawing of the layout as SVG: `.svg`, `.save(path)`; notebooks show it.
 
-        view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (what lies
-        in each core, in space or by address), "lanes", "slots", "fold" (device=, a `gl.DeviceGrid`)
-        or "flows" (to=, another layout). options: those of the view, in `gridlayout.draw.views`.
-        `LayoutError` for another view or option, and for a view that the layout can't have.
+        view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (the
+        contents of each core, by position or by address), "lanes", "slots", "fold" (needs device=,
+        a `gl.DeviceGrid`) or "flows" (needs to=, another layout). options: those of the view, see
+        `gridlayout.draw.views`. `LayoutError` for an unknown view or option, and for a view that
+        does not apply to the layout.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), grid=(3, 2)).draw().title
@@ -221,7 +226,7 @@ def register_drawer(drawer: Drawer) -> None:
 
 
 def check_layout(layout: Any, what: str = "layout") -> None:
-    """`LayoutError` unless it is a `Layout`.
+    """Raise `LayoutError` unless `layout` is a `Layout`.
 
     >>> check_layout("f32[3]")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""`Location`: where one element of a layout lives."""
+"""`Location`: the place of one element in a core's buffer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from gridlayout.arguments import Shape
 
 @dataclass(frozen=True)
 class Location:
-    """Where one element lives: `offset` in elements and `byte` in bytes, inside the core's buffer.
+    """The place of one element: its core, and the index, offset and byte in the core's buffer.
 
-    bit: the lowest bit of that byte that is the element's: not 0 only for elements that share a
-    byte, of which the first lies in the low bits. `byte` and `bit` are None for elements of a block
-    format (bfp_bf8 ...), which share their exponents.
+    core: grid coordinates. local: the index in the core's buffer. offset: the same in elements.
+    byte: the same in bytes. bit: the bit of that byte at which the element starts; it is nonzero
+    only for elements that share a byte, the first of which is in the low bits. `byte` and `bit` are
+    None for elements of a block format (bfp_bf8 ...), because these share exponents.
 
     >>> from gridlayout import GridLayout
     >>> GridLayout((2, 3), "int4").locate((1, 0))

@@ -76,7 +76,7 @@ class Mapped(Buffers):
     # -- identity ------------------------------------------------------------------------------
 
     def _key(self) -> tuple[Any, ...]:
-        """What makes two layouts equal."""
+        """The values by which layouts are compared and hashed."""
         return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
 
     def __eq__(self, other: object) -> bool:
@@ -110,7 +110,7 @@ class Mapped(Buffers):
         )
 
     def _changed(self, **fields: Any) -> Self:
-        """A copy with other facts about the data; the steps and what follows from them stay."""
+        """A copy with other facts about the data; the steps and cached properties are shared."""
         new = object.__new__(type(self))
         new.__dict__.update({**self.__dict__, **fields})
         new.__dict__["_hash"] = hash((type(new), new._key()))
@@ -122,7 +122,7 @@ class Mapped(Buffers):
         return len(self.shape)
 
     def _expressions(self) -> tuple[AffineExpr, ...]:
-        """Of each physical dim, before they are simplified."""
+        """The expression of each physical dim, not simplified."""
         expr = StepBuilder(self.shape).run(self.steps).expr
         return tuple(expr[axis] for axis in self.order)
 
@@ -130,15 +130,15 @@ class Mapped(Buffers):
 
     @cached_property
     def index_map(self) -> AffineMap:
-        """Logical index -> physical index."""
+        """The map from a logical index to a physical index."""
         exact = AffineMap(self.ndim, self._expressions())
         return exact if 0 in self.shape else exact.simplify(self.shape)
 
     @cached_property
     def inverse(self) -> Inverse:
-        """Physical index -> logical index, and the set of physical indices where that holds.
+        """The map from a physical index to a logical index, and the domain on which it is valid.
 
-        `LayoutError` where the map is a `Scatter` without a closed inverse.
+        `LayoutError` if the index map is a `Scatter` without a closed inverse.
         """
         map, domain = self.inverse_in_bounds
         box: list[tuple[AffineExpr, bool]] = []
@@ -148,7 +148,7 @@ class Mapped(Buffers):
 
     @cached_property
     def inverse_in_bounds(self) -> Inverse:
-        """`inverse` for indices that are known to lie in `physical_shape`."""
+        """`inverse` for indices that are known to be inside `physical_shape`."""
         back = inverse_exprs(self.shape, self.steps, self.order)
         rank = len(self.order)
         constraints = [(e, True) for e in back.equal]
@@ -161,7 +161,7 @@ class Mapped(Buffers):
 
     @property
     def core_map(self) -> AffineMap:
-        """Logical index -> coordinates in the grid of cores.
+        """The map from a logical index to the coordinates of its core in the grid.
 
         >>> from gridlayout import GridLayout
         >>> print(GridLayout((6, 4), grid=(2, 1)).core_map)
@@ -171,11 +171,11 @@ class Mapped(Buffers):
 
     @property
     def is_scatter(self) -> bool:
-        """Whether the layout has no pad-reshape-transpose program and moves by gather instead."""
+        """Whether the layout has no pad-reshape-transpose program and uses a gather instead."""
         return any(isinstance(step, Scatter) for step in self.steps)
 
     def locate(self, index: Sequence[int]) -> Location:
-        """The core, the index inside it, and the offset of a logical index.
+        """The location of a logical index: its core, the index inside the core, and the offset.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)).locate((20, 40))
@@ -190,7 +190,7 @@ class Mapped(Buffers):
         return Location(core, local, offset, self.byte_of(offset), self.bit_of(offset))
 
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
-        """The logical index at a physical one; None where that position is padding.
+        """The logical index at a physical index, or None if that position is padding.
 
         >>> from gridlayout import GridLayout
         >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
@@ -205,7 +205,7 @@ class Mapped(Buffers):
         return self.inverse.map(*physical)
 
     def check_invertible(self) -> None:
-        """`LayoutError` naming two logical indices that share a physical one, if there are any."""
+        """Raise `LayoutError` if two logical indices share a physical index; it names them."""
         # A scatter is the first step and reads the logical dims; all other steps are injective.
         for scatter in (step for step in self.steps if isinstance(step, Scatter)):
             clash = scatter.map.collision(self.shape)

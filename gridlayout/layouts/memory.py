@@ -1,4 +1,4 @@
-"""Memory: the document's four memory spaces, a chip's capacities, whether a layout fits."""
+"""Memory: the four memory spaces of tt-mlir, a chip's capacities, and whether a layout fits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from gridlayout.layouts.reader import dims_text
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 HOST_SPACES = ("system", "mmio")
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
-# The document's own names of them.
+# The names of these spaces in tt-mlir's document.
 _NAMES = {"System": "system", "SystemMMIO": "mmio", "DeviceDRAM": "dram", "DeviceL1": "l1"}
 
 
 def as_space(word: Any, known: Sequence[str] = MEMORY_SPACES) -> str:
-    """A memory space by its name in MLIR or in the document; `LayoutError` for another word.
+    """Return the memory space of a name in MLIR or in tt-mlir's document.
+
+    `LayoutError` for another word.
 
     >>> as_space("DeviceL1"), as_space("dram")
     ('l1', 'dram')
@@ -33,10 +35,10 @@ def as_space(word: Any, known: Sequence[str] = MEMORY_SPACES) -> str:
 class Chip:
     """A chip's core grid and the usable bytes of its memory spaces.
 
-    `capacity["l1"]` is bytes on one core; the others are bytes of the whole chip. A space that is
-    left out has no limit that the chip knows of. `tiles` are the shapes, in elements, that its ops
-    compute with; any where there are none. `banks`: into how many equal parts DRAM is divided; a
-    shard lies in one, pages are dealt to all.
+    capacity: bytes by memory space; `capacity["l1"]` is per core, the others are per chip. A space
+    that is left out has no known limit. tiles: the tile shapes, in elements, that the chip's ops
+    support; if empty, they support any tile. banks: the number of equal parts of DRAM; a shard is
+    in one bank, pages are distributed over all banks.
 
     >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
     1024
@@ -66,7 +68,9 @@ class Chip:
         positive((self.banks,), "banks")
 
     def places(self, grid: Sequence[int]) -> bool:
-        """Whether the chip has a rectangle of cores for a virtual grid: itself, or as many.
+        """Whether the chip has cores for a virtual grid.
+
+        Either the grid itself fits, or a rectangle of cores with the same number of cores fits.
 
         >>> toy = Chip("toy", (8, 8))
         >>> [toy.places(grid) for grid in ((8, 8), (1, 64), (3, 17), (320, 16))]
@@ -89,9 +93,9 @@ class Chip:
         tile: Shape | None = None,
         grid: Shape | None = None,
     ) -> Fit:
-        """Whether `needed` bytes fit a memory space, and whether ops compute with the tile.
+        """Whether `needed` bytes fit a memory space, and whether ops support the tile.
 
-        grid: that of the layout, where the chip has no place for it.
+        grid: the layout's grid if the chip has no cores for it, otherwise None.
 
         >>> str(Chip("toy", (2, 2), {"l1": 1024}, ((32, 32),)).fit("l1", 512, 512, (4, 4)))
         'fits: 512 B of 1024 B l1 on each core, 512 B free; no op of toy computes with 4x4 tiles'
@@ -101,10 +105,10 @@ class Chip:
         return Fit(space, per_core, needed, capacity, unusable, self.name, grid, self.grid)
 
 
-# The tiles that Tenstorrent's ops compute with; those of fewer than 16 rows are for the host.
+# The tiles that Tenstorrent's ops support; tiles of fewer than 16 rows are for the host.
 COMPUTE_TILES: tuple[Shape, ...] = ((32, 32), (16, 32), (32, 16), (16, 16))
-# What one user has of a board: SRAM above what the firmware and the kernels' own arguments take
-# (l1_unreserved_base), and of every DRAM bank what lies between its two reserved ends.
+# Usable bytes of a board: SRAM above the region of the firmware and the kernels' arguments
+# (l1_unreserved_base), and every DRAM bank without the reserved regions at its two ends.
 CHIPS = {
     "wormhole": Chip(
         "Wormhole",
@@ -124,7 +128,7 @@ CHIPS = {
 
 
 def as_chip(chip: Any) -> Chip:
-    """A chip, or the chip of that name in any case; `LayoutError` for anything else.
+    """Return a chip, or the chip of that name in any case; `LayoutError` for anything else.
 
     >>> as_chip("wormhole").grid
     (8, 8)
@@ -137,12 +141,12 @@ def as_chip(chip: Any) -> Chip:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a layout fits a chip's memory space: true in a condition when it does.
+    """Whether a layout fits a chip's memory space; `bool` of it is True if it does.
 
-    Bytes throughout. `needed` is one core's buffer for l1 and all buffers for a shared space;
-    `free` is what is left, negative when it does not fit, None when the chip states no capacity.
-    unusable_tile: the layout's tile where no op of the chip computes with its shape (tt-mlir,
-    "FPU/Noc compatible"); that is no question of memory, so the condition may be true all the same.
+    All sizes are bytes. needed: the bytes of one core's buffer for l1, and of all buffers for a
+    shared space. unusable_tile: the layout's tile if no op of the chip supports it (tt-mlir,
+    "FPU/Noc compatible"); this does not affect `bool`, which is about memory only. grid: the
+    layout's grid if it does not fit the chip's grid `chip_grid`; then `bool` is False.
     """
 
     space: str
@@ -156,22 +160,20 @@ class Fit:
 
     @property
     def free(self) -> int | None:
-        """Bytes left after the layout is placed; None without a stated capacity."""
+        """Bytes left, negative if the layout does not fit; None without a stated capacity."""
         return None if self.capacity is None else self.capacity - self.needed
 
     def __bool__(self) -> bool:
         return self.grid is None and (self.free is None or self.free >= 0)
 
     def __str__(self) -> str:
-        where = "on each core" if self.space == "l1" else "in all"
+        where = "on each core" if self.space == "l1" else "in total"
         tile = ""
         if self.unusable_tile is not None:
             tile = f"; no op of {self.chip} computes with {dims_text(self.unusable_tile)} tiles"
         lost = ""
         if self.grid is not None:
-            lost = (
-                f"grid {dims_text(self.grid)} has no place on {dims_text(self.chip_grid)} cores; "
-            )
+            lost = f"grid {dims_text(self.grid)} does not fit {dims_text(self.chip_grid)} cores; "
         if self.capacity is None:
             return f"{lost}{self.needed} B of {self.space} {where}, no stated capacity{tile}"
         verdict = "fits" if self else "does not fit"
@@ -180,10 +182,11 @@ class Fit:
 
 
 class Held(NamedTuple):
-    """What a layout holds: so many equal buffers in a memory, or pages dealt to its parts. Bytes.
+    """The memory that a layout takes: equal buffers, one per core, or interleaved pages.
 
-    pages: how many there are, 0 where they are not dealt; workers: to how many cores, 0 for all.
-    even: whether a whole in DRAM is spread over all banks, whatever its buffers.
+    per_core: bytes of one buffer. pages: the number of interleaved pages, 0 if not interleaved.
+    workers: the number of cores that hold pages, 0 for all. even: whether the buffers in DRAM are
+    together spread evenly over all banks.
     """
 
     memory: str
@@ -199,7 +202,7 @@ class Held(NamedTuple):
         return self.cores * self.per_core
 
     def share(self, chip: Chip) -> int:
-        """Bytes in the fullest core of L1 or bank of DRAM; all of them in another memory.
+        """Bytes in the fullest core's L1 or the fullest DRAM bank; all bytes in other memories.
 
         >>> toy = Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4)
         >>> Held("dram", 1, 24576, pages=6).share(toy), Held("dram", 5, 512).share(toy)
@@ -209,16 +212,16 @@ class Held(NamedTuple):
             return self.nbytes
         parts = prod(chip.grid) if self.memory == "l1" else chip.banks
         if self.pages:
-            dealt = -(-self.pages // (self.workers or parts))
-            return -(-self.per_core * dealt // self.pages)
+            most = -(-self.pages // (self.workers or parts))  # pages of the fullest part
+            return -(-self.per_core * most // self.pages)
         if self.memory == "l1":
             return self.per_core
         return -(-self.nbytes // parts) if self.even else self.per_core * -(-self.cores // parts)
 
     def needed(self, chip: Chip) -> int:
-        """Bytes that a chip's memory must have: of one core in L1, else of all that is shared.
+        """Bytes that a chip's memory must provide: per core in L1, in total elsewhere.
 
-        A bank of DRAM is as full as the fullest, so all of them count as that one.
+        Every DRAM bank counts as many bytes as the fullest one.
 
         >>> Held("dram", 5, 512).needed(Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4))
         4096
@@ -229,7 +232,7 @@ class Held(NamedTuple):
 
 
 def size(n: int) -> str:
-    """Bytes in binary units.
+    """Return a number of bytes as text, in binary units.
 
     >>> size(512), size(4096), size(3 * 2**30)
     ('512 B', '4.0 KiB', '3.0 GiB')
@@ -241,7 +244,7 @@ def size(n: int) -> str:
 
 
 def number(n: int, noun: str) -> str:
-    """A number and its noun.
+    """Return a number and its noun, in the plural unless the number is 1.
 
     >>> number(1, "line"), number(2000, "line")
     ('1 line', '2,000 lines')

@@ -1,9 +1,9 @@
-"""Padding: the physical positions that hold no logical element, as a mask, as boxes, as counts.
+"""Padding: the physical positions that hold no logical element, as a mask, boxes or counts.
 
-Never "the bottom-right rectangle": collapsed dims have gaps inside. The index map falls apart into
-*parts*, groups of logical dims and of physical dims that share no dim with one another. A position
-is valid where every part is, so each part's small mask is enough and the whole is never built
-unless asked for.
+Padding is not always a rectangle at the end, because collapsed dims have gaps inside. The index map
+decomposes into independent *parts*: groups of logical and physical dims that share no dim with
+another part. A position is valid if it is valid in every part. So a small mask per part suffices,
+and the mask of all positions is built only on request.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from gridlayout.layouts.mapped import Mapped
 
 Box = tuple[slice, ...]
-# A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
+# The largest mask in bytes, one per element; a request for a larger one is probably a mistake.
 MAX_MASK = 2**32
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """Logical dims and physical dims of a layout that depend on one another and on nothing else."""
+    """Logical and physical dims of a layout that depend on each other and on no other dims."""
 
     logical: tuple[int, ...]
     physical: tuple[int, ...]
@@ -47,21 +47,21 @@ def parts(layout: Mapped) -> tuple[Part, ...]:
     >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16)))]
     [(0, 2, 4), (1, 3, 5)]
     """
-    # Dims that no result reads have extent 1 (or are broadcast); physical dims that read no dim
-    # stand alone.
+    # Logical dims that no result reads have extent 1 or are broadcast. A physical dim that reads no
+    # logical dim is a part by itself.
     groups = components(layout.index_map.used_dims())
     found = [Part(tuple(sorted(dims)), physical) for dims, physical in groups]
     return tuple(sorted(found, key=lambda part: part.physical))
 
 
-# Masks of up to this many bytes are kept: with the cache's length, 64 MB in all.
-_KEPT = 1 << 17
+# Masks of up to this many bytes are cached, so the cache takes at most 64 MB.
+_MAX_CACHED = 1 << 17
 
 
 def _valid(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
-    """Each part with the mask of its valid positions, over the part's physical dims."""
+    """Each part, and the mask of its valid positions over the part's physical dims."""
     sizes = (prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
-    return (_kept_masks if sum(sizes) <= _KEPT else _masks)(layout)
+    return (_cached_masks if sum(sizes) <= _MAX_CACHED else _masks)(layout)
 
 
 def _masks(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
@@ -71,7 +71,7 @@ def _masks(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     return tuple((part, _part_mask(layout, part)) for part in parts(layout))
 
 
-_kept_masks = lru_cache(maxsize=512)(_masks)
+_cached_masks = lru_cache(maxsize=512)(_masks)
 
 
 def _mask_shape(layout: Mapped, dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ def _check_mask(shape: tuple[int, ...]) -> tuple[int, ...]:
     if prod(shape) > MAX_MASK:
         raise LayoutError(
             f"the padding mask of dims {shape} would take {prod(shape)} bytes, more than "
-            f"{MAX_MASK}; ask layout.logical_index(...) for single positions"
+            f"{MAX_MASK}; use layout.logical_index(...) for single positions"
         )
     return shape
 
@@ -93,7 +93,7 @@ def _part_mask(layout: Mapped, part: Part) -> NDArray[np.bool_]:
 
 
 def image(map: AffineMap, shape: tuple[int, ...], mask_shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A bool array of `mask_shape`: True at every value that the map takes on the box `shape`.
+    """A bool array of `mask_shape`, True at every value that the map takes on the box `shape`.
 
     >>> image(AffineMap.parse("(d0, d1) -> (d0 * 3 + d1)"), (2, 2), (6,)).astype(int)
     array([1, 1, 0, 1, 1, 0])
@@ -114,7 +114,7 @@ def image(map: AffineMap, shape: tuple[int, ...], mask_shape: tuple[int, ...]) -
 
 
 def padding_mask(layout: Mapped) -> NDArray[np.bool_]:
-    """A bool array of the layout's physical shape: True where the position is padding.
+    """A bool array of the layout's physical shape, True where the position is padding.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((5, 7), "f4", grid=(2, 4))
@@ -137,7 +137,7 @@ def _expanded(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDA
 
 
 def padding_per_core(layout: Mapped) -> NDArray[np.int64]:
-    """How many elements of each core's buffer are padding: an array of the core dims' shape."""
+    """The number of padding positions of each core's buffer: an array of `core_shape`."""
     rank = layout.core_rank
     valid = np.ones(layout.core_shape, np.int64)
     for part, mask in _valid(layout):
@@ -151,12 +151,12 @@ def padding_per_core(layout: Mapped) -> NDArray[np.int64]:
     return np.asarray(prod(layout.local_shape) - valid)
 
 
-# Positions up to which elements are counted one by one: a moment's work, and megabytes.
+# Up to this many positions, elements are counted by masks, which is fast and takes megabytes.
 _MAX_COUNTED = 1 << 22
 
 
 def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
-    """How many elements each core holds, in the core dims' shape; None where they are too many.
+    """The number of elements on each core, an array of `core_shape`; None if too many to count.
 
     >>> from gridlayout import GridLayout
     >>> elements_per_core(GridLayout((5, 4), grid=(4, 1))).tolist()
@@ -171,8 +171,8 @@ def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
 def padding_share(layout: Mapped) -> float:
     """The share of physical elements that are padding, 0 to 1, at a cost that is bounded.
 
-    Where a dim is in two results of the map and there are over 2**22 positions, they are not
-    counted one by one: then it is the share of the positions beyond the elements.
+    For a layout with a `Scatter` and more than 2**22 positions, this assumes that no elements share
+    a position instead of counting the positions.
 
     >>> from gridlayout import GridLayout
     >>> padding_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
@@ -197,7 +197,7 @@ def exact_share(layout: Mapped) -> float:
 
 
 def padded_regions(layout: Mapped) -> list[Box]:
-    """The padding as disjoint boxes, few of them: tuples of slices into the physical array.
+    """The padding as a list of few disjoint boxes: tuples of slices of the physical array.
 
     >>> from gridlayout import GridLayout
     >>> for box in padded_regions(GridLayout((5, 8), "f4", grid=(2, 4))):
@@ -208,8 +208,8 @@ def padded_regions(layout: Mapped) -> list[Box]:
         return []
     split = [(part, _boxes(mask), _boxes(~mask)) for part, mask in _valid(layout)]
     split = [entry for entry in split if entry[2]]
-    # Box k of the answer is: valid in the parts before, padding in part k, anything in the rest.
-    # Parts with few valid boxes first keep the products small.
+    # A region k is valid in the parts before k, padding in part k, and anything in the parts after.
+    # Parts with few valid boxes come first, which keeps the products small.
     split.sort(key=lambda entry: (len(entry[1]) - 1) / len(entry[2]))
     full = [slice(0, n) for n in layout.physical_shape]
     regions: list[Box] = []
@@ -226,14 +226,14 @@ def padded_regions(layout: Mapped) -> list[Box]:
 
 
 def _boxes(mask: NDArray[np.bool_]) -> list[Box]:
-    """Disjoint boxes that cover a mask's True positions: the better of two sweeps."""
+    """Disjoint boxes that cover a mask's True positions: the shorter result of two sweeps."""
     forward = list(_sweep(mask))
     backward = [box[::-1] for box in _sweep(mask.transpose())]
     return min(forward, backward, key=len)
 
 
 def _sweep(mask: NDArray[np.bool_]) -> Iterator[Box]:
-    """Runs of equal slices along the first dim, each cut up along the others."""
+    """Disjoint boxes of the True positions: runs of equal slices, found dim by dim."""
     if mask.ndim == 0:
         if mask:
             yield ()

@@ -1,9 +1,9 @@
-"""`Part`: the cores of a layout that one device has, and the boxes of the logical tensor in them.
+"""`Part`: the cores of a layout on one device, and the boxes of the logical tensor that they hold.
 
-Where the cores divide linear axes (`gridlayout.layouts.blocks`), a part holds an interval of each,
-which is a few boxes of logical indices; an array of these positions, strided so that each logical
-index is a dim, is read and written box by box. Other layouts go element by element, and what their
-part holds is in one bounding box.
+If the cores divide linear axes (`gridlayout.layouts.blocks`), a part holds an interval of each
+axis, which is a few boxes of logical indices. An array of these positions is read and written box
+by box, through strided views with one dim per logical dim. Other layouts are copied element by
+element, and their parts are described by one bounding box.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gridlayout.layouts.program import Move, PadMove, ReshapeMove, host_fill, ru
 
 Shape = tuple[int, ...]
 Read = Callable[[Box], NDArray[Any]]
-# Elements whose physical indices are computed at once.
+# Elements whose physical indices are computed at a time.
 _MOST_INDICES = 1 << 18
-# Elements of cores that are brought to or from their tiles at once, where a device has several.
+# Elements that are packed or unpacked at a time if a device has several cores.
 _MOST_PACKED = 1 << 22
 
 
@@ -38,25 +38,27 @@ def sizes_of(box: Box) -> Shape:
 
 
 def volume_of(box: Box) -> int:
-    """The elements of a box."""
+    """The number of elements of a box."""
     return prod(sizes_of(box))
 
 
-def common(a: Box, b: Box) -> Box | None:
-    """What two boxes have in common, if it is anything."""
+def intersection(a: Box, b: Box) -> Box | None:
+    """The intersection of two boxes, or None if it is empty."""
     found = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
     return found if all(low < high for low, high in found) else None
 
 
 def slices_of(box: Box, within: Box | None = None) -> tuple[slice, ...]:
-    """A box as slices, of the whole tensor or of the array of another box."""
+    """The slices of a box, in the full tensor or in the array of the box `within`."""
     starts = (0,) * len(box) if within is None else [low for low, _ in within]
     return tuple(slice(low - s, high - s) for (low, high), s in zip(box, starts, strict=True))
 
 
 @dataclass(frozen=True)
 class Part:
-    """`count` cores of each core dim of a layout, from the core `first` on; some may be idle slots.
+    """A block of cores of a layout: `count` along each core dim, starting at core `first`.
+
+    Some of them may be idle slots, beyond the grid.
 
     >>> from gridlayout import GridLayout
     >>> part = Part(GridLayout((4, 6), grid=(3,), collapse=[(0, 2)]), (1,), (1,))
@@ -80,15 +82,15 @@ class Part:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the boxes hold the elements of the part and no others."""
+        """Whether the boxes contain exactly the elements of the part."""
         return self._blocks is not None or not self.layout.size
 
     @cached_property
     def boxes(self) -> tuple[Box, ...]:
-        """The boxes of the logical tensor that the part holds, disjoint, in order of their corners.
+        """The disjoint boxes of the logical tensor that the part holds, sorted by their corners.
 
-        Exactly these elements where cores divide linear axes, which is most layouts; else the
-        bounding box of what the part holds, if it is anything.
+        They are exact if the cores divide linear axes, as in most layouts. Otherwise the only box
+        is the bounding box of the part's elements; there is none if the part has no elements.
         """
         if not self.layout.size:
             return ()
@@ -101,14 +103,14 @@ class Part:
         return tuple(sorted(found))
 
     def _interval(self, block: Block) -> tuple[int, int]:
-        """The positions of a block that the part has: from, to."""
+        """The interval of a block's positions in the part: start (included), stop (excluded)."""
         if block.core is None:
             return 0, block.size
         start = self.first[block.core] * block.size
         return start, start + self.count[block.core] * block.size
 
     def _boxes_of(self, block: Block) -> list[dict[int, tuple[int, int]]]:
-        """A block's interval as boxes of its logical dims."""
+        """The part's interval of a block, as boxes of the block's logical dims."""
         strides, extents = _magnitudes(self.layout, block)
         offset = _lowest(self.layout, block)
         low, high = (position - offset for position in self._interval(block))
@@ -125,22 +127,22 @@ class Part:
     # -- data ----------------------------------------------------------------------------------
 
     def fill(self, physical: NDArray[Any], read: Read) -> None:
-        """Write the part's elements into its physical array, whose padding is there already.
+        """Write the part's elements into its physical array; the caller has written the padding.
 
-        physical: of shape `(*count, *layout.local_shape)`, contiguous. read: gives an array of a
-        box, and is called with the boxes of the part, or with parts of these.
+        physical: contiguous, of shape `(*count, *layout.local_shape)`. read: returns the array of a
+        box; it is called with the boxes of the part, or with smaller boxes inside them.
         """
-        for part, where in self._few_cores():
+        for part, where in self._subparts():
             if part._blocks is None:
                 part._scatter(physical[where], read)
             elif part.boxes:
                 part._pack(physical[where], read)
 
     def copy(self, physical: NDArray[Any], box: Box, out: NDArray[Any]) -> int:
-        """Write what the part holds of a box into the box's array; how many elements these are."""
+        """Copy the part's elements of a box into the box's array; return how many there are."""
         copied = 0
-        for part, where in self._few_cores():
-            shared = [each for own in part.boxes if (each := common(own, box)) is not None]
+        for part, where in self._subparts():
+            shared = [each for own in part.boxes if (each := intersection(own, box)) is not None]
             if part._blocks is None:
                 copied += sum(part._gather(physical[where], each, box, out) for each in shared)
             elif shared:
@@ -150,8 +152,8 @@ class Part:
                     copied += volume_of(each)
         return copied
 
-    def _few_cores(self) -> Iterator[tuple[Part, tuple[slice, ...]]]:
-        """The part in parts of few elements or one core, and where each is in the part's array."""
+    def _subparts(self) -> Iterator[tuple[Part, tuple[slice, ...]]]:
+        """Smaller parts of few elements or one core each, and their slices of the part's array."""
         size = max(prod(self.layout.local_shape), 1)
         cores = [(n, tuple(range(0, n, n))) for n in self.count]
         if self._blocks is not None:
@@ -173,12 +175,12 @@ class Part:
 
     @property
     def _lengths(self) -> Shape:
-        """Positions of each block."""
+        """The number of positions of each block in the part."""
         assert self._blocks is not None
         return tuple(b - a for a, b in map(self._interval, self._blocks.blocks))
 
     def _order(self) -> list[int]:
-        """The dims of the untiled part, each block's cores before its positions."""
+        """The dims of the untiled part, grouped by block: core dim first, then positions."""
         assert self._blocks is not None
         rank, order = self.layout.core_rank, []
         for k, block in enumerate(self._blocks.blocks):
@@ -197,17 +199,20 @@ class Part:
             if rest is moves:
                 flat = filled(self._lengths, fill)
                 found = self._split(flat)
-            else:  # of one core: the positions are dims of the array as it is
+            else:  # one core: the positions are dims of the padded array
                 found, moves = filled(grown, fill), rest
                 flat = self._joined(found[inside])
             for box in self.boxes:
                 self._view(flat, box)[...] = read(box)
-        if moves and isinstance(moves[-1], ReshapeMove):  # written in the shape before it
+        if moves and isinstance(moves[-1], ReshapeMove):  # write through the shape before it
             physical, moves = physical.reshape(moves[-1].before), moves[:-1]
         physical[...] = run_host(found, moves, fill)
 
     def _as_read(self, read: Read) -> NDArray[Any] | None:
-        """The array of positions as a view of what is read, where that is one box and all of it."""
+        """The array of positions as a view of the array that `read` returns.
+
+        None unless the part is a single box without padding.
+        """
         assert self._blocks is not None
         if len(self.boxes) != 1 or volume_of(self.boxes[0]) != prod(self._lengths):
             return None
@@ -220,17 +225,17 @@ class Part:
         return found.reshape(self._lengths)
 
     def _unpacked(self, physical: NDArray[Any]) -> NDArray[Any]:
-        """The array of positions of a physical one."""
+        """The array of positions of a physical array."""
         assert self._blocks is not None
         moves = self._blocks.moves_in(self.count)
         return self._joined(run_host(physical, moves, np.zeros((), physical.dtype)))
 
     def _joined(self, flat: NDArray[Any]) -> NDArray[Any]:
-        """Of a part of the untiled layout the array of positions."""
+        """The array of positions of a part of the untiled layout."""
         return flat.transpose(self._order()).reshape(self._lengths)
 
     def _split(self, flat: NDArray[Any]) -> NDArray[Any]:
-        """Of an array of positions the part of the untiled layout, as a view."""
+        """The part of the untiled layout, as a view of an array of positions."""
         assert self._blocks is not None
         shape, order = (*self.count, *self._blocks.flat.local_shape), self._order()
         split = flat.reshape([shape[d] for d in order])
@@ -247,13 +252,16 @@ class Part:
                 strides[d] = stride * flat.strides[k]
         corner = flat[tuple(slice(at, None) for at in start)]
         size = flat.dtype.itemsize
-        bits = corner.view(f"u{size}") if size <= 8 else corner  # as_strided knows no float8
+        bits = corner.view(f"u{size}") if size <= 8 else corner  # as_strided rejects float8
         return as_strided(bits, sizes_of(box), strides).view(flat.dtype)
 
     # -- element by element --------------------------------------------------------------------
 
     def _owned(self, box: Box) -> Iterator[tuple[Box, NDArray[np.bool_], list[NDArray[Any]]]]:
-        """Parts of a box: which elements the part holds, and the physical indices of these."""
+        """Chunks of a box, a mask of the elements that the part holds, and their indices.
+
+        The indices are physical, relative to the part's first core.
+        """
         for chunk in chunks_of(box):
             grid = np.ogrid[slices_of(chunk)] if chunk else []
             shape = sizes_of(chunk)
@@ -268,7 +276,8 @@ class Part:
         found: list[Box] = []
         for chunk, mine, _ in self._owned(tuple((0, n) for n in self.layout.shape)):
             if mine.any():
-                places = [np.flatnonzero(mine.any(axis=_others(mine, d))) for d in range(mine.ndim)]
+                hits = (mine.any(axis=_other_dims(mine, d)) for d in range(mine.ndim))
+                places = [np.flatnonzero(each) for each in hits]
                 box = [(int(p[0]), int(p[-1]) + 1) for p in places]
                 found.append(
                     tuple((a + c, b + c) for (a, b), (c, _) in zip(box, chunk, strict=True))
@@ -293,17 +302,17 @@ class Part:
 
 
 def _view(array: NDArray[Any], where: tuple[slice, ...]) -> NDArray[Any]:
-    """A part of an array, which can be written to; of one of rank 0 too."""
+    """A writable view of a part of an array, also for rank 0."""
     index: Any = (*where, ...)
     return array[index]
 
 
-def _others(array: NDArray[Any], dim: int) -> Shape:
+def _other_dims(array: NDArray[Any], dim: int) -> Shape:
     return tuple(d for d in range(array.ndim) if d != dim)
 
 
 def chunks_of(box: Box, most: int = _MOST_INDICES) -> Iterator[Box]:
-    """A box in boxes of at most so many elements, row-major.
+    """Split a box into boxes of at most `most` elements, in row-major order.
 
     >>> list(chunks_of(((0, 3), (0, 4)), 4))
     [((0, 1), (0, 4)), ((1, 2), (0, 4)), ((2, 3), (0, 4))]
@@ -320,17 +329,17 @@ def chunks_of(box: Box, most: int = _MOST_INDICES) -> Iterator[Box]:
 
 
 def _magnitudes(layout: Layout, block: Block) -> tuple[Shape, Shape]:
-    """Of a block's terms, the strides without their signs, and the extents."""
+    """The absolute strides of a block's terms, and the extents of their dims."""
     return tuple(abs(s) for _, s in block.terms), tuple(layout.shape[d] for d, _ in block.terms)
 
 
 def _lowest(layout: Layout, block: Block) -> int:
-    """The least position of a block."""
+    """The smallest position of a block."""
     return block.offset + sum(min(s, 0) * (layout.shape[d] - 1) for d, s in block.terms)
 
 
 def filled(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
-    """An array of a value; of zeros the pages that nobody writes to take no memory."""
+    """An array filled with one value; for 0, memory pages that are never written stay unused."""
     if not fill.tobytes().strip(b"\0"):
         return np.zeros(shape, fill.dtype)
     return np.full(shape, fill)
@@ -339,14 +348,14 @@ def filled(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
 def _padded_first(
     count: Shape, shape: Shape, moves: tuple[Move, ...]
 ) -> tuple[Shape, tuple[slice, ...], tuple[Move, ...]]:
-    """The shape of an array that has what a first move pads already, and where in it the rest is.
+    """Return the padded shape, the slices of the unpadded data in it, and the other moves.
 
-    Where there is one core only: positions of several follow each other.
+    Applies if the first move pads and the part has one core; otherwise nothing changes.
     """
-    whole = tuple(slice(None) for _ in shape)
+    full = tuple(slice(None) for _ in shape)
     first = moves[0] if moves else None
     if not isinstance(first, PadMove) or prod(count) > 1 or min(*first.low, *first.high) < 0:
-        return shape, whole, moves
+        return shape, full, moves
     grown = tuple(a + n + b for a, n, b in zip(first.low, shape, first.high, strict=True))
     inside = tuple(slice(a, a + n) for a, n in zip(first.low, shape, strict=True))
     return grown, inside, moves[1:]

@@ -1,8 +1,8 @@
 """The array program of a layout: its steps as a short list of moves, "pad-reshape-transpose".
 
-`pack` runs the moves forward, `unpack` backward; NumPy runs them here, JAX in
-`gridlayout.ops.moves.packing`. Steps that are ready at the same time become one move, so that an
-even tiling is one reshape and one transpose (XLA, "Tiling as pad-reshape-transpose").
+`pack` runs the moves forward, and `unpack` runs them backward. This module runs them with NumPy,
+and `gridlayout.ops.moves.packing` with JAX. Steps that are ready at the same time become one move,
+so that an even tiling is one reshape and one transpose (XLA, "Tiling as pad-reshape-transpose").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class PadMove:
-    """`low` positions before and `high` after each dim; negative numbers drop padding."""
+    """Adds `low` positions before and `high` after each dim; negative numbers remove padding."""
 
     low: Shape
     high: Shape
@@ -42,7 +42,7 @@ class PadMove:
 
 @dataclass(frozen=True)
 class ReshapeMove:
-    """From one shape to another of equal size, row-major."""
+    """Reshapes from one shape to another of the same size, in row-major order."""
 
     before: Shape
     after: Shape
@@ -50,26 +50,26 @@ class ReshapeMove:
 
 @dataclass(frozen=True)
 class TransposeMove:
-    """Dims in another order: dim `k` after is dim `order[k]` before."""
+    """Transposes: dim `k` of the result is dim `order[k]` of the operand."""
 
     order: Shape
 
     @property
     def inverse(self) -> Shape:
-        """The order that undoes it."""
+        """The order of the inverse transpose."""
         return tuple(int(k) for k in np.argsort(self.order))
 
 
 @dataclass(frozen=True)
 class ReverseMove:
-    """Dims reversed."""
+    """Reverses the given dims."""
 
     dims: Shape
 
 
 @dataclass(frozen=True)
 class ScatterMove:
-    """Every element to `map` of its index, into an array of shape `after`."""
+    """Moves every element to `map` of its index, from shape `before` to shape `after`."""
 
     map: AffineMap
     before: Shape
@@ -94,7 +94,7 @@ def moves(layout: Layout) -> tuple[Move, ...]:
 
 
 def moves_of(shape: Shape, steps: Sequence[Step], order: Sequence[int]) -> tuple[Move, ...]:
-    """The moves that carry out steps on an array of `shape`, its axes then in the given order.
+    """The moves that apply steps to an array of `shape`, with the final axes in the given order.
 
     >>> moves_of((2, 3), [], (1, 0))
     (TransposeMove(order=(1, 0)),)
@@ -114,7 +114,7 @@ def moves_of(shape: Shape, steps: Sequence[Step], order: Sequence[int]) -> tuple
 
 @dataclass(frozen=True)
 class Numbered:
-    """A step with the axes that it reads and those that it makes, and the extents of these."""
+    """A step, the axes that it reads, and the axes that it makes with their extents."""
 
     step: Step
     reads: Shape
@@ -122,7 +122,10 @@ class Numbered:
     sizes: Shape
 
     def repeat(self, builder: StepBuilder, at: dict[int, int]) -> None:
-        """The step in a builder of other steps; at: the axis there of each that is live here."""
+        """Append the step to another builder.
+
+        at: for each live axis of this numbering, its axis in the builder; updated in place.
+        """
         first = builder.next_axis
         builder.run([renamed(self.step, [at.pop(axis) for axis in self.reads])])
         at.update(zip(self.makes, range(first, builder.next_axis), strict=True))
@@ -154,7 +157,7 @@ def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
 
 
 class _State:
-    """The array as the moves so far leave it: which axis each dim is, and its extent."""
+    """The array after the moves so far: the axis and the extent of each dim."""
 
     def __init__(self, shape: Shape) -> None:
         self.axes = list(range(len(shape)))
@@ -165,7 +168,10 @@ class _State:
         return all(axis in self.axes for axis in axes)
 
     def apply(self, ready: list[Numbered], order: Sequence[int]) -> None:
-        """All steps of one kind at once; `order` is that of the axes in the end, if now is it."""
+        """Apply all ready steps of one kind as one move.
+
+        order: the final order of the axes if these are the last steps, otherwise empty.
+        """
         match ready[0].step:
             case Scatter(map, sizes):
                 self.moves.append(ScatterMove(map, tuple(self.shape), sizes))
@@ -192,14 +198,14 @@ class _State:
         blocks = [[axis] for axis in self.axes]
         for p in ready:
             if isinstance(p.step, Join):
-                # Where the first is that has more than one position: the others move for nothing.
+                # Join at the first axis of more than one position; units move without a copy.
                 wide = [a for a in p.reads if self.shape[self.axes.index(a)] != 1]
                 place = (wide or p.reads)[0]
                 blocks = [b for b in blocks if b[0] not in p.reads or b[0] == place]
                 blocks[[b[0] for b in blocks].index(place)] = list(p.reads)
         by_first = {p.reads[0]: p for p in ready if p.reads}
         if order and any(len(block) > 1 for block in blocks):
-            # Joining transposes: let it bring the joined axes to where they belong.
+            # A join transposes anyway, so use it to put the axes in the final order.
             makes = {b[0]: by_first[b[0]].makes if b[0] in by_first else b for b in blocks}
             blocks.sort(key=lambda b: min(list(order).index(axis) for axis in makes[b[0]]))
         self.transpose([self.axes.index(axis) for block in blocks for axis in block])
@@ -216,7 +222,7 @@ class _State:
         self.axes = axes
 
     def _reshaped(self, shape: list[int]) -> None:
-        """One reshape more, or the last one changed where one follows another."""
+        """Append a reshape, or merge it into the last move if that is a reshape."""
         before, last = tuple(self.shape), self.moves[-1] if self.moves else None
         if isinstance(last, ReshapeMove):
             self.moves.pop()
@@ -231,7 +237,7 @@ class _State:
         self.axes = [self.axes[k] for k in order]
         wide = [k for k in order if self.shape[k] != 1]
         shape = [self.shape[k] for k in order]
-        if wide == sorted(wide):  # only dims of extent 1 change places
+        if wide == sorted(wide):  # only dims of extent 1 change their order
             self._reshaped(shape)
         else:
             self.moves.append(TransposeMove(tuple(order)))
@@ -239,7 +245,7 @@ class _State:
 
 
 def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """The physical array of a logical NumPy array, on the host; undef padding holds 0.
+    """Pack a logical NumPy array on the host; undef padding is filled with 0.
 
     array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`.
     """
@@ -247,7 +253,7 @@ def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
 
 def run_host(array: NDArray[Any], program: Sequence[Move], fill: NDArray[Any]) -> NDArray[Any]:
-    """The array that the moves make, on the host; `fill` goes where a move pads.
+    """Run the moves on a NumPy array; padding is filled with `fill`.
 
     >>> run_host(np.arange(3), [PadMove((0,), (1,)), ReshapeMove((4,), (2, 2))], np.array(9))
     array([[0, 1],
@@ -271,12 +277,12 @@ def run_host(array: NDArray[Any], program: Sequence[Move], fill: NDArray[Any]) -
 
 
 def host_fill(layout: Layout) -> NDArray[Any]:
-    """What packing writes into the padding: the layout's oob, or 0 where it is undef."""
+    """The value that packing writes into the padding: the layout's oob, or 0 for undef."""
     return np.asarray(0 if layout.oob is None else layout.oob).astype(layout.dtype)
 
 
 def unpack_host(physical: NDArray[Any], layout: Layout) -> NDArray[Any]:
-    """The logical array of a physical NumPy array, on the host; padding is never read."""
+    """Unpack a physical NumPy array on the host; padding is never read."""
     for move in reversed(moves(layout)):
         match move:
             case PadMove(low, high):
@@ -300,12 +306,12 @@ def _indices(map: AffineMap, shape: Shape) -> tuple[Any, ...]:
 
 def _pad_host(array: NDArray[Any], low: Shape, high: Shape, fill: NDArray[Any]) -> NDArray[Any]:
     shape = tuple(n + a + b for n, a, b in zip(array.shape, low, high, strict=True))
-    kept = tuple(
+    inner = tuple(
         slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(array.shape, low, high, strict=True)
     )
     if all(a <= 0 for a in low) and all(b <= 0 for b in high):
-        return array[kept]
+        return array[inner]
     out = np.full(shape, fill, array.dtype)
     place = tuple(slice(max(a, 0), n - max(b, 0)) for n, a, b in zip(shape, low, high, strict=True))
-    out[place] = array[kept]
+    out[place] = array[inner]
     return out

@@ -1,6 +1,6 @@
-"""`Reader`: a text and a position in it, which every system's text form is read with.
+"""`Reader`: the scanner for the text forms of all systems.
 
-`dims_text` prints what `Reader.dims` reads.
+`dims_text` prints the form that `Reader.dims` reads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gridlayout.errors import LayoutError
 
 
 def dims_text(shape: tuple[int, ...]) -> str:
-    """Sizes as MLIR writes them.
+    """Return sizes as MLIR writes them.
 
     >>> dims_text((2, 4))
     '2x4'
@@ -22,7 +22,7 @@ def dims_text(shape: tuple[int, ...]) -> str:
 
 
 def shaped_text(shape: tuple[int, ...], element: str) -> str:
-    """Sizes and an element type as MLIR writes them; `Reader.dims_before_element` reads the sizes.
+    """Return sizes and an element type as MLIR writes them.
 
     >>> shaped_text((2, 4), "f32"), shaped_text((), "f32")
     ('2x4xf32', 'f32')
@@ -31,39 +31,39 @@ def shaped_text(shape: tuple[int, ...], element: str) -> str:
 
 
 class Reader:
-    """The text and a position in it; every failure names its column, counted from 1."""
+    """A text and a position in it; every error names its column, counted from 1."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise `LayoutError` at the position `at`, or where the reader is."""
+        """Raise `LayoutError` at the position `at`, or at the current position."""
         column = (self.at if at is None else at) + 1
         raise LayoutError(f"column {column}: {message}")
 
     def skip(self) -> None:
-        """Pass over blanks."""
+        """Skip blanks."""
         while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
             self.at += 1
 
     def peek(self, word: str) -> bool:
-        """Whether `word` comes next, after blanks."""
+        """Return whether `word` is next, after blanks."""
         self.skip()
         return self.text.startswith(word, self.at)
 
     def peek_digit(self) -> bool:
-        """Whether a digit comes next, after blanks."""
+        """Return whether a digit is next, after blanks."""
         self.skip()
         return self.text[self.at : self.at + 1] in tuple("0123456789")
 
     def take(self, word: str) -> bool:
-        """Pass over `word` if it comes next; whether it did."""
+        """Skip `word` if it is next; return whether it was."""
         if found := self.peek(word):
             self.at += len(word)
         return found
 
     def expect(self, word: str, what: str = "") -> None:
-        """Pass over `word`, which must come next."""
+        """Skip `word`, which must be next."""
         if not self.take(word):
             found = self.text[self.at : self.at + 12]
             self.fail(
@@ -71,7 +71,7 @@ class Reader:
             )
 
     def match(self, pattern: str, what: str) -> str:
-        """The text that `pattern` matches next; `what` names it in the error."""
+        """Read the text that `pattern` matches; `what` names it in the error."""
         self.skip()
         found = re.compile(pattern, re.ASCII).match(self.text, self.at)
         if not found:
@@ -80,7 +80,7 @@ class Reader:
         return found.group()
 
     def number(self) -> int:
-        """A decimal number up to 2**62."""
+        """Read a decimal number up to 2**62."""
         self.skip()
         at = self.at
         digits = self.match(r"[0-9]+", "a number")
@@ -89,7 +89,7 @@ class Reader:
         return int(digits)
 
     def dims(self) -> tuple[int, ...]:
-        """`2x4`: at least one number."""
+        """Read sizes such as `2x4`: at least one number."""
         found = [self.number()]
         while self.peek("x"):
             self.at += 1
@@ -97,7 +97,7 @@ class Reader:
         return tuple(found)
 
     def dims_before_element(self) -> tuple[int, ...]:
-        """`2x3x` in `2x3xf32` or `2x3x!ttcore.tile<...>`, perhaps nothing."""
+        """Read the sizes before an element type: `2x3x` in `2x3xf32`; there may be none."""
         found = []
         while self.peek_digit():
             found.append(self.number())
@@ -105,7 +105,7 @@ class Reader:
         return tuple(found)
 
     def element(self, also: tuple[str, ...] = ()) -> str:
-        """The MLIR name of an element type, or one of `also`."""
+        """Read the MLIR name of an element type, or one of `also`."""
         self.skip()
         at = self.at
         name = self.match(r"complex\s*<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
@@ -116,7 +116,7 @@ class Reader:
         return name
 
     def end(self) -> None:
-        """Nothing but blanks may follow."""
+        """Raise `LayoutError` unless only blanks follow."""
         self.skip()
         if self.at < len(self.text):
             self.fail(f"unexpected text after the layout: {self.text[self.at :][:12]!r}")

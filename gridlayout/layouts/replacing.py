@@ -1,4 +1,4 @@
-"""`replaced`: a layout's constructor called again, with some of its arguments changed."""
+"""`replaced`: calls a layout's constructor again with some arguments changed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def replaced(
     changes: Mapping[str, Any],
     either: Sequence[Sequence[str]] = (),
 ) -> Any:
-    """What a constructor makes of the arguments it had, but for the changed ones.
+    """Return `made(**now)` with some arguments changed.
 
-    either: names of which only one is given; a changed one takes the others' place. `LayoutError`
-    for names that are no argument.
+    made: the constructor. now: its current arguments. either: groups of mutually exclusive
+    arguments; a changed one removes the others. `LayoutError` for names that are not arguments.
 
     >>> replaced(dict, {"shape": (2,)}, {"tile": (4,)})
     {'shape': (2,), 'tile': (4,)}
@@ -30,16 +30,16 @@ def replaced(
         near = get_close_matches(unknown[0], known, 1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         raise LayoutError(
-            f"replace: {unknown[0]!r} is no argument of {made.__name__}, which takes "
+            f"replace: {unknown[0]!r} is not an argument of {made.__name__}, which takes "
             f"{', '.join(known)}{meant}"
         )
-    gone = {name for names in either if changes.keys() & set(names) for name in names}
-    return made(**{**{name: x for name, x in now.items() if name not in gone}, **changes})
+    dropped = {name for names in either if changes.keys() & set(names) for name in names}
+    return made(**{**{name: x for name, x in now.items() if name not in dropped}, **changes})
 
 
 @cache
 def _parameters(made: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a constructor's arguments; none where Python does not say."""
+    """The names of a constructor's arguments; empty if its signature is unavailable."""
     try:
         return tuple(inspect.signature(made).parameters)
     except ValueError:

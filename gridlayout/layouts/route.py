@@ -1,12 +1,13 @@
-"""`Route`: from the physical dims of one layout straight to those of another.
+"""`Route`: the steps from the physical dims of one layout directly to those of another.
 
-Both layouts are lists of steps from the same logical dims. Steps that do the same to the same axis
-cancel: what they make is *shared*, the same index in both. Of what is left, the first list is
-undone and the second done; an axis that both split, differently, is regrouped digit by digit, and
-so are axes that one of them joins before it splits. So a change of tiles stays inside each core,
-and the logical tensor appears only as far as the two layouts disagree about it.
+Both layouts are lists of steps from the same logical dims. Equal steps on the same axis cancel; the
+axes that they make are *shared*, that is, they have the same index in both layouts. The remaining
+steps of the first layout are undone, and those of the second are applied. An axis that both layouts
+split in different ways is regrouped digit by digit; so are axes that one of them joins before it
+splits them. A change of tiles therefore stays inside each core, and the route rebuilds only those
+logical dims for which the two layouts differ.
 
-Padding at the high end tells no axes apart: the index is the same, only the extents differ.
+Padding at the high end of an axis does not matter here: indices are equal, only extents differ.
 """
 
 from __future__ import annotations
@@ -26,45 +27,51 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Route:
-    """Steps from the physical dims `0, 1, ...` of one layout to the dims `order` of another."""
+    """The steps from the physical dims of one layout to those of another.
+
+    shape: the physical shape of the first layout, whose dims are the axes `0, 1, ...`. order: the
+    axes after the steps, in the order of the second layout's physical dims.
+    """
 
     shape: Shape
     steps: tuple[Step, ...]
     order: Shape
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether every physical dim of one layout is the same dim of the other."""
+    def is_identity(self) -> bool:
+        """Whether every physical dim is the same dim in both layouts."""
         return not self.steps and self.order == tuple(range(len(self.shape)))
 
     @property
-    def kept(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (dim before, dim after) that no step touches: one extent, one index."""
+    def unchanged_dims(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (dim before, dim after) of dims that no step reads: same extent, same index."""
         rank = len(self.shape)
         return tuple((axis, k) for k, axis in enumerate(self.order) if axis < rank)
 
-    def on_whole(self, parts: Set[int], wanted: Set[int]) -> list[Numbered]:
-        """The steps before the splits that make the dims `wanted`, if they read none of `parts`.
+    def steps_before_splits(self, parts: Set[int], requested: Set[int]) -> list[Numbered]:
+        """The steps before the splits that make the dims `requested`, unless they read `parts`.
 
-        parts: dims before of which a device may have a part only. So these steps are what each
-        device can do to its own part first.
+        parts: dims of the first layout that devices divide. requested: dims of the second layout.
+        The steps read only undivided dims, so each device can run them on its own part first.
         """
         steps = numbered(self.shape, self.steps)
-        maker = {axis: done for done in steps for axis in done.makes}
+        producer = {axis: done for done in steps for axis in done.makes}
 
         def above(axes: Sequence[int]) -> list[Numbered]:
-            made = [maker[axis] for axis in axes if axis in maker]
+            made = [producer[axis] for axis in axes if axis in producer]
             return [each for done in made for each in (done, *above(done.reads))]
 
         found = []
-        for split in above([self.order[k] for k in wanted]):
+        for split in above([self.order[k] for k in requested]):
             before = above(split.reads) if isinstance(split.step, Split) else []
             if all(done.reads and not parts & set(done.reads) for done in before):
                 found += before
         return [done for done in steps if done in found]
 
     def moves(self, extents: Mapping[int, int]) -> tuple[Move, ...]:
-        """The array program, on an array where kept dims have other `extents`, by dim before.
+        """The array program of the route.
+
+        extents: other extents of unchanged dims, by their dim in the first layout.
 
         >>> from gridlayout import GridLayout
         >>> a, b = (GridLayout((8, 6), grid=(2, 1), tile=tile) for tile in [(4, 2), (2, 2)])
@@ -82,8 +89,8 @@ class Route:
 def find_route(a: Layout, b: Layout) -> Route | None:
     """The route between two layouts of one logical shape, or None.
 
-    There is none for a tensor without elements, and for affine maps that are no digits, which move
-    by gather.
+    There is no route for a tensor without elements, nor for a layout with a `Scatter`, which is
+    relaid out by a gather.
     """
     if 0 in a.shape or a.is_scatter or b.is_scatter:
         return None
@@ -91,7 +98,7 @@ def find_route(a: Layout, b: Layout) -> Route | None:
 
 
 def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
-    """The same data without the dims of extent 1: two layouts may join these to different dims."""
+    """Both layouts without dims of extent 1, which they may join to different dims."""
     x, y = _squeezed(a), _squeezed(b)
     return (a, b) if x is None or y is None else (x, y)
 
@@ -101,22 +108,22 @@ def _squeezed(layout: Layout) -> Layout | None:
     return layout.squeezed()
 
 
-class _Side:
-    """One layout's steps: which of them are left, who reads an axis, how long it is."""
+class _Remaining:
+    """The remaining steps of one layout, and the user and the extent of every axis."""
 
     def __init__(self, layout: Layout) -> None:
-        self.left = numbered(layout.shape, layout.steps)
+        self.steps = numbered(layout.shape, layout.steps)
         self.order = layout.order
-        self.reader = {axis: done for done in self.left for axis in done.reads}
+        self.user = {axis: done for done in self.steps for axis in done.reads}
         self.extent = dict(enumerate(layout.shape))
-        for done in self.left:
+        for done in self.steps:
             self.extent.update(zip(done.makes, done.sizes, strict=True))
 
     def index(self, axes: Sequence[int]) -> tuple[Shape, list[Numbered]]:
-        """The digits of the number that axes make, the major first, and the steps that make them.
+        """The digits of the number that axes form, the major first, and the steps that make them.
 
-        Steps left that join the axes, or the first few of them, are followed: the number stays the
-        same, and so it does when the joined axis is resized.
+        Remaining steps that join the first axes are followed, because a join does not change the
+        number. A pad at the end of the joined axis does not change it either.
         """
         digits: list[int] = []
         steps: list[Numbered] = []
@@ -139,11 +146,11 @@ class _Side:
         return tuple(digits), steps
 
     def _next(self, axis: int) -> Numbered | None:
-        done = self.reader.get(axis)
-        return done if done in self.left else None
+        done = self.user.get(axis)
+        return done if done in self.steps else None
 
     def _split(self, axis: int) -> tuple[Shape, list[Numbered]]:
-        """What the splits left make of an axis, the major first, and these splits."""
+        """The digits of an axis after the remaining splits, the major first, and these splits."""
         done = self._next(axis)
         if done is None or not isinstance(done.step, Split):
             return (axis,), []
@@ -153,10 +160,12 @@ class _Side:
 
 
 class _Finder:
+    """Finds the route from layout `a` to layout `b`."""
+
     def __init__(self, a: Layout, b: Layout) -> None:
-        self.a, self.b = _Side(a), _Side(b)
+        self.a, self.b = _Remaining(a), _Remaining(b)
         self.before = a.physical_shape
-        # Shared axes, by their numbers in `a` and in `b`: the furthest ones along the steps.
+        # Shared axes, as axis of `a` -> axis of `b`: the last ones after the steps that cancel.
         self.shared: dict[int, int] = {axis: axis for axis in range(a.ndim)}
 
     def route(self) -> Route | None:
@@ -164,8 +173,8 @@ class _Finder:
             pass
         regroupings = [found for xs in self._numbers() if (found := self._group(xs))]
         builder = StepBuilder(self.before)
-        at = {axis: k for k, axis in enumerate(self.a.order)}  # an axis of `a`: its axis here
-        to: dict[int, int] = {}  # an axis of `b`: its axis here
+        at = {axis: k for k, axis in enumerate(self.a.order)}  # axis of `a` -> axis of the route
+        to: dict[int, int] = {}  # axis of `b` -> axis of the route
         units = _undo(builder, self.a, at)
         for found in regroupings:
             own = [at.pop(axis) for axis in found.before]
@@ -173,7 +182,7 @@ class _Finder:
         for x, y in self.shared.items():
             to[y] = builder.resize(at.pop(x), self.b.extent[y])
         _redo(builder, self.b, to, units)
-        if units:  # dims of extent 1 that `b` lacks join any other
+        if units:  # dims of extent 1 that `b` lacks are joined to another axis
             axis = next(iter(to), None)
             if axis is None:
                 return None
@@ -181,8 +190,8 @@ class _Finder:
         return Route(self.before, tuple(builder.steps), tuple(to[axis] for axis in self.b.order))
 
     def _cancel(self, x: int, y: int) -> bool:
-        """Step on from a shared axis, in one layout or in both, if that keeps it shared."""
-        p, q = self.a.reader.get(x), self.b.reader.get(y)
+        """Remove the next step after a shared axis if its results are shared too."""
+        p, q = self.a.user.get(x), self.b.user.get(y)
         if p is not None and isinstance(p.step, Pad) and p.step.low == 0:
             return self._share(p, None, (x,), {p.makes[0]: y})
         if q is not None and isinstance(q.step, Pad) and q.step.low == 0:
@@ -206,9 +215,10 @@ class _Finder:
         return self._share(p, q, p.reads, dict(zip(p.makes, q.makes, strict=True)))
 
     def _cancel_unit(self) -> bool:
+        """Share one new unit axis of each layout, if both have one."""
         p, q = (
-            next((done for done in side.left if isinstance(done.step, Unit)), None)
-            for side in (self.a, self.b)
+            next((done for done in program.steps if isinstance(done.step, Unit)), None)
+            for program in (self.a, self.b)
         )
         if p is None or q is None:
             return False
@@ -217,57 +227,58 @@ class _Finder:
     def _share(
         self, p: Numbered | None, q: Numbered | None, old: Shape, new: dict[int, int]
     ) -> bool:
+        """Replace the shared axes `old` by `new`; remove steps `p` of `a` and `q` of `b`."""
         for x in old:
             del self.shared[x]
         self.shared.update(new)
-        for side, done in ((self.a, p), (self.b, q)):
+        for program, done in ((self.a, p), (self.b, q)):
             if done is not None:
-                side.left.remove(done)
+                program.steps.remove(done)
         return True
 
     def _numbers(self) -> list[Shape]:
-        """Shared axes of `a` that may be split differently: those that a join reads, and each."""
+        """Candidates for regrouping, as axes of `a`: those that a join reads, and single axes."""
         joins = [
             tuple(names.get(axis, -1) for axis in done.reads)
-            for side, names in (
+            for program, names in (
                 (self.a, {x: x for x in self.shared}),
                 (self.b, {y: x for x, y in self.shared.items()}),
             )
-            for done in side.left
+            for done in program.steps
             if isinstance(done.step, Join)
         ]
         joins = sorted((xs for xs in joins if -1 not in xs), key=len, reverse=True)
         return [*joins, *((x,) for x in self.shared)]
 
     def _group(self, xs: Shape) -> Regrouping | None:
-        """The digits of a number that both split; its axes and steps are then dealt with."""
+        """The regrouping of a number that both layouts split; removes its axes and steps."""
         if any(x not in self.shared for x in xs):
             return None
         ys = [self.shared[x] for x in xs]
-        (own, gone), (theirs, made) = self.a.index(xs), self.b.index(ys)
+        (before, undone), (after, redone) = self.a.index(xs), self.b.index(ys)
         inner = zip(xs[1:], ys[1:], strict=True)
         if (
-            len(own) == 1
-            or len(theirs) == 1
+            len(before) == 1
+            or len(after) == 1
             or any(self.a.extent[x] != self.b.extent[y] for x, y in inner)
         ):
             return None
-        sizes = tuple(self.a.extent[axis] for axis in own)
-        others = tuple(self.b.extent[axis] for axis in theirs)
-        chain = digit_bounds(sizes, others)
-        if chain is None:
+        sizes = tuple(self.a.extent[axis] for axis in before)
+        others = tuple(self.b.extent[axis] for axis in after)
+        bounds = digit_bounds(sizes, others)
+        if bounds is None:
             return None
-        for side, steps in ((self.a, gone), (self.b, made)):
-            side.left = [done for done in side.left if done not in steps]
+        for program, steps in ((self.a, undone), (self.b, redone)):
+            program.steps = [done for done in program.steps if done not in steps]
         for x in xs:
             del self.shared[x]
-        return Regrouping(own, theirs, sizes, others, chain)
+        return Regrouping(before, after, sizes, others, bounds)
 
 
-def _undo(builder: StepBuilder, side: _Side, at: dict[int, int]) -> list[int]:
-    """The steps left of the first layout, backward; gives the axes that were units."""
+def _undo(builder: StepBuilder, program: _Remaining, at: dict[int, int]) -> list[int]:
+    """Undo the remaining steps of the first layout; return the axes that were units."""
     units = []
-    for done in reversed(side.left):
+    for done in reversed(program.steps):
         match done.step:
             case Pad(axis, low, high):
                 at[axis] = builder.pad(at.pop(done.makes[0]), -low, -high)
@@ -276,16 +287,16 @@ def _undo(builder: StepBuilder, side: _Side, at: dict[int, int]) -> list[int]:
             case Split(axis, _):
                 at[axis] = builder.join([at.pop(made) for made in done.makes])
             case Join(axes):
-                sizes = [side.extent[axis] for axis in axes]
+                sizes = [program.extent[axis] for axis in axes]
                 at.update(zip(axes, builder.split(at.pop(done.makes[0]), sizes), strict=True))
             case Unit():
                 units.append(at.pop(done.makes[0]))
     return units
 
 
-def _redo(builder: StepBuilder, side: _Side, to: dict[int, int], units: list[int]) -> None:
-    """The steps left of the second layout, forward; takes from `units` what it needs."""
-    for done in side.left:
+def _redo(builder: StepBuilder, program: _Remaining, to: dict[int, int], units: list[int]) -> None:
+    """Apply the remaining steps of the second layout, with axes from `units` as its units."""
+    for done in program.steps:
         match done.step:
             case Pad(axis, low, high):
                 to[done.makes[0]] = builder.pad(to.pop(axis), low, high)
@@ -303,10 +314,10 @@ def _redo(builder: StepBuilder, side: _Side, to: dict[int, int], units: list[int
 
 
 def digit_bounds(before: Shape, after: Shape) -> Shape | None:
-    """The weights of the finest digits that two groupings of one index share, the largest first.
+    """The weights of the finest common digits of two groupings of one index, the largest first.
 
-    before, after: the extents of each grouping's digits, the major first. None where a weight of
-    one grouping divides no weight of the other.
+    before, after: the extents of each grouping's digits, the major first. Returns None if these
+    weights do not divide one another.
 
     >>> digit_bounds((2, 64, 32), (4, 64, 16)), digit_bounds((4, 2), (4, 3))
     ((2048, 1024, 32, 16, 1), None)
@@ -318,16 +329,16 @@ def digit_bounds(before: Shape, after: Shape) -> Shape | None:
 
 @dataclass(frozen=True)
 class Regrouping:
-    """One index as the digits `before` and as the digits `after`: axes, extents, shared weights."""
+    """Two groupings of one index into digits."""
 
-    before: Shape
-    after: Shape
-    sizes: Shape
-    others: Shape
-    bounds: Shape
+    before: Shape  # the axes of the first grouping
+    after: Shape  # the axes of the second grouping
+    sizes: Shape  # the extents of `before`
+    others: Shape  # the extents of `after`
+    bounds: Shape  # the weights of the common digits, see `digit_bounds`
 
     def run(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
-        """The axes `before` as those `after`: split to the finest digits, join."""
+        """Turn the axes `before` into the axes `after`: split into the finest digits, then join."""
         fine: list[int] = []
         for k, axis in enumerate(axes):
             size, low = self.sizes[k], prod(self.sizes[k + 1 :])
@@ -350,7 +361,7 @@ class Regrouping:
         return made
 
     def _digits(self, size: int, low: int, is_major: bool) -> list[int]:
-        """The extents of the finest digits that a digit of weight `low` is made of."""
+        """The extents of the finest digits inside a digit of weight `low`."""
         high = self.bounds[0] if is_major else size * low
         within = [bound for bound in self.bounds if low <= bound <= high]
         inner = [a // b for a, b in pairwise(within)]

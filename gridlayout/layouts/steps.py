@@ -1,19 +1,19 @@
-"""The few invertible steps every layout is built from.
+"""The few invertible steps that every layout is built from.
 
-A layout is a list of steps on *axes*. The logical dims are axes 0, 1, ...; a step takes some axes
-away and adds new ones, numbered in order of creation; `order` names the axes that are left, as the
-physical dims. From that one list follow, by composition, the affine map from a logical index to a
-physical one, its inverse with the predicate that says where it holds (both here), and the array
-program pad-reshape-transpose that moves the data (`gridlayout.ops.moves.packing`).
+A layout is a list of steps on *axes*. The logical dims are the axes 0, 1, ... A step removes some
+axes and adds new ones, numbered in order of creation. `order` lists the axes that remain after the
+steps; these are the physical dims. By composition, this list gives the affine map from a logical
+index to a physical index and its inverse with the domain where it is valid (both here), and the
+pad-reshape-transpose program that moves the data (`gridlayout.ops.moves.packing`).
 
 | step | index | array |
 |---|---|---|
 | `Pad(axis, low, high)` | `e + low` | pad; a negative `high` trims padding |
 | `Flip(axis)` | `n - 1 - e` | reverse |
 | `Split(axis, sizes)` | the digits of `e` | reshape |
-| `Join(axes)` | digits to one number | transpose, reshape |
+| `Join(axes)` | one number from digits | transpose, reshape |
 | `Unit()` | `0` | a new dim of extent 1 |
-| `Scatter(map, sizes)` | `map(e0, e1, ...)` | gather and scatter: for maps with no such program |
+| `Scatter(map, sizes)` | `map(e0, e1, ...)` | gather and scatter, for maps with no other program |
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 
 @dataclass(frozen=True)
 class Pad:
-    """`low` positions before and `high` after; a negative `high` drops padding."""
+    """Adds `low` positions before and `high` after; a negative `high` removes padding."""
 
     axis: int
     low: int
@@ -37,14 +37,14 @@ class Pad:
 
 @dataclass(frozen=True)
 class Flip:
-    """Reverse the axis."""
+    """Reverses an axis."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class Split:
-    """One axis into its digits, the major first; the product of `sizes` is the axis's extent."""
+    """Splits an axis into digits, the major first; the product of `sizes` is its extent."""
 
     axis: int
     sizes: tuple[int, ...]
@@ -52,19 +52,19 @@ class Split:
 
 @dataclass(frozen=True)
 class Join:
-    """Several axes, the major first, into one."""
+    """Joins several axes, the major first, into one."""
 
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A new axis of extent 1."""
+    """Adds a new axis of extent 1."""
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """All axes, in their order, through an affine map into new axes of extents `sizes`."""
+    """Sends the index of all axes, in order, through an affine map to axes of extents `sizes`."""
 
     map: AffineMap
     sizes: tuple[int, ...]
@@ -74,7 +74,7 @@ Step = Pad | Flip | Split | Join | Unit | Scatter
 
 
 def renamed(step: Step, axes: Sequence[int]) -> Step:
-    """The step on other axes, in the order in which it reads them.
+    """The same step on other axes, given in the order in which the step reads them.
 
     >>> renamed(Join((4, 2)), (0, 1))
     Join(axes=(0, 1))
@@ -89,10 +89,10 @@ def renamed(step: Step, axes: Sequence[int]) -> Step:
 
 
 class StepBuilder:
-    """Builds steps one after another, keeping each live axis's extent and logical expression.
+    """Builds a list of steps and tracks the extent of each live axis.
 
-    Axes are numbered as they are made; next_axis: the number of the next one.
-    Expressions are made when they are first asked for: many builders only count.
+    Axes are numbered in order of creation; `next_axis` is the number of the next one. Expressions
+    of the axes are computed only on request, because many callers need only extents.
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
@@ -108,27 +108,27 @@ class StepBuilder:
 
     @property
     def expr(self) -> dict[int, AffineExpr]:
-        """The logical expression of each live axis."""
+        """The expression of each live axis in the logical dims."""
         return _expressions(self._shape, self.steps)
 
     def pad(self, axis: int, low: int, high: int) -> int:
-        """The axis with `low` and `high` more positions; the same axis when both are 0."""
+        """Pad an axis by `low` and `high` positions; returns the same axis if both are 0."""
         if low == high == 0:
             return axis
         self.steps.append(Pad(axis, low, high))
         return self._add(self.extent.pop(axis) + low + high)
 
     def resize(self, axis: int, extent: int) -> int:
-        """The axis padded, or trimmed, at its end to `extent`."""
+        """Pad or trim an axis at its end to `extent`."""
         return self.pad(axis, 0, extent - self.extent[axis])
 
     def flip(self, axis: int) -> int:
-        """The axis reversed."""
+        """Reverse an axis."""
         self.steps.append(Flip(axis))
         return self._add(self.extent.pop(axis))
 
     def split(self, axis: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The digits of the axis, major first; the same axis when there is one digit."""
+        """Split an axis into digits, major first; returns the same axis for a single digit."""
         if len(sizes) == 1:
             return (axis,)
         self.steps.append(Split(axis, tuple(sizes)))
@@ -136,16 +136,17 @@ class StepBuilder:
         return tuple(map(self._add, sizes))
 
     def join(self, axes: Sequence[int]) -> int:
-        """One axis of the given ones, major first."""
+        """Join axes, major first, into one."""
         if len(axes) == 1:
             return axes[0]
         self.steps.append(Join(tuple(axes)))
         return self._add(prod([self.extent.pop(axis) for axis in axes]))
 
     def strided(self, terms: Sequence[tuple[int, int]], offset: int, extent: int) -> int:
-        """One axis of `extent` out of (stride, axis) terms that `nest`.
+        """Join axes into one axis of `extent`, each with a stride.
 
-        Its index is `offset + sum(stride * index)`; what no index reaches is padding.
+        terms: pairs (stride, axis), for which `nest` must succeed. The index on the new axis is
+        `offset + sum(stride * index)`; positions that no index reaches are padding.
         """
         ordered = nest(terms, self.extent)
         assert ordered is not None
@@ -163,18 +164,18 @@ class StepBuilder:
         return self.resize(self.pad(current, offset, 0), extent)
 
     def unit(self) -> int:
-        """A new axis of extent 1."""
+        """Add an axis of extent 1."""
         self.steps.append(Unit())
         return self._add(1)
 
     def scatter(self, map: AffineMap, sizes: Sequence[int]) -> tuple[int, ...]:
-        """All live axes, in order, through `map`; only as the first step."""
+        """Send all live axes, in order, through `map`; only allowed as the first step."""
         self.steps.append(Scatter(map, tuple(sizes)))
         self.extent.clear()
         return tuple(self._add(size) for size in sizes)
 
     def run(self, steps: Sequence[Step]) -> StepBuilder:
-        """Replay `steps`; axes get the same numbers as when the steps were first built."""
+        """Apply `steps` again; axes get the same numbers as in the builder that made the steps."""
         for step in steps:
             match step:
                 case Pad(axis, low, high):
@@ -193,7 +194,7 @@ class StepBuilder:
 
 
 def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, AffineExpr]:
-    """The expression of each axis that is live after the steps."""
+    """The expression of each live axis after the steps, in the logical dims."""
     builder = StepBuilder(shape)
     expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
     for step in steps:
@@ -219,9 +220,9 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
 
 
 def is_small(rank: int, steps: Sequence[Step]) -> bool:
-    """Whether the expressions of the steps are surely within the limits of `AffineExpr`.
+    """Whether the expressions of the steps are certainly within the limits of `AffineExpr`.
 
-    An upper bound of their sizes, much cheaper than the expressions.
+    This computes an upper bound of their sizes, which is much cheaper than the expressions.
 
     >>> is_small(1, [Split(0, (2, 2))]), is_small(1, [Flip(k) for k in range(99)])
     (True, False)
@@ -254,16 +255,16 @@ def is_small(rank: int, steps: Sequence[Step]) -> bool:
 def nest(
     terms: Sequence[tuple[int, int]], extent: Mapping[int, int]
 ) -> list[tuple[int, int]] | None:
-    """(stride, axis) terms from the minor to the major, or None where they don't nest.
+    """Pairs (stride, axis) ordered from the minor to the major axis, or None if they don't nest.
 
-    Strides nest when each is at least as large as all that lies below it spans: `d0 * 32 + d1` with
-    8 columns. An axis of extent 1 adds nothing, whatever its stride; it joins as it stands.
+    Strides nest if each is at least the span of all axes with smaller strides, as in
+    `d0 * 32 + d1` with 8 columns. An axis of extent 1 nests with any stride.
 
     >>> nest([(32, 0), (1, 1)], {0: 2, 1: 8}), nest([(4, 0), (1, 1)], {0: 2, 1: 8})
     ([(1, 1), (32, 0)], None)
     """
     ordered = [(stride if extent[axis] != 1 else 1, axis) for stride, axis in terms]
-    # An axis of extent 0 comes first among equals: nothing is laid out at all.
+    # Among equal strides, an axis of extent 0 comes first.
     ordered.sort(key=lambda term: (abs(term[0]), extent[term[1]]))
     span = 1
     for stride, axis in ordered:
@@ -291,7 +292,11 @@ def _number(exprs: Sequence[AffineExpr], extents: Sequence[int]) -> AffineExpr:
 
 @dataclass(frozen=True)
 class InverseExprs:
-    """The way back: an expression for each logical dim, and `0 <= expr < bound` for validity."""
+    """The inverse of some steps, as expressions in the physical dims.
+
+    logical: one expression per logical dim. They are valid where `0 <= expr < bound` for every
+    pair of `bounds`, and where every expression of `equal` is 0.
+    """
 
     logical: tuple[AffineExpr, ...]
     bounds: tuple[tuple[AffineExpr, int], ...]
@@ -301,10 +306,10 @@ class InverseExprs:
 def inverse_exprs(
     shape: Sequence[int], steps: Sequence[Step], order: Sequence[int]
 ) -> InverseExprs:
-    """The inverse of the steps as expressions in the physical dims, with the validity bounds.
+    """The inverse of the steps, as expressions in the physical dims.
 
-    A physical index is the image of a logical one exactly where every bound holds and every
-    expression in `equal` is 0. `LayoutError` from `Scatter` maps that have no closed inverse.
+    A physical index is the image of a logical index if and only if all bounds hold and every
+    expression in `equal` is 0. `LayoutError` for a `Scatter` whose map has no closed inverse.
     """
     forward = StepBuilder(shape)
     expr: dict[int, AffineExpr] = {axis: dim(k) for k, axis in enumerate(order)}

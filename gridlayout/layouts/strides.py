@@ -1,4 +1,4 @@
-"""Strides, in elements: what they span, the steps that they make, the bytes that rows must fill."""
+"""Strides in elements: their span, the steps of a strided view, and byte alignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gridlayout.layouts.steps import Step, StepBuilder, nest
 
 
 def span(shape: Shape, strides: Shape) -> tuple[int, int]:
-    """The lowest place of an element, and one more than the highest; (0, 0) for no elements.
+    """The lowest offset of an element, and one more than the highest; (0, 0) for no elements.
 
     >>> span((2, 3), (-1, 1))
     (-1, 3)
@@ -36,7 +36,7 @@ def span(shape: Shape, strides: Shape) -> tuple[int, int]:
 def strided_steps(
     shape: Shape, strides: Shape, start: int, size: int
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """The steps of a strided view of a buffer of `size` elements, and their one axis."""
+    """The steps of a strided view of a buffer of `size` elements, and their only axis."""
     builder, dims = StepBuilder(shape), range(len(shape))
     if 0 in shape:
         return builder.steps, (builder.resize(builder.join(list(dims)), size),)
@@ -62,14 +62,16 @@ def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
 
 
 def elements_per_byte(dtype: np.dtype[Any]) -> int:
-    """How many elements fill a byte: 1 for all types that take at least one."""
+    """How many elements fit in a byte; 1 for all types of at least a byte."""
     return max(8 // dtypes.bits(dtype), 1)
 
 
-def low_bits_refuse(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
-    """The first stride that elements of less than a byte can't have, or None.
+def unaligned_stride(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
+    """The first stride that is not byte-aligned for elements smaller than a byte, or None.
 
-    >>> low_bits_refuse((2, 3), (3, 1), dtypes.as_dtype("int4"))
+    Such elements need strides that are 1 or a positive multiple of the elements per byte.
+
+    >>> unaligned_stride((2, 3), (3, 1), dtypes.as_dtype("int4"))
     3
     """
     unit = elements_per_byte(dtype)
@@ -80,28 +82,28 @@ def low_bits_refuse(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) 
 
 
 def as_count(value: Any, what: str) -> int:
-    """`value` as a whole number from 0 to 2**62."""
+    """Return `value` as an int from 0 to 2**62."""
     return as_shape((value,), what)[0]
 
 
 def as_strides(strides: Any, shape: Shape) -> Shape:
-    """`strides` as whole numbers of any sign, one for each dim of `shape`."""
+    """Return `strides` as a tuple of ints of any sign, one for each dim of `shape`."""
     try:
         given = tuple(strides)
         found = tuple(operator.index(s) for s in given)
     except TypeError:
         raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
     if any(isinstance(s, (bool, np.bool_)) for s in given):
-        raise LayoutError(f"strides {strides!r} must hold whole numbers, not truth values")
+        raise LayoutError(f"strides {strides!r} must hold whole numbers, not bools")
     if len(found) != len(shape):
-        raise LayoutError(f"strides {found} must be {len(shape)}, one for each dim of {shape}")
+        raise LayoutError(f"strides {found} must be {len(shape)} numbers, one per dim of {shape}")
     if any(abs(s) > MAX_ELEMENTS for s in found):
         raise LayoutError(f"strides {found} hold a number beyond 2**62")
     return found
 
 
 def as_permutation(dims: Any, rank: int, what: str) -> Shape:
-    """`dims` as a permutation of 0 ... rank - 1."""
+    """Return `dims` as a tuple that is a permutation of 0 ... rank - 1."""
     order = as_shape(dims, what)
     if sorted(order) != list(range(rank)):
         raise LayoutError(f"{what} {order} must name each of the dims 0 to {rank - 1} once")

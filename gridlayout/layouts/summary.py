@@ -1,4 +1,4 @@
-"""`Summary`: a layout in a few plain lines, for a person; text and HTML say the same."""
+"""`Summary`: a short readable description of a layout, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
 
 @dataclass(frozen=True)
 class Summary:
-    """A layout for a person to read: `str` has lines of at most 100 columns, notebooks a table.
+    """A readable description of a layout: lines of at most 100 columns, or an HTML table.
 
-    chip: whose memory is meant; None for every chip that has a name. better: a layout that wastes
-    less, where one was looked for and found.
+    chip: the chip whose memory must hold the layout; None for all chips with a name. better: a
+    layout that wastes less, or None if none was found or searched for.
     """
 
     layout: Mapped
@@ -48,7 +48,7 @@ class Summary:
 
     @property
     def rows(self) -> dict[str, str]:
-        """What each line says, by its name: shard, padding, bytes, cores, fits, better."""
+        """The text of each line by its name: shard, padding, bytes, cores, fits, better."""
         found = {
             "shard": self._shard(),
             "padding": self._padding(),
@@ -80,7 +80,7 @@ class Summary:
         )
 
     def beside(self, picture: str) -> str:
-        """HTML with a picture of the layout and the summary side by side, below it where narrow."""
+        """HTML of a picture of the layout next to the summary, or above it in narrow windows."""
         return (
             '<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start">'
             f'<div style="min-width: 0; max-width: 100%; overflow-x: auto">{picture}</div>'
@@ -91,7 +91,7 @@ class Summary:
 
     def _shard(self) -> str:
         layout = self.layout
-        held = "a core" if layout.core_rank else "in one buffer"
+        held = "per core" if layout.core_rank else "in one buffer"
         if layout.tile is None or layout.tile_counts is None:
             braces = layout.shard_text if layout.shard_text.startswith("{") else ""
             local = f"{dims_text(layout.local_shape) or '1'} elements {held}"
@@ -107,15 +107,15 @@ class Summary:
     def _padding(self) -> str:
         places = prod(self.layout.physical_shape)
         share = padding_share(self.layout)
-        return f"{share:.1%} of {places:,} places hold no element" if share else "none"
+        return f"{share:.1%} of {places:,} positions hold no element" if share else "none"
 
     def _bytes(self) -> str:
         layout = self.layout
-        each = f"{size(layout.bytes_per_core)} a core, " if layout.core_rank else ""
+        each = f"{size(layout.bytes_per_core)} per core, " if layout.core_rank else ""
         wasted, factor = layout.wasted_bytes, layout.expansion_factor
-        waste = f"{size(wasted) if wasted else 'none'} of it wasted"
+        waste = f"{size(wasted) if wasted else 'none'} wasted"
         times = f": {factor:,.2f} times the data" if wasted and layout.data_bytes else ""
-        return f"{each}{size(layout.nbytes)} in all, {waste}{times}"
+        return f"{each}{size(layout.nbytes)} in total, {waste}{times}"
 
     def _fits(self) -> Iterator[str]:
         named = self.layout.memory in MEMORY_SPACES
@@ -132,16 +132,16 @@ class Summary:
             return ""
         held, less = self.layout.held, self.better.held
         saved, per_core = held.nbytes - less.nbytes, held.per_core - less.per_core
-        gain = f"saves {size(saved)} in all" if saved > 0 else f"saves {size(per_core)} a core"
+        gain = f"saves {size(saved)} in total" if saved > 0 else f"saves {size(per_core)} per core"
         return f"{gain}: {self.better!r}"
 
 
 def _room(fit: Fit) -> str:
-    """What is left of the memory, or why the layout does not fit."""
+    """The free memory, or the reason why the layout does not fit."""
     where = " on each core" if fit.space == "l1" else ""
     lacks = []
     if fit.grid is not None:
-        lacks.append(f"no place for {dims_text(fit.grid)} on {dims_text(fit.chip_grid)} cores")
+        lacks.append(f"grid {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)} cores")
     if fit.free is not None and fit.free < 0:
         lacks.append(f"lacks {size(-fit.free)} of {fit.space}{where}")
     if lacks:
@@ -152,11 +152,11 @@ def _room(fit: Fit) -> str:
 
 
 def _cores_text(layout: Mapped) -> str:
-    """Where the first and the last element are, and how many their cores hold."""
+    """The cores of the first and the last element, and how many elements these cores hold."""
     if not layout.core_rank or not layout.size:
         return ""
     if layout.is_interleaved:
-        return "pages are dealt to all of them"
+        return "pages are distributed over all of them"
     held = elements_per_core(layout)
     last = tuple(n - 1 for n in layout.shape)
     if layout.locate((0,) * layout.ndim).core == (core := layout.locate(last).core):

@@ -1,4 +1,4 @@
-"""`Traffic`: how many elements each core of one layout holds for each core of another."""
+"""`Traffic`: how many elements each core of one layout shares with each core of another."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from gridlayout.affine.search import components
 from gridlayout.errors import LayoutError
 
 Ints = NDArray[np.int64]
-CHUNK = 1 << 20  # indices evaluated at once
-MAX_INDICES = 1 << 28  # listed for one group of dims
+CHUNK = 1 << 20  # indices evaluated at a time
+MAX_INDICES = 1 << 28  # indices enumerated for one group of dims
 MAX_PAIRS = 1 << 22  # pairs of cores
 
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Elements by pair of cores: row `k` says that `counts[k]` elements lie in both cores `k`.
+    """The number of elements for each pair of a core in one layout and a core in another.
 
-    before, after: coordinates in the core grids, one row a pair. Each logical element counts once.
+    before, after: the coordinates of the two cores, one row per pair. counts: the number of
+    elements that are on both cores of the pair. Each logical element counts once.
     """
 
     before: Ints
@@ -40,8 +41,8 @@ def core_traffic(
 ) -> Traffic:
     """The traffic between two maps from an index in `shape` to the coordinates of a core.
 
-    max_indices: listed for dims that core coordinates read together; max_pairs: pairs of cores.
-    `LayoutError` where there are more.
+    max_indices: the most indices to enumerate for dims that core coordinates depend on together.
+    max_pairs: the most pairs of cores. `LayoutError` if there are more.
 
     >>> maps = [AffineMap.parse(text) for text in ("(d0) -> (d0 floordiv 3)", "(d0) -> (d0)")]
     >>> core_traffic((6,), *maps).counts.tolist()
@@ -53,8 +54,8 @@ def core_traffic(
     if 0 in shape:
         return Traffic(rows[:0, :split], rows[:0, split:], counts[:0])
     reads = AffineMap(len(shape), results).used_dims()
-    silent = set(range(len(shape))).difference(*reads)
-    counts *= prod(shape[d] for d in silent)
+    unused = set(range(len(shape))).difference(*reads)
+    counts *= prod(shape[d] for d in unused)
     for dims, members in components(frozenset(dims) for dims in reads):
         own = AffineMap(len(shape), [results[k] for k in members])
         found, times = _histogram(own, shape, sorted(dims), max_indices)
@@ -69,12 +70,12 @@ def core_traffic(
 def _histogram(
     cores: AffineMap, shape: tuple[int, ...], dims: list[int], max_indices: int
 ) -> tuple[Ints, Ints]:
-    """The distinct results of a map that reads `dims` alone, and how often each occurs."""
+    """The distinct results of a map that reads only `dims`, and how often each occurs."""
     extents = tuple(shape[d] for d in dims)
     if prod(extents) > max_indices:
         raise LayoutError(
-            f"the cores of {cores} depend on dims {dims}, of {prod(extents)} indices together; "
-            f"up to {max_indices} can be listed"
+            f"the cores of {cores} depend on dims {dims}, which have {prod(extents)} indices "
+            f"together; at most {max_indices} can be enumerated"
         )
     exprs = [dim(dims.index(d)) if d in dims else constant(0) for d in range(len(shape))]
     inner = cores.compose(AffineMap(len(dims), exprs))
@@ -90,10 +91,10 @@ def _histogram(
 
 
 def _counted(columns: list[Ints]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Distinct rows of some columns, and how often each occurs."""
+    """The distinct rows of some columns, and how often each occurs."""
     lows = [int(column.min()) for column in columns]
     spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
-    numbers = np.zeros(columns[0].shape, np.int64)  # rows as numbers: sorting those is quick
+    numbers = np.zeros(columns[0].shape, np.int64)  # rows as single numbers, which sort fast
     for column, low, span in zip(columns, lows, spans, strict=True):
         numbers = numbers * span + (column - low)
     if prod(spans) <= 4 * len(numbers):
@@ -109,7 +110,7 @@ def _counted(columns: list[Ints]) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def _chunks(extents: tuple[int, ...]) -> Iterator[tuple[Ints, ...]]:
-    """All indices of a box, row-major, a chunk at a time: one array a dim."""
+    """All indices of a box in row-major order, chunk by chunk: one array per dim."""
     for start in range(0, prod(extents), CHUNK):
         flat = np.arange(start, min(start + CHUNK, prod(extents)))
         yield tuple(np.asarray(i, np.int64) for i in np.unravel_index(flat, extents))

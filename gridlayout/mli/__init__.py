@@ -1,11 +1,11 @@
 """embARC MLI: tensors of up to 4 dims with memory strides, and moves between them.
 
-    index --sum(mem_stride * index)--> element, counted from the tensor's first one
+    index --sum(mem_stride * index)--> element, counted from the tensor's first element
 
-A layout's letters name the dims of the shape in order, the outermost first: `tensor((32, 16, 3),
-"HWC", ...)` has 32 rows, 16 columns and 3 channels. H is height, W width, C input channels, N
-output channels (never a batch), and 1 stands for a dim of extent 1, as in the depthwise weights
-HW1N. Strides count elements; the last dim has the smallest.
+The letters of a layout name the dims of the shape in order, the outermost first: `tensor((32, 16,
+3), "HWC", ...)` has 32 rows, 16 columns and 3 channels. H is height, W is width, C is input
+channels, and N is output channels (never a batch). 1 is a dim of extent 1, as in depthwise weights,
+HW1N. Strides count elements; the last dim has the smallest stride.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What MLI's vision kernels write: the output of convolutions, pooling and fully connected layers.
+"""Output layouts of MLI's vision kernels: convolutions, pooling and fully connected layers.
 
-Layout-dependent kernels take feature maps HWC and weights HWCN, and write HWC: the output's depth
-is the number of filters, so that it is the next kernel's input as it lies. Outputs have the input's
-element type and no gaps.
+Layout-dependent kernels take feature maps HWC and weights HWCN, and write HWC. The output's depth
+is the number of filters, so the next kernel can read the output without a relayout. Outputs have
+the input's element type and no gaps.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def conv2d(
     padding: Pads = ((0, 0), (0, 0)),
     dilation: Sequence[int] = (1, 1),
 ) -> TensorLayout:
-    """The output of a 2D convolution: a filter for each channel of it.
+    """The output of a 2D convolution, with one channel per filter.
 
-    x: HWC; weights: HWCN, with as many input channels. stride, dilation: of H and W, in elements.
-    padding: zeros ((above, below), (left, right)). Ho = (Hi + pads - reach) // stride + 1, where
-    reach = (Hk - 1) * dilation + 1; W likewise.
+    x: HWC. weights: HWCN, with as many input channels as x. stride, dilation: along H and W, in
+    elements. padding: zeros ((above, below), (left, right)). The output has Ho = (Hi + pads -
+    reach) // stride + 1 rows, where reach = (Hk - 1) * dilation + 1; W likewise.
 
-    `LayoutError`: another layout, other channels, an innermost mem_stride over 1, pads as large as
-    the reach, a kernel larger than the padded input.
+    `LayoutError`: another layout; different channels; an innermost mem_stride over 1; pads as large
+    as the reach; a kernel larger than the padded input.
 
     >>> from gridlayout.mli import tensor
     >>> conv2d(tensor((32, 16, 3), "HWC", "int8"), tensor((4, 3, 3, 24), "HWCN", "int8"))
@@ -40,8 +40,8 @@ def conv2d(
     kernel = _weights(weights, x)
     if kernel[2] != x.shape[2]:
         raise LayoutError(
-            f"weights of {kernel[2]} channels for an input of {x.shape[2]}: conv2d takes as many; "
-            "group_conv2d and depthwise_conv2d take fewer"
+            f"weights of {kernel[2]} channels for an input of {x.shape[2]}: conv2d needs the same "
+            "number; group_conv2d and depthwise_conv2d take fewer"
         )
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
@@ -54,21 +54,22 @@ def group_conv2d(
     padding: Pads = ((0, 0), (0, 0)),
     dilation: Sequence[int] = (1, 1),
 ) -> TensorLayout:
-    """The output of a group convolution: filters for each group of input channels.
+    """The output of a group convolution, which has filters for each group of input channels.
 
-    weights: HWCN, its C channels those of one group. There are x's channels // C groups, of which
-    N is a multiple. The other arguments and errors are those of `conv2d`.
+    weights: HWCN, where C is the number of channels per group. There are (channels of x) / C
+    groups, and N must be a multiple of this number. The other arguments and errors are those of
+    `conv2d`.
 
     >>> from gridlayout.mli import tensor
     >>> group_conv2d(tensor((8, 8, 6), "HWC", "int8"), tensor((3, 3, 2, 9), "HWCN", "int8"))
     mli.tensor((6, 6, 9), 'HWC', 'int8')
     """
     kernel = _weights(weights, x)
-    groups, left = divmod(x.shape[2], kernel[2])
-    if left or kernel[3] % groups:
+    groups, remainder = divmod(x.shape[2], kernel[2])
+    if remainder or kernel[3] % groups:
         raise LayoutError(
-            f"weights {kernel} of an input of {x.shape[2]} channels: its channels must be a "
-            "multiple of the weights', and the filters a multiple of the groups"
+            f"weights {kernel} for an input of {x.shape[2]} channels: the input's channels must be "
+            "a multiple of the weights' channels, and the filters a multiple of the groups"
         )
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
@@ -81,9 +82,9 @@ def depthwise_conv2d(
     padding: Pads = ((0, 0), (0, 0)),
     dilation: Sequence[int] = (1, 1),
 ) -> TensorLayout:
-    """The output of a depthwise convolution: one filter for each input channel.
+    """The output of a depthwise convolution, which has one filter for each input channel.
 
-    weights: HW1N, or HWCN of one channel, with a filter for each of x's channels. The other
+    weights: HW1N, or HWCN with one channel, with a filter for each of x's channels. The other
     arguments and errors are those of `conv2d`.
 
     >>> from gridlayout.mli import tensor
@@ -93,8 +94,8 @@ def depthwise_conv2d(
     kernel = _weights(weights, x)
     if kernel[2:] != (1, x.shape[2]):
         raise LayoutError(
-            f"weights {kernel} of an input of {x.shape[2]} channels: depthwise_conv2d takes one "
-            "channel and a filter for each of the input's; group_conv2d takes several"
+            f"weights {kernel} for an input of {x.shape[2]} channels: depthwise_conv2d needs one "
+            "channel and one filter per input channel; group_conv2d takes several channels"
         )
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
@@ -108,8 +109,8 @@ def transpose_conv2d(
 ) -> TensorLayout:
     """The output of a transposed convolution: Ho = (Hi - 1) * stride + Hk - pads; W likewise.
 
-    padding: what the convolution of which this is the transpose pads, so it makes the output
-    smaller. The other arguments and errors are those of `conv2d`.
+    padding: the padding of the convolution that is transposed, so it makes the output smaller. The
+    other arguments and errors are those of `conv2d`.
 
     >>> from gridlayout.mli import tensor
     >>> x, weights = tensor((8, 8, 6), "HWC", "int8"), tensor((4, 4, 6, 3), "HWCN", "int8")
@@ -133,7 +134,7 @@ def pool2d(
     stride: Sequence[int] = (1, 1),
     padding: Pads = ((0, 0), (0, 0)),
 ) -> TensorLayout:
-    """The output of max and average pooling by a kernel of (H, W): the channels stay.
+    """The output of max and average pooling by a kernel (H, W); channels do not change.
 
     x, stride, padding and errors are those of `conv2d`.
 
@@ -146,9 +147,9 @@ def pool2d(
 
 
 def fully_connected(x: TensorLayout, weights: TensorLayout) -> TensorLayout:
-    """The output of a fully connected layer, which is layout-agnostic: x's elements in their order.
+    """The output of a fully connected layer, which reads x's elements in memory order.
 
-    x: of any shape, without gaps. weights: CN, with a row for each element of x.
+    x: of any shape and layout, without gaps. weights: CN, with a row for each element of x.
 
     >>> from gridlayout.mli import tensor
     >>> fully_connected(tensor((4, 4, 6), "HWC", "int8"), tensor((96, 10), "CN", "int8"))
@@ -157,7 +158,7 @@ def fully_connected(x: TensorLayout, weights: TensorLayout) -> TensorLayout:
     _check(weights, ("CN",), "the weights")
     _check(x, None, "the input")
     if x.transfers.run != x.size:
-        raise LayoutError(f"input {x!r} has gaps: fully_connected takes elements side by side")
+        raise LayoutError(f"input {x!r} has gaps: fully_connected needs contiguous elements")
     if weights.shape[0] != x.size:
         raise LayoutError(
             f"weights {weights.shape} must have a row for each of the input's {x.size} elements"
@@ -184,13 +185,14 @@ def _check(tensor: TensorLayout, layouts: Sequence[str] | None, what: str) -> No
         raise LayoutError(f"{what}: {tensor!r} must be an MLI tensor, as mli.tensor makes")
     if layouts is not None and tensor.layout not in layouts:
         fix = [name for name in layouts if sorted(name) == sorted(tensor.layout)]
-        way = f"; transpose('{tensor.layout}->{fix[0]}') makes it that" if fix else ""
+        way = f"; use transpose('{tensor.layout}->{fix[0]}')" if fix else ""
         raise LayoutError(
             f"{what}: {tensor.layout!r}, but the kernel takes {' or '.join(layouts)}{way}"
         )
     if layouts is not None and tensor.mem_stride[-1] != 1:
         raise LayoutError(
-            f"{what}: mem_stride {tensor.mem_stride} must end in 1, as the kernel loads vectors"
+            f"{what}: mem_stride {tensor.mem_stride} must end in 1, because the kernel loads "
+            "contiguous vectors"
         )
 
 
@@ -201,7 +203,7 @@ def _windows(
     padding: Pads,
     dilation: Sequence[int] = (1, 1),
 ) -> list[int]:
-    """How many windows of the kernel lie along H and along W."""
+    """The number of windows of the kernel along H and along W."""
     steps, spread = _pair(stride, "stride"), _pair(dilation, "dilation")
     reach = tuple((kernel[k] - 1) * spread[k] + 1 for k in (0, 1))
     found = []
@@ -224,7 +226,7 @@ def _pair(values: Sequence[int], what: str) -> Shape:
 
 
 def _pads(padding: Pads, reach: Shape) -> list[Shape]:
-    """The zeros before and after H and W; fewer than the kernel reaches over."""
+    """Return the zeros before and after H and W; LayoutError unless fewer than `reach`."""
     try:
         pairs = [as_shape(pair, "padding") for pair in padding]
     except TypeError:
@@ -234,7 +236,7 @@ def _pads(padding: Pads, reach: Shape) -> list[Shape]:
     for k, pads in enumerate(pairs):
         if max(pads) >= reach[k]:
             raise LayoutError(
-                f"padding {pads} of {'HW'[k]} must be below {reach[k]}, which the kernel reaches "
-                "over: an output would see padding alone"
+                f"padding {pads} of {'HW'[k]} must be below {reach[k]}, the reach of the kernel; "
+                "otherwise an output would read only padding"
             )
     return pairs

@@ -1,4 +1,4 @@
-"""Moves of the data movement kernel: from one MLI tensor to another."""
+"""Moves from one MLI tensor to another by the data movement kernel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gridlayout.strided import StridedLayout
 
 @dataclass(frozen=True)
 class Mov:
-    """A move from one tensor to another: padded, cropped, subsampled, permuted; `mov` makes it.
+    """A move from one tensor to another: pads, crops, subsamples, permutes; created by `mov`.
 
-    destination: the tensor that is written; its indices start at those that `dst_offset` skips.
-    read, write: the elements that move, as they lie in the source's buffer and in the
-    destination's: `gl.pack(gl.unpack(source, m.read), m.write)` does the move. What `write` calls
-    padding is 0: zeros from padding, and what the move leaves alone (`source_index` tells these
-    apart). first, step: the source index of the destination's first written element, which may
-    lie in the padding, and the step; by source dim.
+    destination: the tensor that is written, including the elements before `dst_offset`. read,
+    write: the moved elements as views of the source's buffer and of the destination's buffer;
+    `gl.pack(gl.unpack(source, m.read), m.write)` performs the move. The padding of `write` is 0; it
+    includes both the zeros that the move writes and the elements that it does not write
+    (`source_index` distinguishes them). first: the source index of the first written element, which
+    may be in the padding. step: the source step between written elements. Both are by source dim.
     """
 
     source: TensorLayout
@@ -34,9 +34,10 @@ class Mov:
     step: Shape
 
     def source_index(self, index: Sequence[int]) -> Shape | None:
-        """The source index of a destination's element, or None where a zero is written.
+        """The source index of an element of the destination, or None if a zero is written there.
 
-        `LayoutError` for an index outside the destination, or before `dst_offset`: not written.
+        `LayoutError` for an index that is not written: outside the destination, or before
+        `dst_offset`.
 
         >>> m = mov(TensorLayout((4,), "C", "int8"), pad_pre=(2,), pad_post=(1,))
         >>> [m.source_index((k,)) for k in range(7)]
@@ -71,15 +72,16 @@ def mov(
     dst_offset: Sequence[int] | None = None,
     mem_stride: Sequence[int] | None = None,
 ) -> Mov:
-    """The move of the data movement kernel: pad, crop, subsample, permute, write at an offset.
+    """Return a move of the data movement kernel: pad, crop, subsample, permute, then write.
 
-    pad_pre, pad_post: zeros before and after. offset, size: the part to keep, counted in the padded
-    tensor; a size of 0 is all that is left. step: keeps every `step`-th. All of these by source
-    dim, in elements. perm: dim `k` of the result is source dim `perm[k]`; or letters, "HWC->CHW".
-    dst_offset: where in the destination to write; it makes the destination larger; mem_stride: the
-    destination's, None for no gaps; both by destination dim.
+    pad_pre, pad_post: zeros before and after. offset, size: the part of the padded tensor to move;
+    a size of 0 means all elements from `offset` on. step: moves only every `step`-th element. These
+    five are by source dim, in elements. perm: dim `k` of the result is source dim `perm[k]`; or
+    letters, "HWC->CHW". dst_offset: the index in the destination at which to write; it makes the
+    destination larger. mem_stride: that of the destination, None for no gaps. Both are by
+    destination dim.
 
-    `LayoutError`: a part outside the padded tensor, a step of 0, strides that are not valid.
+    `LayoutError`: a part outside the padded tensor; a step of 0; strides that are not valid.
 
     >>> m = mov(TensorLayout((16, 8), "HW", "int16"), step=(4, 2), perm="HW->WH", mem_stride=(8, 1))
     >>> m.destination, m.source_index((1, 3))
@@ -100,9 +102,11 @@ def mov(
 
 @dataclass(frozen=True)
 class _Axis:
-    """One dim of a move: `written` positions; from `low` on, `moved` of them hold elements.
+    """One source dim of a move.
 
-    first: the source index of the first written position; step: between positions.
+    written: the number of written positions. low, moved: `moved` positions from `low` on hold
+    elements, the others zeros. first: the source index of the first written position. step: the
+    source step between positions.
     """
 
     written: int
@@ -148,33 +152,33 @@ def _move_axis(k: int, n: int, pre: int, post: int, offset: int, size: int, step
 def _views(
     source: TensorLayout, destination: TensorLayout, axes: list[_Axis], order: Shape, at: Shape
 ) -> tuple[StridedLayout, StridedLayout]:
-    """The elements that move, as they lie in the source's buffer and in the destination's."""
+    """The moved elements, as views of the source's buffer and of the destination's buffer."""
     moved = [axes[p].moved for p in order]
-    lows = [axis.first + axis.low * axis.step for axis in axes]
+    read_index = [axis.first + axis.low * axis.step for axis in axes]
     strides = [source.mem_stride[p] * axes[p].step for p in order]
-    lands = [at[k] + axes[p].low for k, p in enumerate(order)]
-    write = _strided(destination, moved, destination.mem_stride, lands)
-    return _strided(source, moved, strides, lows), write.with_oob(0)
+    write_index = [at[k] + axes[p].low for k, p in enumerate(order)]
+    write = _strided(destination, moved, destination.mem_stride, write_index)
+    return _strided(source, moved, strides, read_index), write.with_oob(0)
 
 
 def _strided(
-    whole: TensorLayout,
+    tensor: TensorLayout,
     shape: Sequence[int],
     strides: Sequence[int],
     index: Sequence[int],
 ) -> StridedLayout:
     """The view of a tensor's buffer whose element 0 is the tensor's element `index`."""
-    start = whole.start + sum(i * s for i, s in zip(index, whole.mem_stride, strict=True))
+    start = tensor.start + sum(i * s for i, s in zip(index, tensor.mem_stride, strict=True))
     if 0 in shape:
-        start = whole.start
-    # A view has at least one dim, also of a tensor that has none.
-    place = (shape or (1,), strides or (1,), whole.dtype)
-    return StridedLayout(*place, start=start, size=whole.buffer_size)
+        start = tensor.start
+    # A view needs at least one dim, even of a tensor of rank 0.
+    place = (shape or (1,), strides or (1,), tensor.dtype)
+    return StridedLayout(*place, start=start, size=tensor.buffer_size)
 
 
 def _each(values: Any, default: Shape, what: str) -> Shape:
-    """One whole number >= 0 for each dim, or the defaults."""
+    """Return one int >= 0 for each dim, or the defaults."""
     found = default if values is None else as_shape(values, what)
     if len(found) != len(default):
-        raise LayoutError(f"{what} {found} must be {len(default)}, one for each dim")
+        raise LayoutError(f"{what} {found} must be {len(default)} numbers, one per dim")
     return found

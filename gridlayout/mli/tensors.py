@@ -1,4 +1,4 @@
-"""Tensors of up to 4 dims, whose dims are named by letters, with memory strides."""
+"""MLI tensors: up to 4 dims with memory strides; letters name the dims."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ MAX_RANK = 4
 
 
 class TensorLayout(Layout):
-    """A tensor whose dims, from the outermost, are the letters of `layout`.
+    """A tensor whose dims are named by the letters of `layout`, the outermost dim first.
 
-    layout: "HWC", "CHW", "HWCN", "HW1N", or any other order of distinct letters of H, W, C, N and
-    1: "C" of a bias, "CN" of fully connected weights. mem_stride: in elements, None for no gaps.
-    capacity: bytes of memory from the first element on, None for no limit. start, size: elements
-    of the buffer before the first one, and of the whole buffer, as of a sub-tensor. oob: the value
-    of what lies between elements.
+    layout: "HWC", "CHW", "HWCN", "HW1N", or any other order of distinct letters among H, W, C, N
+    and 1, such as "C" for a bias and "CN" for fully connected weights. mem_stride: in elements,
+    None for no gaps. capacity: bytes of memory from the first element on, None for no limit. start:
+    elements of the buffer before the first element. size: elements of the buffer. These two are for
+    sub-tensors. oob: the value of the positions between elements.
 
-    `LayoutError` names the rule that is broken: extents and strides >= 1; each stride at least
-    what the next dim spans; the capacity; whole-byte elements; "1" of extent 1.
+    `LayoutError` if a rule is broken: extents and strides are at least 1; each stride is at least
+    the span of the next dim; the capacity suffices; elements take whole bytes; dim "1" has extent
+    1.
 
     >>> x = TensorLayout((32, 16, 3), "HWC", "int16")
     >>> x.mem_stride, x.nbytes, x.locate((16, 0, 0)).byte
@@ -77,7 +78,7 @@ class TensorLayout(Layout):
         return (self.shape, self.layout, self.dtype, self.mem_stride, *place, repr(self.oob))
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same strides, in elements, of another type; `LayoutError` beyond the capacity."""
+        """The same strides, in elements, with another type; `LayoutError` beyond the capacity."""
         new = super().with_dtype(dtype, oob)
         _check_memory(self.min_elements, self.capacity, new.dtype)
         return new
@@ -87,7 +88,7 @@ class TensorLayout(Layout):
         return TensorLayout, {**place, **self._named()}
 
     def _named(self) -> dict[str, Any]:
-        """The arguments that are not what they are by default."""
+        """The arguments that differ from their defaults."""
         named: dict[str, Any] = {}
         if self.mem_stride != _row_major(self.shape):
             named["mem_stride"] = self.mem_stride
@@ -104,9 +105,9 @@ class TensorLayout(Layout):
         return call_text("mli.tensor", *place, **self._named(), **oob_argument(self))
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
-        """The tensor to which the permute kernel writes: its dim `k` is dim `perm[k]` of this one.
+        """The output of the permute kernel: its dim `k` is dim `perm[k]` of this tensor.
 
-        mem_stride: of the result, in elements, None for no gaps. The data follow as
+        mem_stride: that of the result, in elements, None for no gaps. The data is
         `x.transpose(perm)`.
 
         >>> TensorLayout((2, 4, 8), "HWC", "int8").permute((2, 0, 1))
@@ -117,13 +118,13 @@ class TensorLayout(Layout):
         return TensorLayout([self.shape[p] for p in order], letters, self.dtype, mem_stride)
 
     def transpose(self, letters: str, mem_stride: Sequence[int] | None = None) -> TensorLayout:
-        """The same data in another layout, which the letters name: "HWC->CHW".
+        """The output of `permute` with the order given by letters, such as "HWC->CHW".
 
-        mem_stride: of the result, in elements, None for no gaps. It is `permute` by letters;
-        `mov(x, perm="HWC->CHW")` says which element goes where.
+        mem_stride: that of the result, in elements, None for no gaps. `mov(x, perm="HWC->CHW")`
+        gives the source index of each element.
 
-        `LayoutError` unless the letters before the arrow are this tensor's, and those after it the
-        same in another order.
+        `LayoutError` unless the letters before the arrow are this tensor's, and those after it are
+        the same letters in any order.
 
         >>> TensorLayout((32, 16, 3), "HWC", "int8").transpose("HWC->CHW")
         mli.tensor((3, 32, 16), 'CHW', 'int8')
@@ -135,12 +136,13 @@ class TensorLayout(Layout):
     def subtensor(
         self, offset: Sequence[int], size: Sequence[int], rank: int | None = None
     ) -> TensorLayout:
-        """The part of this tensor from `offset` on, of extents `size`, in the same buffer.
+        """The part of this tensor at `offset` with extents `size`, in the same buffer.
 
-        rank: of the result; the first dims of extent 1 go until it is reached. The capacity is
-        what is left of this one's. `unpack` of this tensor's physical array reads the part.
+        rank: the rank of the result; the first dims of extent 1 are dropped to reach it. The
+        capacity is that from the part's first element on. `unpack` with the part's layout reads the
+        part from this tensor's physical array.
 
-        `LayoutError`: a part outside the tensor; a rank that dims of extent 1 do not allow.
+        `LayoutError`: a part outside the tensor; a rank that dropping dims of extent 1 can't reach.
 
         >>> x = TensorLayout((32, 16, 3), "HWC", "int8").subtensor((16, 0, 0), (16, 16, 3))
         >>> x.start, x.mem_stride
@@ -149,36 +151,36 @@ class TensorLayout(Layout):
         start, extents = as_shape(offset, "offset"), as_shape(size, "size")
         for what, given in (("offset", start), ("size", extents)):
             if len(given) != self.ndim:
-                raise LayoutError(f"{what} {given} must be {self.ndim}, one for each dim")
-        for k, (o, n, whole) in enumerate(zip(start, extents, self.shape, strict=True)):
-            if n < 1 or o + n > whole:
+                raise LayoutError(f"{what} {given} must be {self.ndim} numbers, one per dim")
+        for k, (o, n, extent) in enumerate(zip(start, extents, self.shape, strict=True)):
+            if n < 1 or o + n > extent:
                 raise LayoutError(
                     f"dim {k}: offset {o} and size {n} must have size >= 1 and offset + size <= "
-                    f"the extent, {whole}"
+                    f"the extent, {extent}"
                 )
         kept = _kept_dims(extents, rank)
         skipped = sum(o * s for o, s in zip(start, self.mem_stride, strict=True))
-        left = self.capacity
-        if left is not None:
-            left -= skipped * self.dtype.itemsize
+        capacity = self.capacity
+        if capacity is not None:
+            capacity -= skipped * self.dtype.itemsize
         return TensorLayout(
             [extents[k] for k in kept],
             "".join(self.layout[k] for k in kept),
             self.dtype,
             [self.mem_stride[k] for k in kept],
-            capacity=left,
+            capacity=capacity,
             start=self.start + skipped,
             size=self.buffer_size,
             oob=self.oob,
         )
 
-    # -- what gets at it -----------------------------------------------------------------------
+    # -- access by hardware --------------------------------------------------------------------
 
     def lanes(self, vector: int, dim: str | None = None) -> Lanes:
-        """How vectors of `vector` elements along a dim use their lanes.
+        """The lane use of vectors of `vector` elements along a dim.
 
-        dim: its letter; by default the depth, which is N of weights, else C. `LayoutError`: a
-        vector of 0 elements, a letter that is not the tensor's.
+        dim: its letter; the default is the depth, which is N for weights, otherwise C.
+        `LayoutError`: a vector of 0 elements; a letter that the layout does not have.
 
         >>> TensorLayout((32, 16, 24), "HWC", "int8").lanes(16)
         Lanes(dim='C', extent=24, vector=16, mem_stride=1)
@@ -193,7 +195,7 @@ class TensorLayout(Layout):
 
     @property
     def transfers(self) -> Transfers:
-        """The linear series in which a DMA moves this tensor, or this part of one.
+        """The linear series in which a DMA transfers this tensor or sub-tensor.
 
         >>> part = TensorLayout((32, 16, 3), "HWC", "int8").subtensor((0, 0, 0), (16, 8, 3))
         >>> part.transfers
@@ -207,11 +209,11 @@ class TensorLayout(Layout):
         size: Sequence[int],
         layouts: Sequence[str] | None = None,
     ) -> dict[str, Transfers]:
-        """The series of one slice of this tensor, if the tensor lay in each of some layouts.
+        """The DMA series of one slice of this tensor, for several layouts of the tensor.
 
-        offset, size: by dim of this tensor, in elements, as `subtensor` takes them. layouts:
-        orders of its letters, by default every one; this tensor's own has its strides, the others
-        have no gaps.
+        offset, size: by dim of this tensor, in elements, as for `subtensor`. layouts: orders of the
+        tensor's letters; the default is all orders. The tensor's own layout has its strides; the
+        others have no gaps. Returns the series by layout.
 
         >>> x = TensorLayout((32, 16, 3), "HWC", "int8")
         >>> for name, found in x.slice_transfers((0, 0, 0), (16, 16, 3), ["HWC", "CHW"]).items():
@@ -226,14 +228,14 @@ class TensorLayout(Layout):
         found = {}
         for name in map("".join, permutations(self.layout)) if layouts is None else layouts:
             order = as_order(f"{self.layout}->{name}", self.layout)
-            whole = self if name == self.layout else self.permute(order)
-            part = whole.subtensor([low[p] for p in order], [extents[p] for p in order])
+            tensor = self if name == self.layout else self.permute(order)
+            part = tensor.subtensor([low[p] for p in order], [extents[p] for p in order])
             found[name] = part.transfers
         return found
 
 
 def as_order(perm: Any, letters: str) -> Shape:
-    """A permutation of the dims that `letters` name, from numbers or from letters, "HWC->CHW".
+    """Return a permutation of the dims `letters`, given as numbers or as letters "HWC->CHW".
 
     >>> as_order("HWC->CHW", "HWC"), as_order([2, 0, 1], "HWC")
     ((2, 0, 1), (2, 0, 1))
@@ -243,7 +245,7 @@ def as_order(perm: Any, letters: str) -> Shape:
     before, arrow, after = (part.strip() for part in perm.partition("->"))
     if not arrow or before != letters or sorted(after) != sorted(letters):
         raise LayoutError(
-            f"{perm!r} must be the tensor's letters, an arrow, and the same letters in their new "
+            f"{perm!r} must be the tensor's letters, an arrow, and the same letters in a new "
             f"order, such as '{letters}->{letters[::-1]}'"
         )
     return tuple(letters.index(letter) for letter in after)
@@ -276,10 +278,12 @@ def _row_major(shape: Shape) -> Shape:
 
 
 def _as_mem_stride(mem_stride: Any, shape: Shape) -> Shape:
-    """Strides that the library's checks accept; they are stricter than its document's."""
+    """Return strides that pass the MLI library's checks, which are stricter than its document."""
     found = as_shape(mem_stride, "mem_stride")
     if len(found) != len(shape):
-        raise LayoutError(f"mem_stride {found} must be {len(shape)}, one for each dim of {shape}")
+        raise LayoutError(
+            f"mem_stride {found} must be {len(shape)} numbers, one per dim of {shape}"
+        )
     for k, stride in enumerate(found):
         if stride < 1:
             raise LayoutError(f"mem_stride[{k}] = {stride} must be >= 1: MLI has no broadcast")
@@ -303,12 +307,12 @@ def _check_memory(elements: int, capacity: int | None, dtype: np.dtype[Any]) -> 
 
 
 def _kept_dims(extents: Shape, rank: Any) -> list[int]:
-    """The dims left when the first dims of extent 1 go until `rank` are left."""
+    """The dims that remain when the first dims of extent 1 are dropped to reach `rank`."""
     drop = 0 if rank is None else len(extents) - as_count(rank, "rank")
     ones = [k for k, n in enumerate(extents) if n == 1]
     if not 0 <= drop <= len(ones):
         raise LayoutError(
             f"rank {rank} must be in [{len(extents) - len(ones)}, {len(extents)}]: only dims of "
-            f"extent 1 of the size {extents} can go"
+            f"extent 1 of the size {extents} can be dropped"
         )
     return [k for k in range(len(extents)) if k not in ones[:drop]]

@@ -1,1 +1,1 @@
-"""MLIR text as programs: modules, functions and operations; types and attributes stay text."""
+"""Parser of MLIR text: modules, functions and operations; types and attributes remain text."""

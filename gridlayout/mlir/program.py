@@ -1,9 +1,9 @@
-"""MLIR text to functions of operations, as compilers print one that is lowered: no regions.
+"""Parser of the MLIR text of compiled programs: functions of operations without regions.
 
-Read are aliases, modules one in another, `func.func` and what is in it: operations in generic
-form, `"ttnn.matmul"(%0, %1) <{...}> : (...) -> ...`, and those that print in their own, `return`,
-`ttcore.load_cached(@f, [%0])` and `ttir.empty()`. Types and attributes stay text, which who wants
-them reads.
+It reads aliases, nested modules and `func.func`. In a function it reads operations in generic form,
+`"ttnn.matmul"(%0, %1) <{...}> : (...) -> ...`, and three that print in a custom form: `return`,
+calls such as `ttcore.load_cached(@f, [%0])`, and `ttir.empty()`. Types and attributes remain text;
+callers parse those that they need.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MODULES = ("module", "builtin.module", "ttcore.device_module")
 
 
 def symbols(text: str) -> list[str]:
-    """The functions that an attribute names.
+    """The names of the functions in an attribute.
 
     >>> symbols("[@first, @second]")
     ['first', 'second']
@@ -36,9 +36,10 @@ def symbols(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: what it makes of what. Types and attributes are as the text has them.
+    """One operation; types and attributes are text.
 
-    line: counted from 1. name: `ttnn.matmul`. callee: the function that it calls, if it calls one.
+    line: the line in the text, counted from 1. name: such as `ttnn.matmul`. results, operands: the
+    names of values. callee: the name of the called function, or empty.
     """
 
     line: int
@@ -52,7 +53,7 @@ class Operation:
 
     @property
     def callees(self) -> set[str]:
-        """The functions that it names: the one it calls, and those in its attributes."""
+        """The functions that the operation refers to: the callee, and those in attributes."""
         named = [text for text in self.attributes.values() if text.startswith(("@", "[@"))]
         found = {name for text in named for name in symbols(text)}
         return {*found, *([self.callee] if self.callee else [])}
@@ -69,7 +70,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Function:
-    """A function: its operations in order, the `return` among them."""
+    """A function; `operations` are in order and include the `return`."""
 
     line: int
     name: str
@@ -82,21 +83,21 @@ class Function:
 
 @dataclass
 class Module:
-    """The functions of a text by name, and the aliases of its attributes and types."""
+    """The functions of a text by name, its module attributes, and its aliases."""
 
     aliases: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
 
     def resolved(self, text: str, depth: int = 16) -> str:
-        """The text with the alias that it is replaced, and that of the alias."""
+        """The text that an alias stands for, through aliases of aliases; other text unchanged."""
         while text in self.aliases and depth:
             text, depth = self.aliases[text], depth - 1
         return text
 
 
 def read_module(text: Any) -> Module:
-    """The functions of an MLIR text; `LayoutError`, with the line, where it can't be read.
+    """Parse an MLIR text; `LayoutError` names the line that cannot be parsed.
 
     >>> module = read_module('''
     ... func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
@@ -109,7 +110,7 @@ def read_module(text: Any) -> Module:
     if not isinstance(text, str):
         raise LayoutError(f"the program must be MLIR text, a str, not {type(text).__name__}")
     if len(text) > MAX_TEXT:
-        raise LayoutError(f"the text has {len(text)} characters; {MAX_TEXT} are read at most")
+        raise LayoutError(f"the text has {len(text)} characters; at most {MAX_TEXT} are supported")
     source, module, depth = Source(text), Module(), 0
     while not source.ended:
         if source.peek("#") or source.peek("!"):
@@ -117,13 +118,13 @@ def read_module(text: Any) -> Module:
         elif source.take("}"):
             depth -= 1
             if depth < 0:
-                source.fail("'}' closes nothing that is open", source.at - 1)
+                source.fail("'}' without an open '{'", source.at - 1)
         else:
             depth += _outside(source, module)
     if depth:
-        source.fail("a module that is never closed")
+        source.fail("a module is not closed")
     if not module.functions:
-        raise LayoutError("the text has no func.func: it is no compiled program")
+        raise LayoutError("the text has no func.func: it is not a compiled program")
     return module
 
 
@@ -132,14 +133,14 @@ def _alias(source: Source, module: Module) -> None:
     source.expect("=")
     start = source.at
     value = source.match(r"[^\n]*", "an attribute")
-    if sum(map(value.count, "<([{")) > sum(map(value.count, ">)]}")):  # it goes on
+    if sum(map(value.count, "<([{")) > sum(map(value.count, ">)]}")):  # it has several lines
         source.at = start
         value = source.match(r"[#!]?[\w$.]*", "an attribute") + source.balanced()
     module.aliases[name] = re.sub(r"\s+", " ", value.strip())
 
 
 def _outside(source: Source, module: Module) -> int:
-    """One operation of a module; 1 where it is a module, whose body comes next."""
+    """Read an operation outside functions; return 1 if it opens a nested module, else 0."""
     line, at = source.line, source.at
     name = source.match(_OP, "an operation")
     if name == "func.func":
@@ -156,7 +157,7 @@ def _outside(source: Source, module: Module) -> int:
             module.attributes = {**module.attributes, **found_fields}
         source.expect("{")
         return 1
-    # Another operation, such as the device's description: to the end of its line, or of its block.
+    # Another operation, such as the device's description: skip its line or its block.
     rest = source.match(r"[^\n]*", "an operation")
     if rest.rstrip().endswith("{"):
         source.at = source.text.rindex("{", 0, source.at)
@@ -193,7 +194,7 @@ def _function(source: Source, line: int) -> Function:
 
 
 def _typed(source: Source) -> tuple[str, dict[str, str]]:
-    """A type, and the attributes that may follow it."""
+    """Read a type, and the attributes that may follow it."""
     kind = source.balanced(",{")
     attributes = _braced(source) if source.peek("{") else {}
     _location(source)
@@ -201,7 +202,7 @@ def _typed(source: Source) -> tuple[str, dict[str, str]]:
 
 
 def _typed_results(source: Source) -> list[tuple[str, dict[str, str]]]:
-    """`type`, or `(type, type {...})`."""
+    """Read result types: `type`, or `(type, type {...})`."""
     if not source.take("("):
         return [(_one(source), {})]
     found = []
@@ -216,7 +217,7 @@ def _typed_results(source: Source) -> list[tuple[str, dict[str, str]]]:
 def _body(source: Source) -> Iterator[Operation]:
     while not source.take("}"):
         if source.ended:
-            source.fail("a function that is never closed")
+            source.fail("a function is not closed")
         yield _operation(source)
 
 
@@ -227,7 +228,7 @@ def _operation(source: Source) -> Operation:
             name = source.match(r"%[\w$.-]+", "a value")
             count = source.number() if source.take(":") else 1
             if not 1 <= count <= MAX_RESULTS:
-                source.fail(f"{name} has {count} results; 1 to {MAX_RESULTS} are read", at)
+                source.fail(f"{name} has {count} results; 1 to {MAX_RESULTS} are supported", at)
             results += [name] if count == 1 else [f"{name}#{k}" for k in range(count)]
             if not source.take(","):
                 break
@@ -246,14 +247,14 @@ def _operation(source: Source) -> Operation:
     elif name in ("ttcore.load_cached", "func.call", "call"):
         callee, operands = _call(source, name)
     else:
-        source.fail(f"operation {name} can't be read: it prints in a form of its own", at)
+        source.fail(f"operation {name} can't be parsed: its custom form is not supported", at)
     attributes = {}
     if source.take("<{"):
         source.at -= 1
         attributes = _braced(source)
         source.expect(">")
     if source.peek("({"):
-        source.fail(f"operation {name} has a region: no compiled program has one", at)
+        source.fail(f"operation {name} has a region, which is not supported", at)
     if source.peek("{"):
         attributes |= _braced(source)
     before, after = _signature(source, name, is_generic)
@@ -261,7 +262,7 @@ def _operation(source: Source) -> Operation:
     found = (line, name, tuple(results), operands, attributes, before, after, callee)
     for what, names, types in (("operands", operands, before), ("results", results, after)):
         if len(names) != len(types):
-            source.fail(f"{name} has {len(names)} {what} and types of {len(types)}", at)
+            source.fail(f"{name} has {len(names)} {what}, but types of {len(types)}", at)
     return Operation(*found)
 
 
@@ -269,12 +270,12 @@ def _values(source: Source, text: str) -> tuple[str, ...]:
     names = parts(text.strip().removeprefix("(").removesuffix(")"))
     for name in names:
         if not re.fullmatch(_NAME, name):
-            source.fail(f"operand {name[:40]!r} is no value")
+            source.fail(f"operand {name[:40]!r} is not a value, such as %0")
     return tuple(names)
 
 
 def _call(source: Source, name: str) -> tuple[str, tuple[str, ...]]:
-    """`(@f, [%0])` of a cached call, `@f(%0)` of another: the function and its operands."""
+    """Read the callee and operands of a call: `(@f, [%0])` if cached, otherwise `@f(%0)`."""
     if name != "ttcore.load_cached":
         callee = source.match(_SYMBOL, "a function's name")
         return callee[1:].strip('"'), _values(source, source.balanced())
@@ -289,7 +290,7 @@ def _call(source: Source, name: str) -> tuple[str, tuple[str, ...]]:
 def _signature(
     source: Source, name: str, is_generic: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The types of operands and of results."""
+    """Read the types of operands and of results."""
     if not source.take(":"):
         return (), ()
     if name == "ttir.empty" and not is_generic:

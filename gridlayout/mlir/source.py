@@ -1,4 +1,4 @@
-"""`Source`: a whole MLIR text and a position in it; every failure names its line."""
+"""`Source`: the scanner of MLIR text; every error names its line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 class Source(Reader):
-    """A `Reader` of many lines: comments are blanks, and failures count lines from 1.
+    """A `Reader` of several lines: comments are skipped, and errors name lines, counted from 1.
 
     >>> source = Source("a // of no use\\n<b>")
     >>> source.take("a"), source.balanced(), source.line
@@ -34,30 +34,30 @@ class Source(Reader):
 
     @property
     def line(self) -> int:
-        """The line of what comes next."""
+        """The line of the next token."""
         self.skip()
         return self.line_of(self.at)
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise `LayoutError` at the position `at`, or where the reader is."""
+        """Raise `LayoutError` at the position `at`, or at the current position."""
         raise LayoutError(f"line {self.line_of(self.at if at is None else at)}: {message}")
 
     def skip(self) -> None:
-        """Pass over blanks and comments."""
+        """Skip blanks and comments."""
         found = _BLANK.match(self.text, self.at)
         assert found is not None
         self.at = found.end()
 
     @property
     def ended(self) -> bool:
-        """Whether nothing but blanks is left."""
+        """Whether only blanks and comments remain."""
         self.skip()
         return self.at == len(self.text)
 
     def balanced(self, stops: str = "") -> str:
-        """The text up to one of `stops` outside all brackets, or up to the bracket that closes.
+        """Read up to one of `stops`, or an unmatched closing bracket, outside nested brackets.
 
-        Without `stops`: one bracket and all that it holds. The stop itself is left.
+        The stop itself is not read. Without `stops`, read one bracket and its contents.
         """
         self.skip()
         start = self.at
@@ -68,22 +68,22 @@ class Source(Reader):
                 self.at = found.start()
                 return self.text[start : self.at].strip()
             if token == '"':
-                self.fail("a string that does not end", found.start())
+                self.fail("a string is not closed", found.start())
             if token in "<([{":
                 opened.append(token)
                 if len(opened) > MAX_DEPTH:
                     self.fail(f"brackets are nested deeper than {MAX_DEPTH}", found.start())
             elif token in _CLOSES:
                 if opened.pop() != _CLOSES[token]:
-                    self.fail(f"{token!r} closes nothing that is open", found.start())
+                    self.fail(f"{token!r} does not match the open bracket", found.start())
                 if not opened and not stops:
                     self.at = found.end()
                     return self.text[start : self.at]
-        self.fail("a bracket that is never closed", start)
+        self.fail("a bracket is not closed", start)
 
 
 def parts(text: str) -> list[str]:
-    """What commas divide, outside all brackets and strings.
+    """Split a text at commas outside brackets and strings.
 
     >>> parts("a, <b, c>, [d]")
     ['a', '<b, c>', '[d]']
@@ -99,7 +99,7 @@ def parts(text: str) -> list[str]:
 
 
 def fields(text: str) -> dict[str, str]:
-    """`key = value` by key, values as text; a key alone stands for itself.
+    """Parse `key = value` pairs into a dict of texts; a key without a value maps to itself.
 
     >>> fields("dim = 1 : si32, activations = [a, b], inplace")
     {'dim': '1 : si32', 'activations': '[a, b]', 'inplace': 'inplace'}

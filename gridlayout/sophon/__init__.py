@@ -1,4 +1,4 @@
-"""Sophon (okk, BM168x): chips, and tensors in the local memory of their NPUs."""
+"""Sophon (okk, BM168x): chips, and tensors in local memory of NPUs and in system memory."""
 
 from __future__ import annotations
 

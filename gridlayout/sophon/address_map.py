@@ -1,4 +1,4 @@
-"""The map of local memory: several tensors by absolute address, and what they do to one another."""
+"""Map of local memory: several tensors by absolute address, and their conflicts."""
 
 from __future__ import annotations
 
@@ -32,31 +32,32 @@ MAX_TENSORS = 64
 
 @dataclass(frozen=True, eq=False)
 class MemoryMap:
-    """Tensors in the local memory of one chip, by name; `memory_map` makes it.
+    """Tensors in the local memory of one chip, by name; created by `memory_map`.
 
-    `str` is a table of them: address, NPUs, bytes of each NPU, how many of all those bytes are
-    empty, and a line for each pair of which one overwrites the other or lies in its empty blocks.
-    Notebooks show `draw()`.
+    `str` is a table with one line per tensor: address, NPUs, bytes per NPU, total bytes and empty
+    bytes. Below it is a line for each pair of tensors that overlap, or of which one is in empty
+    blocks of the other. Notebooks show `draw()`.
     """
 
     tensors: Mapping[str, LocalLayout] = field(repr=False)
 
     @property
     def chip(self) -> Chip:
-        """The chip that they are on."""
+        """The chip of all tensors."""
         return next(iter(self.tensors.values())).chip
 
     @cached_property
     def overlaps(self) -> dict[tuple[str, str], Overlap]:
-        """The first byte that two tensors share, by their names, of every two that share one."""
+        """For each pair of tensors that overlap, by their names, the first byte they share."""
         pairs = ((names, overlap(*self._two(names))) for names in combinations(self.tensors, 2))
         return {names: found for names, found in pairs if found is not None}
 
     @cached_property
     def reuses(self) -> dict[tuple[str, str], Reuse]:
-        """The first byte in an empty block of the first tensor that the second one has, by names.
+        """For each pair where the second tensor is in empty blocks of the first, the first byte.
 
-        "Try not to reuse the empty blocks" (Sophon, "Scatter Features to Different NPUs").
+        The keys are the names of the pairs. "Try not to reuse the empty blocks" (Sophon, "Scatter
+        Features to Different NPUs").
         """
         pairs = ((names, reuse(*self._two(names))) for names in permutations(self.tensors, 2))
         return {names: found for names, found in pairs if found is not None}
@@ -66,13 +67,14 @@ class MemoryMap:
 
     @property
     def end(self) -> int:
-        """The first byte of the NPUs' memories that is behind all allocations."""
+        """The first byte in each NPU's memory after all allocations."""
         return max(x.offset + x.bytes_per_core for x in self.tensors.values())
 
     def at(self, address: int) -> dict[str, tuple[int, ...] | None]:
-        """The tensors whose allocation has the byte at a linear address, and their index there.
+        """The tensors whose allocation contains a linear address, and their index there.
 
-        None is an empty block or a dummy element. `LayoutError` for an address outside the chip.
+        The index is None for an empty block or a dummy element. `LayoutError` for an address
+        outside the chip.
 
         >>> from gridlayout import sophon
         >>> x = sophon.local((2, 3, 4, 5), "float32", chip=sophon.Chip(4, 1024, 128))
@@ -88,7 +90,7 @@ class MemoryMap:
         }
 
     def empty_bytes(self, name: str) -> int:
-        """Bytes of all NPUs that a tensor takes and that hold none of its elements.
+        """Bytes of a tensor's allocation, in all NPUs, that hold none of its elements.
 
         >>> from gridlayout import sophon
         >>> x = sophon.local((2, 3, 4, 5), "float32", chip=sophon.Chip(4, 1024, 128))
@@ -101,15 +103,15 @@ class MemoryMap:
 
     def _tensor(self, name: str) -> LocalLayout:
         if not isinstance(name, str) or name not in self.tensors:
-            raise LayoutError(f"no tensor is called {name!r}; there are {', '.join(self.tensors)}")
+            raise LayoutError(f"tensor {name!r} is not one of {', '.join(self.tensors)}")
         return self.tensors[name]
 
     def draw(self) -> Drawing:
-        """The map as SVG: an NPU a row, its bytes from left to right, a tensor a colour.
+        """The map as SVG: one row per NPU, bytes from left to right, one colour per tensor.
 
-        Hatched blocks are empty blocks of a tensor, striped ones hold more than one tensor.
+        Hatched blocks are empty blocks of a tensor; striped blocks hold more than one tensor.
         """
-        # Few programs draw, and `gridlayout.draw` takes time to import.
+        # Most programs do not draw, and `gridlayout.draw` takes time to import.
         from gridlayout.sophon.address_picture import draw_map
 
         return draw_map(self.tensors)
@@ -119,20 +121,20 @@ class MemoryMap:
 
     def __str__(self) -> str:
         chip = self.chip
-        rows = [("tensor", "address", "NPUs", "bytes of each", "in all", "empty", "holds")]
+        rows = [("tensor", "address", "NPUs", "bytes of each", "total", "empty", "holds")]
         for name, x in self.tensors.items():
             where = f"{x.offset:,}:{x.offset + x.bytes_per_core:,}"
             sizes = (f"{x.nbytes:,}", f"{self.empty_bytes(name):,}")
             rows.append((name, f"{x.start:,}", _npus(x), where, *sizes, _in_short(x)))
-        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
                 cell.rjust(n) if k in (1, 4, 5) else cell.ljust(n)
-                for k, (cell, n) in enumerate(zip(row, wide, strict=True))
+                for k, (cell, n) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
         ]
-        free = f"{chip.npu_bytes - self.end:,} B free behind all tensors"
+        free = f"{chip.npu_bytes - self.end:,} B free after all tensors"
         head = f"{chip.npus} NPUs of {chip.npu_bytes:,} B, {free}"
         return "\n".join([head, *lines, *self._warnings()])
 
@@ -153,10 +155,10 @@ class MemoryMap:
 
 
 def memory_map(tensors: Mapping[str, LocalLayout]) -> MemoryMap:
-    """The map of tensors in local memory, by name: which addresses they take and who is in the way.
+    """Return the map of tensors in local memory: their addresses and their conflicts.
 
-    `LayoutError`: no tensors or more than 64, a name that is no text, tensors of several chips, or
-    one that does not fit.
+    tensors: layouts by name. `LayoutError`: no tensors or more than 64; a name that is not a str;
+    tensors of several chips; a tensor that does not fit.
 
     >>> from gridlayout import sophon
     >>> chip = sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
@@ -175,7 +177,7 @@ def memory_map(tensors: Mapping[str, LocalLayout]) -> MemoryMap:
 
 
 def _npus(layout: LocalLayout) -> str:
-    """The NPUs that hold channels, in runs, from the one that holds the first: "2:4, 0:1"."""
+    """The NPUs that hold channels, as runs that start at the first channel's NPU: "2:4, 0:1"."""
     npus, start, channels = layout.chip.npus, layout.start_npu, layout.view_shape[1]
     if channels >= npus:
         return f"0:{npus}"
@@ -184,7 +186,7 @@ def _npus(layout: LocalLayout) -> str:
 
 
 def _in_short(layout: LocalLayout) -> str:
-    """What a tensor is: "int8 (6, 5, 4, 5) in 4N, aligned"."""
+    """A short description of a tensor: "int8 (6, 5, 4, 5) in 4N, aligned"."""
     mode = f" in {layout.storage}" if layout.storage else ""
     width = f", W={layout.view_shape[3]}" if layout.ndim == 2 else ""
     strides = layout.layout or f"strides {layout.strides}"

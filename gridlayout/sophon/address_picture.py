@@ -1,8 +1,8 @@
-"""The map of local memory, drawn: NPUs as rows, their bytes from left to right, a tensor a colour.
+"""Drawing of the map of local memory: NPUs as rows, bytes from left to right, colours by tensor.
 
-What each byte holds is known exactly, from masks. Rows and columns are cut where that changes, and
-each cell is as wide as any other; where there are too many such places, columns are cut only where
-an allocation begins or ends, and gaps inside a tensor are not drawn.
+The contents of each byte are known exactly, from masks. A new row or column starts where the
+contents change, and all cells have the same width. If there are too many such columns, a new column
+starts only where an allocation begins or ends, and gaps inside a tensor are not drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gridlayout.sophon.local_memory import LocalLayout
 from gridlayout.sophon.occupancy import allocated, held, held_at, runs
 from gridlayout.svg import Drawing
 
-MAX_COLUMNS = 96  # that are cut where features are
+MAX_COLUMNS = 96  # with more, columns follow allocations instead of features
 
 _SPECIAL = {
     PADDING: ("pad", "empty blocks of a tensor"),
@@ -31,7 +31,7 @@ _SPECIAL = {
 
 
 def draw_map(tensors: Mapping[str, LocalLayout]) -> Drawing:
-    """The drawing of tensors of one chip, all of which fit.
+    """Return the drawing of tensors that are on one chip and fit it.
 
     >>> from gridlayout import sophon
     >>> draw_map({"x": sophon.local((2, 3, 4, 5), "float32")}).title
@@ -58,7 +58,7 @@ def draw_map(tensors: Mapping[str, LocalLayout]) -> Drawing:
     columns = Axis("byte of the NPU", lambda column: f"{edges[column]:,}")
     return figure(
         f"Local memory by address: {count} on {chip.npus} NPUs of {chip.npu_bytes:,} B",
-        "Beside each NPU stands the address of its first byte. Not to scale; white is free.",
+        "Each NPU is labelled with the address of its first byte. Not to scale; white is free.",
         f"{'; '.join(words)}.",
         [Panel("", rows, columns, tuple(_boxes(table, tensors)))],
         legend,
@@ -68,10 +68,10 @@ def draw_map(tensors: Mapping[str, LocalLayout]) -> Drawing:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """What the bytes of the NPUs hold, in runs of NPUs and of bytes.
+    """The contents of the NPUs' memories, in cells of a run of NPUs and a run of bytes.
 
-    keys: of each run of NPUs and each run of bytes, the number of a tensor or a special key.
-    exact: whether all bytes of a cell hold the same.
+    keys: for each cell, the number of a tensor or a special key. exact: whether all bytes of every
+    cell have the same contents.
     """
 
     npus: Sequence[Span]
@@ -81,7 +81,7 @@ class _Table:
 
 
 def _table(tensors: Mapping[str, LocalLayout]) -> _Table:
-    # One row of bytes and the one before it at a time: there may be many of them.
+    # Only two rows of bytes are in memory at a time, because there may be many rows.
     layouts = tuple(tensors.values())
     size, starts, before = layouts[0].chip.npu_bytes, [], None
     changes = np.zeros(size - 1, bool)
@@ -104,7 +104,7 @@ def _table(tensors: Mapping[str, LocalLayout]) -> _Table:
 
 
 def _row(layouts: Sequence[LocalLayout], npu: int) -> NDArray[np.int8]:
-    """What each byte of an NPU holds: the number of a tensor, or one of the special keys."""
+    """The contents of each byte of an NPU: the number of a tensor, or a special key."""
     found = np.full(layouts[0].chip.npu_bytes, NOTHING, np.int8)
     for layout in layouts:
         found[allocated(layout)] = PADDING
@@ -115,7 +115,7 @@ def _row(layouts: Sequence[LocalLayout], npu: int) -> NDArray[np.int8]:
 
 
 def _shown(keys: NDArray[np.int8]) -> int:
-    """The key of a cell of several bytes: of a tensor, where no other is there."""
+    """The key of a cell from those of its bytes: a tensor if it is the only one in the cell."""
     found = [int(key) for key in keys if key not in (PADDING, NOTHING)]
     if len(found) > 1:
         return MIXED
@@ -136,7 +136,7 @@ def _boxes(table: _Table, tensors: Mapping[str, LocalLayout]) -> list[Box]:
 def _texts(
     table: _Table, tensors: Mapping[str, LocalLayout], row: int, columns: Span
 ) -> tuple[str, str, str]:
-    """Fill, label and hover of the cells of a row in a span of columns, which hold the same."""
+    """The fill, label and hover text of equal cells of a row in a span of columns."""
     npu, end = table.npus[row]
     low, high = table.columns[columns[0]][0], table.columns[columns[1] - 1][1]
     key, names = int(table.keys[row, columns[0]]), list(tensors)

@@ -1,7 +1,8 @@
-"""The parts of a copy that strides describe on both sides, cut to the axes that a move has.
+"""Decomposition of a copy into boxes that are strided in both the source and the destination.
 
-A `Box` is made of words of 8, 16 or 32 bits. Its channels step from NPU to NPU on a local side; its
-other axes are strided on both sides. A move takes two of these, and one of stride 1 on both sides.
+A `Box` consists of words of 8, 16 or 32 bits. In local memory, its channels go from NPU to NPU; its
+other axes are strided. One move of the DMA engine supports the channels, two strided axes, and one
+axis of stride 1 in both the source and the destination.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ NONE: Axis = (1, 0, 0)
 
 @dataclass(frozen=True)
 class Box:
-    """Words of `bits`, from the source's address to the destination's, both in bytes.
+    """A strided copy of words of `bits` bits; `source` and `destination` are byte addresses.
 
-    channels: the axis that is scattered over NPUs. axes: the others, the outer first.
+    channels: the axis that is scattered over NPUs. axes: the other axes, the outer first.
     """
 
     source: int
@@ -35,7 +36,7 @@ class Box:
     axes: tuple[Axis, ...]
 
     def part(self, at: int, index: int) -> Box:
-        """The box at one index of an axis, which is gone then."""
+        """The box at one index of an axis; the axis is removed."""
         _, *steps = self.axes[at]
         source, destination = (index * step * self.bits // 8 for step in steps)
         return replace(
@@ -47,20 +48,21 @@ class Box:
 
 
 def tensor_boxes(sides: Sides) -> Iterator[Box]:
-    """The boxes of a copy of (N, C, H, W): one, or one for each place in a group of a storage mode.
+    """The boxes of a copy of a tensor (N, C, H, W).
 
-    Where both sides have the same lanes, groups move whole, and their dummies with them.
+    If source and destination have the same lanes, there is one box, which moves complete groups
+    including their dummy elements. Otherwise there is one box per lane position.
     """
     source, destination = sides
-    alike = source.lanes == destination.lanes
-    period = source.lanes if alike else lcm(source.lanes, destination.lanes)
-    element = dtypes.bits(source.dtype) * (period if alike else 1)
+    same_lanes = source.lanes == destination.lanes
+    period = source.lanes if same_lanes else lcm(source.lanes, destination.lanes)
+    element = dtypes.bits(source.dtype) * (period if same_lanes else 1)
     bits = _word(element, sides)
     count, channels, height, width = source.shape
-    # The strides of each side, in words; N's from one group of `period` elements to the next.
+    # The strides of both tensors in words; those of N are per group of `period` elements.
     n, c, h, w = zip(*(_words(side, side.strides, bits) for side in sides), strict=True)
     groups = [step * (period // side.lanes) for step, side in zip(n, sides, strict=True)]
-    for first in range(1 if alike else min(period, count)):
+    for first in range(1 if same_lanes else min(period, count)):
         index = (first, 0, 0, 0)
         outer = ((-(-(count - first) // period), *groups), (height, *h))
         axes = (*outer, *_columns((width, *w), element // bits))
@@ -69,7 +71,7 @@ def tensor_boxes(sides: Sides) -> Iterator[Box]:
 
 
 def matrix_boxes(sides: Sides, rows: int, cols: int) -> Iterator[Box]:
-    """The boxes of a copy of a matrix: whole channels, and columns in one channel of both sides."""
+    """The boxes of a copy of a matrix: complete channels, or columns within one channel."""
     element = dtypes.bits(sides[0].dtype)
     bits = _word(element, sides)
     for first, channels, width in _column_parts(sides, cols):
@@ -82,12 +84,12 @@ def matrix_boxes(sides: Sides, rows: int, cols: int) -> Iterator[Box]:
 
 
 def _column_parts(sides: Sides, cols: int) -> Iterator[tuple[int, int, int]]:
-    """(first column, channels, columns of each), such that every part is strided on both sides."""
+    """Parts (first column, channels, columns per channel) that are strided in both matrices."""
     widths = {side.view_shape[3] for side in sides if side.ndim == 2}
     if len(widths) == 1:
         (width,) = widths
-        whole, rest = divmod(cols, width)
-        parts = [(0, whole, width), (whole * width, 1, rest)]
+        channels, rest = divmod(cols, width)
+        parts = [(0, channels, width), (channels * width, 1, rest)]
         yield from (part for part in parts if part[1] * part[2])
         return
     first = 0
@@ -104,7 +106,7 @@ def _matrix_strides(side: Tensor, width: int) -> tuple[int, int, int]:
 
 
 def _columns(axis: Axis, words: int) -> tuple[Axis, ...]:
-    """The axis of columns and that of the words of each, as one where that is possible."""
+    """The axis of columns and the axis of words per column, joined if contiguous."""
     width, *steps = axis
     return ((width * words, 1, 1),) if steps == [words, words] else (axis, (words, 1, 1))
 
@@ -115,23 +117,21 @@ def _words(side: Tensor, strides: tuple[int, ...], bits: int) -> tuple[int, ...]
 
 
 def _word(element: int, sides: Sides) -> int:
-    """Bits of the largest words that elements of so many bits, and both addresses, are made of."""
+    """The largest word size, in bits, that divides the element size and both addresses."""
     bits = gcd(32, element, *(8 * side.start for side in sides))
     if bits < 8:
-        raise LayoutError(
-            f"elements of {element} bits are not moved one by one: words have 8, 16 or 32 bits"
-        )
+        raise LayoutError(f"elements of {element} bits can't be moved: words have 8, 16 or 32 bits")
     return bits
 
 
-# -- cut to moves ----------------------------------------------------------------------------------
+# -- division into moves ---------------------------------------------------------------------------
 
 
 def packed(box: Box) -> Iterator[Box]:
-    """The box as boxes of which each fits a move.
+    """Divide a box into boxes that each fit one move.
 
-    Neighbouring axes that are one axis on both sides are joined, the inner ones first; where that
-    is not enough, the shortest axis is cut.
+    Adjacent axes that form one axis in both the source and the destination are joined, the inner
+    ones first. If the box still has too many axes, it is divided along the shortest axis.
     """
     axes = box.axes
     while not _fits(axes) and (joined := _joined(axes)) is not None:
@@ -147,7 +147,7 @@ def packed(box: Box) -> Iterator[Box]:
 
 
 def is_unit(axis: Axis) -> bool:
-    """Whether the words of an axis lie side by side in both places."""
+    """Whether the words of an axis are contiguous in both the source and the destination."""
     return axis[0] > 1 and axis[1:] == (1, 1)
 
 
@@ -156,7 +156,7 @@ def _fits(axes: tuple[Axis, ...]) -> bool:
 
 
 def _joined(axes: tuple[Axis, ...]) -> tuple[Axis, ...] | None:
-    """The axes, two neighbours of them joined; None where no two are one on both sides."""
+    """The axes with two adjacent ones joined, or None if no two form one axis in both tensors."""
     axes = tuple(axis for axis in axes if axis[0] > 1)
     for k, ((n, *outer), (m, *inner)) in reversed(list(enumerate(pairwise(axes)))):
         if outer == [m * step for step in inner]:

@@ -1,4 +1,4 @@
-"""Sophon chips: NPUs, the local memory of each, its banks, and what a linear address means.
+"""Sophon chips: NPUs, their local memory and banks, and linear addresses.
 
 A local address counts through the NPUs: `A = npu * npu_bytes + offset` (Sophon, "Address of
 Tensor in Local Memory"). Everything here is in bytes.
@@ -26,7 +26,7 @@ def _as_int(value: Any, what: str) -> int:
 
 
 def as_count(value: Any, what: str, least: int = 0) -> int:
-    """`value` as a Python int of at least `least`, or `LayoutError`.
+    """Return `value` as a Python int of at least `least`; otherwise raise `LayoutError`.
 
     >>> as_count(3, "width", least=1)
     3
@@ -41,9 +41,9 @@ def as_count(value: Any, what: str, least: int = 0) -> int:
 class Chip:
     """A chip of `npus` NPUs with `npu_bytes` bytes of local memory each.
 
-    alignment: bytes that addresses and features of the aligned layouts are multiples of. banks: how
-    many equal banks one NPU's memory falls into, or None where that is not known. name: what the
-    chip is called, if anything.
+    alignment: addresses and features of the aligned layouts are multiples of this many bytes.
+    banks: the number of equal banks of one NPU's memory, or None if unknown. name: the name of the
+    chip, or None.
 
     `LayoutError` unless alignment and banks divide npu_bytes.
 
@@ -79,7 +79,7 @@ class Chip:
         )
 
     def split(self, address: int) -> tuple[int, int]:
-        """A linear local address as (NPU, byte in its memory); `LayoutError` outside the chip."""
+        """Return a linear address as (NPU, byte in its memory); `LayoutError` outside the chip."""
         address, end = as_count(address, "address"), self.npus * self.npu_bytes
         if address >= end:
             raise LayoutError(
@@ -89,9 +89,10 @@ class Chip:
         return divmod(address, self.npu_bytes)
 
     def shift(self, address: int, channels: int, c_stride_bytes: int) -> int:
-        """The address `channels` channels on, or back: the same feature in the NPU it falls on.
+        """Return the address of the same element `channels` channels later, or earlier if < 0.
 
-        c_stride_bytes: bytes from a channel to the next one in the same NPU.
+        c_stride_bytes: bytes from a channel to the next one in the same NPU. `LayoutError` for a
+        result outside the NPU's memory.
 
         >>> BM1684.split(BM1684.shift(62 * BM1684.npu_bytes, 3, c_stride_bytes=256))
         (1, 256)
@@ -108,7 +109,7 @@ class Chip:
 
     @property
     def bank_bytes(self) -> int:
-        """Bytes of one bank; `LayoutError` for a chip whose banks are not known."""
+        """Bytes per bank; `LayoutError` for a chip with an unknown number of banks."""
         if self.banks is None:
             raise LayoutError(f"{self} states no banks: give Chip(..., banks=)")
         return self.npu_bytes // self.banks
@@ -122,9 +123,9 @@ class Chip:
         return self.split(address)[1] // self.bank_bytes
 
     def bank_range(self, address: int, size: int) -> tuple[int, int]:
-        """The first and the last bank that `size` bytes from `address` touch, in each NPU.
+        """The first and the last bank that contain bytes of `size` bytes at `address`.
 
-        `LayoutError` where they run past the end of an NPU's memory.
+        `LayoutError` if the bytes extend past the end of the NPU's memory.
 
         >>> BM1684X.bank_range(16000, 1000)
         (0, 1)
@@ -139,8 +140,8 @@ class Chip:
         return offset // bank_bytes, last // bank_bytes
 
 
-# Local memory of the chips as their backends and firmware state it; BM1684's alignment is the
-# "128-byte aligned layout" of the document.
+# Local memory of the chips, as stated by their backends and firmware. BM1684's alignment is the
+# "128-byte aligned layout" of Sophon's document.
 BM1684 = Chip(npus=64, npu_bytes=512 * 1024, alignment=128, banks=8, name="BM1684")
 BM1684X = Chip(npus=64, npu_bytes=256 * 1024, alignment=64, banks=16, name="BM1684X")
 BM1688 = Chip(npus=32, npu_bytes=128 * 1024, alignment=16, banks=16, name="BM1688")
@@ -150,9 +151,10 @@ CHIPS = {str(chip.name): chip for chip in (BM1684, BM1684X, BM1688, BM1690)}
 
 @dataclass(frozen=True)
 class LocalFit:
-    """Whether a tensor fits in the local memory of an NPU: true in a condition when it does.
+    """Whether a tensor fits in the local memory of an NPU; `bool` of it is True if it does.
 
-    Bytes. offset: where it starts in each NPU. size: its allocation. capacity: the NPU's memory.
+    offset: the start of the tensor in each NPU. size: its allocation. capacity: the NPU's memory.
+    All are in bytes.
 
     >>> print(LocalFit(offset=640, size=512, capacity=1024))
     does not fit: 512 B from byte 640 of the 1024 B of each NPU, -128 B free
@@ -169,7 +171,7 @@ class LocalFit:
 
     @property
     def free(self) -> int:
-        """Bytes left behind the allocation, negative when it does not fit."""
+        """Bytes left after the allocation, negative if it does not fit."""
         return self.capacity - self.needed
 
     def __bool__(self) -> bool:
@@ -183,7 +185,7 @@ class LocalFit:
 
 
 def as_chip(chip: Any) -> Chip:
-    """`chip` if it is a `Chip`, else `LayoutError`.
+    """Return `chip` if it is a `Chip`; otherwise raise `LayoutError`.
 
     >>> as_chip(BM1684)
     sophon.BM1684

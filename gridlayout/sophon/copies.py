@@ -1,8 +1,8 @@
-"""Copies between system and local memory, and between locals: what the DMA engine is told.
+"""Copies between system and local memory or within local memory, as commands of the DMA engine.
 
-An engine moves a tensor (N, C, H, W) of words of 8, 16 or 32 bits between two places, each an
-address and strides; the W stride is 1 on both sides, and channels of a local side are scattered
-over the NPUs. A copy of any two tensors is one or more such moves (`gridlayout.sophon.boxes`).
+One command moves a tensor (N, C, H, W) of words of 8, 16 or 32 bits. Source and destination are
+given by an address and strides. Their W strides are 1, and channels in local memory are scattered
+over the NPUs. A copy between any two tensors is one or more moves (`gridlayout.sophon.boxes`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from gridlayout.sophon.system_memory import system
 from gridlayout.sophon.tensors import Tensor
 
 MAX_MOVES = 2**12
-_SHOWN = 16  # moves that the text of a copy lists
+_SHOWN = 16  # moves listed in the text of a copy
 
 
 @dataclass(frozen=True)
 class Move:
-    """One command of the DMA engine: the same (N, C, H, W) of unsigned words in two places.
+    """One command of the DMA engine: a copy of a tensor (N, C, H, W) of unsigned words.
 
-    source, destination: tensors of one shape, in system or local memory; `start` is the address
-    that the engine is given, `strides` are in words, W's is 1 where W is more than 1.
+    source, destination: tensors of the same shape, in system or local memory. `start` is the
+    address for the engine; `strides` are in words, and that of W is 1 if W is more than 1.
     """
 
     source: Tensor
@@ -37,12 +37,12 @@ class Move:
 
     @property
     def direction(self) -> str:
-        """Where from and where to: "S2L", "L2S" or "L2L"."""
+        """The memories of source and destination: "S2L", "L2S" or "L2L"."""
         return "2".join("L" if side.chip else "S" for side in (self.source, self.destination))
 
     @property
     def bits(self) -> int:
-        """Bits of a word: 8, 16 or 32."""
+        """Bits per word: 8, 16 or 32."""
         return dtypes.bits(self.source.dtype)
 
     @property
@@ -52,7 +52,7 @@ class Move:
 
     @property
     def call(self) -> str:
-        """What Sophon's kernel library calls such a move: "okk_gdma_32bit_cpy_S2L"."""
+        """The function of Sophon's kernel library for the move: "okk_gdma_32bit_cpy_S2L"."""
         return f"okk_gdma_{self.bits}bit_cpy_{self.direction}"
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Copy:
-    """The moves that bring a tensor from one place to another; `copy` makes it."""
+    """The moves that copy one tensor to another; created by `copy`."""
 
     source: Tensor
     destination: Tensor
@@ -70,28 +70,28 @@ class Copy:
 
     @property
     def nbytes(self) -> int:
-        """Bytes moved by all moves; dummy elements are moved where both sides have them."""
+        """Bytes moved by all moves, including dummy elements that both tensors have."""
         return sum(move.nbytes for move in self.moves)
 
     def __str__(self) -> str:
         count = f"{len(self.moves)} move{'s' * (len(self.moves) > 1)}"
         lines = [f"{count} of {self.nbytes:,} B; address (strides) -> address (strides)"]
         lines += map(str, self.moves[:_SHOWN])
-        left = len(self.moves) - _SHOWN
-        return "\n".join([*lines, f"... and {left:,} more"] if left > 0 else lines)
+        more = len(self.moves) - _SHOWN
+        return "\n".join([*lines, f"... and {more:,} more"] if more > 0 else lines)
 
 
 def copy(source: Tensor, destination: Tensor) -> Copy:
-    """The moves that copy a tensor to another place, its strides and its storage mode changed.
+    """Return the moves that copy a tensor, possibly to other strides and another storage mode.
 
-    source, destination: tensors of one shape and dtype, at least one of them in local memory; a
-    matrix (rows, cols) goes to and from (rows, 1, 1, cols) in system memory, and to other widths.
-    What moves data here is `gl.relayout`, or `gl.pack` of `gl.unpack`: a copy says what a chip is
-    told.
+    source, destination: tensors of the same shape and dtype, at least one of them in local memory.
+    A matrix (rows, cols) can be copied to and from a tensor (rows, 1, 1, cols) in system memory,
+    and to a matrix of another width. A copy only describes the commands for a chip; to move data
+    here, use `gl.relayout`, or `gl.pack` of `gl.unpack`.
 
-    `LayoutError`: two tensors in system memory, other shapes or dtypes, a tensor that does not fit,
-    tensors that overlap or are on different chips, a destination that repeats an element, elements
-    that are no whole bytes, more than 2**12 moves.
+    `LayoutError`: two tensors in system memory; different shapes or dtypes; a tensor that does not
+    fit; tensors that overlap or are on different chips; a destination that repeats an element;
+    elements smaller than a byte; more than 2**12 moves.
 
     >>> from gridlayout import sophon
     >>> chip = sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
@@ -106,18 +106,18 @@ def copy(source: Tensor, destination: Tensor) -> Copy:
     pieces = list(islice((piece for box in boxes for piece in packed(box)), MAX_MOVES + 1))
     if len(pieces) > MAX_MOVES:
         raise LayoutError(
-            f"a copy of {source} to {destination} takes more than {MAX_MOVES} moves: lay one of "
-            "them out more like the other"
+            f"a copy of {source} to {destination} takes more than {MAX_MOVES} moves: make their "
+            "strides more similar"
         )
     return Copy(source, destination, tuple(_move(piece, *sides) for piece in pieces))
 
 
 def _check(source: Tensor, destination: Tensor) -> None:
-    """`LayoutError` for what no moves can copy."""
+    """Raise `LayoutError` for tensors that no moves can copy."""
     for side in (source, destination):
         if not isinstance(side, Tensor):
             raise LayoutError(
-                f"{side!r} is no Sophon tensor: sophon.local, matrix, system make them"
+                f"{side!r} is not a Sophon tensor: use sophon.local, sophon.matrix or sophon.system"
             )
         if isinstance(side, LocalLayout) and not (fit := side.fits()):
             raise LayoutError(f"{side} {fit}")
@@ -143,17 +143,17 @@ def _check(source: Tensor, destination: Tensor) -> None:
 
 
 def _plain(tensor: Tensor, other: Tensor) -> tuple[int, ...]:
-    """A tensor's shape; of (rows, 1, 1, cols) in system memory, for a matrix, (rows, cols)."""
+    """The shape of a tensor; (rows, cols) for (rows, 1, 1, cols) if `other` is a matrix."""
     if other.ndim == 2 and tensor.chip is None and (tensor.shape[1:3], tensor.lanes) == ((1, 1), 1):
         return (tensor.shape[0], tensor.shape[3])
     return tensor.shape
 
 
 def _move(box: Box, source: Tensor, destination: Tensor) -> Move:
-    """The move of a box that fits one."""
+    """The move of a box that fits one move."""
     columns = next(filter(is_unit, box.axes), (1, 1, 1))
     others = [axis for axis in box.axes if axis[0] > 1 and not is_unit(axis)]
-    # A lone axis is N where it is the outermost one, else H.
+    # A single axis becomes N if it is the outermost one, otherwise H.
     lone_row = len(others) == 1 and others[0] != box.axes[0]
     n, h = [*([NONE] * lone_row), *others, NONE, NONE][:2]
     shape, sources, destinations = zip(n, box.channels, h, columns, strict=True)
@@ -164,7 +164,7 @@ def _move(box: Box, source: Tensor, destination: Tensor) -> Move:
 
 
 def _place(side: Tensor, shape: Shape, bits: int, start: int, strides: Shape) -> Tensor:
-    """A move's tensor of words in the memory of one side, from an address on."""
+    """The tensor of words of a move, at an address in the memory of `side`."""
     if side.chip is None:
         return system(shape, f"uint{bits}", strides, start=start)
     first, _ = side.chip.split(start)

@@ -4,8 +4,7 @@
     where slot, NPU = divmod(start NPU + c, NPUs)
 
 Strides count elements of the view (`gridlayout.sophon.tensors`). The physical shape is (NPUs,
-elements of the allocation in each); the byte of an element counts from the start of the NPU's
-memory.
+elements of the allocation per NPU). Bytes count from the start of the NPU's memory.
 """
 
 from __future__ import annotations
@@ -41,19 +40,20 @@ def local(
     allocation: int | None = None,
     oob: Any = None,
 ) -> LocalLayout:
-    """A tensor (N, C, H, W) in local memory, its channels scattered over the NPUs.
+    """Return a tensor (N, C, H, W) in local memory, with its channels scattered over the NPUs.
 
-    layout: "aligned" (the default), "compact" or "line_aligned"; or strides: those of N, C, H and
-    W, in elements, C from a channel to the next one of the same NPU; 0 broadcasts, and those that
-    make no sense may be None. start: the linear address in bytes, NPU * npu_bytes + offset.
-    storage: None, "4N", "2N" or "2IC"; strides then count groups of 4 or 2 elements; lanes: such a
-    group for any dtype. allocation: how many elements of the view it takes of each NPU, where
-    layout or strides say another number. oob: the padding's value.
+    layout: "aligned" (the default), "compact" or "line_aligned". strides: instead of a layout, the
+    strides of N, C, H and W in elements; C is the stride between channels of the same NPU. 0
+    broadcasts, and a stride that has no effect may be None. start: the linear address in bytes, NPU
+    * npu_bytes + offset. storage: None, "4N", "2N" or "2IC"; strides then count groups of 4 or 2
+    elements. lanes: the size of such a group, for any dtype. allocation: elements of the view that
+    the tensor takes in each NPU, if different from what layout or strides imply. oob: the padding's
+    value.
 
-    `LayoutError`: extents < 1, an address that the layout does not allow or outside the chip, a
-    storage mode of another dtype, layout and strides that contradict one another, None for a stride
-    that makes sense, an allocation that does not reach the last element. Whether the tensor fits is
-    a question of its own: `LocalLayout.fits`.
+    `LayoutError`: extents < 1; an address outside the chip or not allowed for the layout; a storage
+    mode for another dtype; layout and strides that contradict each other; None for a stride that
+    has an effect; an allocation that ends before the last element. `LocalLayout.fits` tells whether
+    the tensor fits in memory.
 
     >>> x = local((2, 3, 4, 5), "float32", start=2048, chip=Chip(4, 1024, 128))
     >>> x.strides, x.channels_per_npu, x.physical_shape
@@ -87,14 +87,14 @@ def matrix(
     allocation: int | None = None,
     oob: Any = None,
 ) -> LocalLayout:
-    """A matrix in local memory: `width` columns a channel, aligned (Sophon, "Matrix Layout").
+    """Return a matrix in local memory with `width` columns per channel (Sophon, "Matrix Layout").
 
-    The logical shape is (rows, cols); row r, column m is (r, m // width, 0, m % width) of a tensor
-    (rows, ceil(cols / width), 1, width), whose last channel may be partly padding. strides: of that
-    tensor, in elements, if not the aligned ones. start: the linear address in bytes. allocation: as
-    in `local`.
+    The logical shape is (rows, cols). Row r, column m is the element (r, m // width, 0, m % width)
+    of a tensor (rows, ceil(cols / width), 1, width), whose last channel may be partly padding.
+    strides: those of this tensor, in elements; None means aligned. start: the linear address in
+    bytes. allocation: as in `local`.
 
-    `LayoutError`: a width outside [1, cols] (`best_width` gives the best one), or a bad address.
+    `LayoutError`: a width outside [1, cols] (`best_width` returns the best width); a bad address.
 
     >>> matrix(2, 40, 15, "float32", chip=Chip(4, 1024, 128)).locate((1, 39))
     Location(core=(2,), local=(41,), offset=41, byte=164)
@@ -106,7 +106,7 @@ def matrix(
     if not 1 <= width <= cols:
         raise LayoutError(
             f"width {width} must be in [1, {cols}], the columns; "
-            "sophon.best_width(rows, cols, dtype, chip) gives the best one"
+            "sophon.best_width(rows, cols, dtype, chip) returns the best width"
         )
     view = (rows, -(-cols // width), 1, width)
     name = "aligned" if strides is None else None
@@ -117,12 +117,12 @@ def matrix(
 
 
 class LocalLayout(Tensor):
-    """A tensor or a matrix in local memory; `local` and `matrix` make it.
+    """A tensor or a matrix in local memory; created by `local` and `matrix`.
 
-    layout: the name of its strides, None for user strides. start: the linear address in bytes;
-    start_npu and offset are its parts. allocation: elements of the view that it takes of each NPU:
-    N * N stride, as kernels count it, or what the elements span where that is more; a stride of
-    one's own that makes no sense does not count.
+    layout: the name of its strides, or None for user strides. start: the linear address in bytes;
+    start_npu and offset are its parts. allocation: elements of the view that it takes in each NPU.
+    This is N * N stride, as in Sophon's kernels, or the span of the elements if that is larger. A
+    user stride that has no effect is not counted.
     """
 
     chip: Chip
@@ -159,9 +159,9 @@ class LocalLayout(Tensor):
         )
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same strides, in elements, of another type: aligned ones may then be user strides.
+        """The same strides, in elements, with another type; `layout` may become None.
 
-        `LayoutError` where the start is no address for an element of that type.
+        `LayoutError` if the start is not a valid address for elements of that type.
         """
         new = super().with_dtype(dtype, oob)
         name, bits = self.layout, self.lanes * dtypes.bits(new.dtype)
@@ -197,13 +197,17 @@ class LocalLayout(Tensor):
 
     @property
     def own_allocation(self) -> int | None:
-        """The allocation, where layout or strides alone would not say it; else None."""
+        """The allocation if layout or strides do not imply it, otherwise None."""
         usual = rules.as_allocation(None, self.layout, self.strides, self._extents)
         return None if self.allocation == usual else self.allocation
 
     @property
     def slot_size(self) -> int | None:
-        """Elements from a feature to the next one of the same NPU; lanes where there is no such."""
+        """Elements from a feature to the next one of the same NPU.
+
+        For a single feature this is the allocation. For a stride of 0 it is the number of lanes, or
+        None without lanes.
+        """
         groups, slots, *_ = self._extents
         n_stride, c_stride, *_ = self._moving
         step = c_stride if slots > 1 else n_stride if groups > 1 else self.allocation
@@ -216,12 +220,14 @@ class LocalLayout(Tensor):
 
     @property
     def last_channel_width(self) -> int:
-        """Columns in the last channel: fewer than the width where a matrix's columns run out."""
+        """Columns in the last channel; in a matrix, this may be less than the width."""
         _, channels, _, width = self.view_shape
         return self.shape[1] - (channels - 1) * width if self.ndim == 2 else width
 
     def scatter(self, channel: int) -> tuple[int, int]:
-        """The NPU of a channel, and its row there: divmod(start NPU + channel, NPUs), swapped.
+        """The NPU of a channel, and the channel's row there.
+
+        These are (start NPU + channel) mod NPUs and (start NPU + channel) floordiv NPUs.
 
         >>> local((1, 6, 1, 1), "int8", start=3 * 1024, chip=Chip(4, 1024, 128)).scatter(5)
         (0, 2)
@@ -232,9 +238,10 @@ class LocalLayout(Tensor):
         return npu, slot
 
     def fits(self, chip: GridChip | str | None = None) -> LocalFit | Fit:  # type: ignore[override]
-        """Whether the allocation ends inside the NPUs' memory: offset + N * N stride <= npu_bytes.
+        """Whether the allocation ends inside the NPUs' memory: offset + size <= npu_bytes.
 
-        chip: a `gl.Chip` or its name, as other layouts take; it states no NPU's memory.
+        chip: a `gl.Chip` or its name, as for other layouts. Such a chip states no NPU's memory, so
+        the result is then a `Fit` without a capacity.
 
         >>> print(local((4, 3, 227, 227), "float32", start=97280).fits())
         does not fit: 824832 B from byte 97280 of the 524288 B of each NPU, -397824 B free
@@ -245,12 +252,14 @@ class LocalLayout(Tensor):
 
     @property
     def own_fit(self) -> str:
-        """Whether it fits its own chip's NPUs, in words."""
+        """Whether the tensor fits the NPUs of its own chip, as text."""
         free = self.chip.npu_bytes - self.offset - self.bytes_per_core
-        return f"{size(free)} left in each NPU" if free >= 0 else f"NO, lacks {size(-free)} an NPU"
+        if free < 0:
+            return f"NO, lacks {size(-free)} per NPU"
+        return f"{size(free)} left in each NPU"
 
     def bank_range(self) -> tuple[int, int]:
-        """The first and the last memory bank that the allocation touches, in each NPU.
+        """The first and the last memory bank of the allocation, in each NPU.
 
         >>> local((4, 64, 64, 64), "float32", start=65536).bank_range()
         (1, 1)

@@ -1,8 +1,8 @@
-"""Occupancy: which bytes of local memory tensors hold, whether two share one, or use a gap.
+"""Occupancy: the bytes of local memory that tensors hold, overlaps, and reuse of gaps.
 
-Exact, and without a look at every element: an NPU's memory is one mask of bytes, and a dim of a
-tensor repeats what lies below it at its stride. Neighbouring NPUs mostly hold the same rows of
-channels, so that one look where the rows change is enough, at a few masks of `npu_bytes` bytes.
+The results are exact, but elements are not enumerated: an NPU's memory is one mask of bytes, and
+each dim of a tensor repeats the mask of its inner dims at its stride. Most neighbouring NPUs hold
+the same rows of channels, so only one NPU per run of equal rows is examined.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-# One byte of mask a byte of memory: far above any chip, far below what hurts.
+# A mask takes one byte per byte of memory. This limit is far above any chip.
 MAX_NPU_BYTES = 2**26
 
-# (first channel row, last channel row, columns): the features that lie in one NPU.
+# (first channel row, last channel row, columns): the features in one NPU.
 _Rows = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """The first byte that two tensors share: `byte` of NPU `npu`, and what each holds there.
+    """The first byte that two tensors share, `byte` of NPU `npu`, and the index of each there.
 
-    An index is None where that byte is a dummy element of 4N, 2N or 2IC storage.
+    An index is None if the byte is a dummy element of 4N, 2N or 2IC storage.
     """
 
     npu: int
@@ -48,7 +48,7 @@ class Overlap:
 class Reuse:
     """The first byte of a tensor in an empty block of another: `byte` of NPU `npu`.
 
-    index: what the tensor has there, None for a dummy element.
+    index: the index of the tensor's element there, None for a dummy element.
     """
 
     npu: int
@@ -57,12 +57,12 @@ class Reuse:
 
 
 def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
-    """The first byte that two tensors of one chip share, or None where they share none.
+    """Return the first byte that two tensors of one chip share, or None.
 
-    Dummy elements of a storage mode count, for a write writes them; the empty blocks between
-    features don't: `reuse` looks for tensors in those.
+    Dummy elements of a storage mode count, because a write writes them. Empty blocks between
+    features do not count; `reuse` finds tensors in those.
 
-    `LayoutError`: different chips, other layouts, or a tensor that does not fit in local memory.
+    `LayoutError`: different chips; other layouts; a tensor that does not fit in local memory.
 
     >>> from gridlayout import sophon
     >>> x = sophon.local((2, 3, 4, 5), "float32")
@@ -79,12 +79,12 @@ def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
 
 
 def reuse(tensor: LocalLayout, other: LocalLayout) -> Reuse | None:
-    """The first byte of another tensor in an empty block of this one, or None where there is none.
+    """Return the first byte of another tensor in an empty block of this tensor, or None.
 
     Empty blocks are the bytes of a tensor's allocation, in every NPU, that hold none of its
-    elements: between features, after them, and in NPUs that have none. Whoever works on the tensor
-    with all NPUs in parallel may write them: "Try not to reuse the empty blocks" (Sophon, "Scatter
-    Features to Different NPUs"). `LayoutError` as of `overlap`.
+    elements: between features, after them, and in NPUs without features. A kernel that works on the
+    tensor with all NPUs in parallel may write them: "Try not to reuse the empty blocks" (Sophon,
+    "Scatter Features to Different NPUs"). `LayoutError` as for `overlap`.
 
     >>> from gridlayout import sophon
     >>> x = sophon.local((2, 3, 4, 5), "float32")
@@ -100,11 +100,11 @@ def reuse(tensor: LocalLayout, other: LocalLayout) -> Reuse | None:
 
 
 def check_tensors(layouts: Sequence[LocalLayout]) -> None:
-    """`LayoutError` unless all are tensors in the local memory of one chip, and fit."""
+    """Raise `LayoutError` unless all are tensors in the local memory of one chip and fit."""
     chip = None
     for layout in layouts:
         if not isinstance(layout, LocalLayout):
-            raise LayoutError(f"{layout!r} is no tensor in Sophon local memory")
+            raise LayoutError(f"{layout!r} is not a tensor in Sophon local memory")
         chip = chip or layout.chip
         if layout.chip != chip:
             raise LayoutError(f"tensors on {chip} and on {layout.chip} share no memory")
@@ -113,27 +113,27 @@ def check_tensors(layouts: Sequence[LocalLayout]) -> None:
             raise LayoutError(f"{layout} {fit}")
     if chip is not None and chip.npu_bytes > MAX_NPU_BYTES:
         raise LayoutError(
-            f"npu_bytes {chip.npu_bytes} is over the {MAX_NPU_BYTES} B that are compared"
+            f"npu_bytes {chip.npu_bytes} is over {MAX_NPU_BYTES} B, the limit for comparisons"
         )
 
 
 def _first_byte(
-    first: LocalLayout, second: LocalLayout, wanted: Callable[[Mask, Mask], Mask]
+    first: LocalLayout, second: LocalLayout, matches: Callable[[Mask, Mask], Mask]
 ) -> tuple[int, int] | None:
-    """The first (NPU, byte) where what both hold there is as wanted."""
+    """The first (NPU, byte) where `matches` of the masks of both tensors is True, or None."""
     if first.offset + first.bytes_per_core <= second.offset:
         return None
     if second.offset + second.bytes_per_core <= first.offset:
         return None
     for npu, _ in runs((first, second)):
-        found = wanted(held(first, npu), held(second, npu))
+        found = matches(held(first, npu), held(second, npu))
         if found.any():
             return npu, int(found.argmax())
     return None
 
 
 def runs(layouts: Sequence[LocalLayout]) -> list[tuple[int, int]]:
-    """The NPUs in runs (first, end) in which all of them hold the same rows of these tensors.
+    """Runs (first, end) of NPUs that hold the same rows of channels of these tensors.
 
     >>> from gridlayout import sophon
     >>> runs([sophon.local((1, 66, 1, 1), "int8")])
@@ -148,7 +148,7 @@ def runs(layouts: Sequence[LocalLayout]) -> list[tuple[int, int]]:
 
 
 def held(layout: LocalLayout, npu: int) -> Mask:
-    """True at the bytes of an NPU's memory that hold elements of a tensor, dummies included."""
+    """A mask of the bytes of an NPU's memory that hold elements of a tensor or dummies."""
     mask = np.zeros(layout.chip.npu_bytes, bool)
     groups, _, height, _ = layout.view_shape
     n_stride, c_stride, h_stride, w_stride = layout.strides
@@ -163,14 +163,14 @@ def held(layout: LocalLayout, npu: int) -> Mask:
 
 
 def allocated(layout: LocalLayout) -> Mask:
-    """True at the bytes of any NPU's memory that a tensor takes, empty or not."""
+    """A mask of the bytes of a tensor's allocation, which is the same in every NPU."""
     mask = np.zeros(layout.chip.npu_bytes, bool)
     mask[layout.offset : layout.offset + layout.bytes_per_core] = True
     return mask
 
 
 def held_at(layout: LocalLayout, npu: int, byte: int) -> tuple[int, ...] | None:
-    """The logical index at a byte of an NPU's memory; None for a dummy element or an empty byte."""
+    """The logical index at a byte of an NPU's memory; None for a dummy or an empty byte."""
     bits = dtypes.bits(layout.dtype)
     at = (byte - layout.offset) * 8 // bits
     for offset in range(at, at + max(8 // bits, 1)):
@@ -182,7 +182,7 @@ def held_at(layout: LocalLayout, npu: int, byte: int) -> tuple[int, ...] | None:
 
 
 def _rows(layout: LocalLayout, npu: int) -> _Rows:
-    """Which rows of channels an NPU holds, and how many columns of each."""
+    """The rows of channels that an NPU holds, and the columns of each."""
     _, channels, _, width = layout.view_shape
     npus, start = layout.chip.npus, layout.start_npu
     first = 0 if npu >= start else 1
@@ -197,8 +197,11 @@ def _rows(layout: LocalLayout, npu: int) -> _Rows:
 
 
 def _repeated(size: int, start: int, slot: int, dims: Sequence[tuple[int, int]], bits: int) -> Mask:
-    """Bytes of an element of `bits` at `start`, repeated along (stride, extent) dims."""
-    # Elements of less than a byte share bytes, so that the mask is of parts of them until the end.
+    """A mask of the bytes of an element, repeated along dims given as (stride, extent).
+
+    The element has `bits` bits and starts at bit `start + slot * bits`; strides are in elements.
+    """
+    # Elements smaller than a byte share bytes, so the mask has a finer unit until the end.
     unit = gcd(bits, 8)
     mask = np.zeros(size * 8 // unit, bool)
     at, wide = (start + slot * bits) // unit, bits // unit

@@ -1,9 +1,10 @@
-"""Strides of Sophon tensors: named layouts, storage modes, strides without meaning.
+"""Strides of Sophon tensors: named layouts, storage modes, and strides that have no effect.
 
-A tensor is read as its *view* (groups, channels, height, columns): groups of `lanes` elements of
-the first dim in a storage mode, else the first dim itself. Strides are in elements of the view,
-which take `bits` bits; `slots` is how many channels an NPU holds ("channels per NPU"), in system
-memory all of them. `extents` are what the strides step over: groups, slots, height, columns.
+Strides apply to the *view* of a tensor, of shape (groups, channels, height, columns). In a storage
+mode, `lanes` elements of the first dim form a group; otherwise a group is one element. Strides are
+in elements of the view, which take `bits` bits. `slots` is the number of channels in an NPU
+("channels per NPU"); in system memory it is the number of all channels. `extents` are the extents
+that the strides apply to: groups, slots, height, columns.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STORAGE: dict[str, tuple[int, tuple[str, ...]]] = {
 
 
 def as_nchw(shape: Any) -> Shape:
-    """`shape` as four extents >= 1: N, C, H, W."""
+    """Return `shape` as four extents >= 1: N, C, H, W."""
     dims = as_shape(shape, "shape")
     if len(dims) != 4:
         raise LayoutError(f"shape {dims} has rank {len(dims)}; Sophon tensors are (N, C, H, W)")
@@ -40,9 +41,9 @@ def as_nchw(shape: Any) -> Shape:
 
 
 def as_strides(strides: Any, extents: Shape) -> Shape:
-    """`strides` as four whole numbers >= 0, in elements: N, C, H, W.
+    """Return `strides` as four ints >= 0, in elements: N, C, H, W.
 
-    One that makes no sense, as its extent is 1, may be None, and is then 0.
+    A stride that has no effect, because its extent is 1, may be None, and becomes 0.
 
     >>> as_strides((120, None, None, 2), extents=(2, 1, 1, 10))
     (120, 0, 0, 2)
@@ -56,14 +57,14 @@ def as_strides(strides: Any, extents: Shape) -> Shape:
     for name, stride, extent in zip("NCHW", given, extents, strict=True):
         if stride is None and extent > 1:
             raise LayoutError(
-                f"strides {given}: the {name} stride can't be None, as it makes sense: it steps "
-                f"over {extent} {'channels of an NPU' if name == 'C' else 'indices'}"
+                f"strides {given}: the {name} stride can't be None, because it applies to "
+                f"{extent} {'channels of an NPU' if name == 'C' else 'indices'}"
             )
     return as_shape([0 if stride is None else stride for stride in given], "strides")
 
 
 def as_lanes(storage: Any, lanes: Any, dtype: np.dtype[Any]) -> int:
-    """The lanes of a storage mode, which must be one for `dtype`; or `lanes` where that is given.
+    """Return the lanes of a storage mode, which must be for `dtype`, or `lanes` if given.
 
     >>> import numpy as np
     >>> as_lanes("4N", None, np.dtype("int8"))
@@ -85,7 +86,7 @@ def as_lanes(storage: Any, lanes: Any, dtype: np.dtype[Any]) -> int:
 
 
 def storage_name(lanes: int, dtype: np.dtype[Any]) -> str | None:
-    """The storage mode that lays `lanes` elements of `dtype` side by side, if one does."""
+    """The storage mode with `lanes` lanes for `dtype`, or None."""
     for name, (count, names) in STORAGE.items():
         if count == lanes and dtype.name in names:
             return name
@@ -102,7 +103,7 @@ def channels_per_npu(start_npu: int, channels: int, npus: int) -> int:
 
 
 def unit(alignment: int, bits: int) -> int:
-    """How many elements of `bits` bits fill whole alignments of that many bytes.
+    """The smallest number of elements whose bytes are a multiple of `alignment` bytes.
 
     >>> unit(128, 32), unit(128, 64), unit(64, 4)
     (32, 16, 128)
@@ -113,7 +114,8 @@ def unit(alignment: int, bits: int) -> int:
 def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int) -> Shape:
     """The strides of an `aligned`, `compact` or `line_aligned` layout (Sophon, "Layouts").
 
-    Line-aligned, which rounds up every row instead of every feature, is the kernel library's.
+    The line-aligned layout, which rounds up every row instead of every feature, is from Sophon's
+    kernel library.
 
     >>> named_strides("aligned", (2, 3, 4, 5), slots=2, alignment=128, bits=32)
     (64, 32, 5, 1)
@@ -121,16 +123,16 @@ def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int)
     if not isinstance(name, str) or name not in LAYOUTS:
         raise LayoutError(f"layout {name!r} is not one of {', '.join(LAYOUTS)}")
     _, _, height, columns = view
-    whole = unit(alignment, bits)
-    row = -(-columns // whole) * whole if name == "line_aligned" else columns
+    multiple = unit(alignment, bits)
+    row = -(-columns // multiple) * multiple if name == "line_aligned" else columns
     feature = height * row
     if name == "aligned":
-        feature = -(-feature // whole) * whole
+        feature = -(-feature // multiple) * multiple
     return (slots * feature, feature, row, 1)
 
 
 def agreed(name: Any, strides: Any, view: Shape, start_npu: int, chip: Chip, bits: int) -> Shape:
-    """The strides of a named layout on a chip, which given ones must be equal to."""
+    """The strides of a named layout on a chip; LayoutError if `strides` are given and differ."""
     slots = channels_per_npu(start_npu, view[1], chip.npus)
     found, extents = named_strides(name, view, slots, chip.alignment, bits), steps_over(view, slots)
     given = found if strides is None else as_strides(strides, extents)
@@ -143,10 +145,11 @@ def agreed(name: Any, strides: Any, view: Shape, start_npu: int, chip: Chip, bit
 
 
 def check_start(start: int, name: str | None, chip: Chip, bits: int) -> None:
-    """`LayoutError` where no tensor of that layout, or of those elements, starts at this address.
+    """Raise `LayoutError` if a tensor of this layout can't start at this address.
 
-    Aligned layouts: divisible by the chip's alignment; compact: by 4 (Sophon, "Layouts"). User
-    strides: by the element, or by 4 where that is wider.
+    Addresses of aligned layouts are divisible by the chip's alignment, those of compact layouts by
+    4 (Sophon, "Layouts"). With user strides they are divisible by the element's bytes, or by 4 for
+    wider elements.
     """
     if name is None:
         rule, divisor = f"an element of {bits} bits with user strides", min(max(bits // 8, 1), 4)
@@ -160,13 +163,13 @@ def check_start(start: int, name: str | None, chip: Chip, bits: int) -> None:
 
 
 def steps_over(view: Shape, slots: int) -> Shape:
-    """The extents that the strides step over: groups, slots, height, columns."""
+    """The extents that the strides apply to: groups, slots, height, columns."""
     groups, _, height, columns = view
     return (groups, slots, height, columns)
 
 
 def moving(strides: Shape, extents: Shape) -> Shape:
-    """The strides, 0 where they make no sense: N, H or W of extent 1, C with one channel in an NPU.
+    """The strides, with 0 for those that have no effect because their extent is 1.
 
     >>> moving((10**6, 20, 5, 1), extents=(1, 1, 4, 5))
     (0, 0, 5, 1)
@@ -175,16 +178,16 @@ def moving(strides: Shape, extents: Shape) -> Shape:
 
 
 def span(strides: Shape, extents: Shape) -> int:
-    """Elements of the view from the first one to the end of the last, in the fullest core."""
+    """Elements of the view from the first to the last, inclusive, in the fullest NPU."""
     return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
 
 
 def as_allocation(given: Any, name: str | None, strides: Shape, extents: Shape) -> int:
-    """Elements of the view that a tensor takes of each NPU; `given`, where that is enough of them.
+    """Return the elements of the view that a tensor takes in each NPU; `given` if not None.
 
-    Kernels count N * N stride. Where the N stride makes no sense and no named layout sets it, that
-    is channels per NPU * C stride, as in all layouts of the document; where that makes no sense
-    either, or is less, what the elements span.
+    The default is N * N stride, as in Sophon's kernels. If the N stride has no effect and no named
+    layout sets it, it is channels per NPU * C stride, as in all layouts of the document. The result
+    is at least the span of the elements. `LayoutError` if `given` is less than this span.
 
     >>> as_allocation(None, None, (10**6, 20, 5, 1), extents=(1, 1, 4, 5))
     20
@@ -205,14 +208,15 @@ def as_allocation(given: Any, name: str | None, strides: Shape, extents: Shape) 
 
 
 def without_meaning(extents: Shape) -> tuple[str, ...]:
-    """The dims whose stride moves nothing: N, H or W of extent 1, C with one channel in an NPU."""
+    """The dims whose stride has no effect: N, H or W of extent 1, C with one channel per NPU."""
     return tuple(d for d, n in zip("NCHW", extents, strict=True) if n == 1)
 
 
 def broadcast(view: Shape, npus: int, strides: Shape) -> tuple[str, ...]:
-    """The dims along which stride 0 reads one element again and again.
+    """The dims along which a stride of 0 repeats one element.
 
-    Along C only channels of one NPU can share a place, so there must be more channels than NPUs.
+    Along C only channels of the same NPU can share an element, so this needs more channels than
+    NPUs.
     """
     groups, channels, height, columns = view
     extents = (groups, -(-channels // npus), height, columns)
@@ -225,7 +229,7 @@ def strided_steps(
     """The steps of a strided tensor, and the physical order of their axes.
 
     shape: (N, C, H, W), or (rows, columns) of a matrix. extent: elements of the buffer. npus: the
-    start NPU and the count of NPUs over which channels are scattered, or None in system memory.
+    start NPU and the number of NPUs over which channels are scattered; None in system memory.
     """
     if extent > MAX_ELEMENTS:
         raise LayoutError(f"shape {shape} with strides {strides} takes more than 2**62 elements")
@@ -260,7 +264,7 @@ def strided_steps(
 def _scatter_map(
     rank: int, columns: int, strides: Shape, lanes: int, npus: tuple[int, int] | None
 ) -> AffineMap:
-    """The whole map, for strides that don't nest: broadcasts, interleaved features."""
+    """The complete index map, for strides that don't nest: broadcasts, interleaved features."""
     n_stride, c_stride, h_stride, w_stride = (stride * lanes for stride in strides)
     if rank == 2:
         channel, h, w = dim(1) // columns, constant(0), dim(1) % columns

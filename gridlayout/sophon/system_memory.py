@@ -1,7 +1,7 @@
 """Tensors in system memory: (n, c, h, w) -> n * Ns + c * Cs + h * Hs + w * Ws.
 
-Strides count elements of the view (`gridlayout.sophon.tensors`); the byte of an element counts from
-the start of the memory.
+Strides count elements of the view (`gridlayout.sophon.tensors`). Bytes count from the start of the
+memory.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def system(
     lanes: int | None = None,
     oob: Any = None,
 ) -> SystemLayout:
-    """A tensor (N, C, H, W) in system memory (Sophon, "Strides in System Memory").
+    """Return a tensor (N, C, H, W) in system memory (Sophon, "Strides in System Memory").
 
-    strides: those of N, C, H and W, in elements, or None for the continuous layout; 0 broadcasts,
-    and those of extent 1 may be None. start: its address in bytes. storage, lanes, oob: as in
-    `local`; 4N data that a chip reads is stored so here too.
+    strides: those of N, C, H and W, in elements, or None for the continuous layout. 0 broadcasts,
+    and the stride of a dim of extent 1 may be None. start: the address in bytes. storage, lanes,
+    oob: as in `local`; a chip reads 4N data that is stored in 4N here too.
 
-    `LayoutError`: extents < 1, a negative address, a storage mode of another dtype, None for a
-    stride that makes sense.
+    `LayoutError`: extents < 1; a negative address; a storage mode for another dtype; None for a
+    stride that has an effect.
 
     >>> x = system((2, 3, 4, 5), "float32", start=4096)
     >>> x.strides, x.address((1, 0, 0, 0))
@@ -50,7 +50,7 @@ def system(
 
 
 class SystemLayout(Tensor):
-    """A tensor in system memory; `system` makes it. Its buffer ends with its last element."""
+    """A tensor in system memory; created by `system`. Its buffer ends with its last element."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""What tensors in local and in system memory have in common: they are read as a view, by strides.
+"""`Tensor`: the base class of tensors in local and in system memory, given by strides of a view.
 
-The view has the shape (groups, C, H, W): groups of `lanes` elements of the first dim in a storage
-mode (4N, 2N, 2IC), which then are one element of a wider type, else the first dim itself. Strides
-count elements of the view.
+The view has the shape (groups, C, H, W). In a storage mode (4N, 2N, 2IC), `lanes` elements of the
+first dim form a group, which is one element of a wider type; otherwise the groups are the first dim
+itself. Strides count elements of the view.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gridlayout.sophon.chip import Chip
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-MAX_LANES = 2**16  # that one element of a view is listed with
+MAX_LANES = 2**16  # the most lanes that `view_element` lists
 
 
 @dataclass(frozen=True)
 class ViewElement:
-    """One element of a view: its type ("int8x4"), its address in bytes, and what it holds.
+    """One element of a view: its type ("int8x4"), its address in bytes, and its elements.
 
-    elements: the logical index in each lane; None where that is a dummy or past a matrix's columns.
+    elements: the logical index in each lane; None for a dummy and beyond a matrix's columns.
     """
 
     dtype: str
@@ -38,12 +38,12 @@ class ViewElement:
 
 
 class Tensor(Layout):
-    """A tensor (N, C, H, W) or a matrix in a memory; `local`, `matrix` and `system` make it.
+    """A tensor (N, C, H, W) or a matrix; created by `local`, `matrix` and `system`.
 
-    strides: of N, C, H, W, in elements of the view. view_shape: the 4-D shape that they are of.
-    lanes: elements side by side, 1 without a storage mode. start: its address in bytes. npus: how
-    many memories the channels are scattered over, from start_npu and the byte `offset` of each on;
-    1 in system memory, where chip is None.
+    strides: those of N, C, H, W, in elements of the view. view_shape: the 4-D shape of the view.
+    lanes: elements per element of the view, 1 without a storage mode. start: the address in bytes.
+    npus: the number of NPUs over which channels are scattered, starting at start_npu; 1 in system
+    memory, where chip is None. offset: the byte in each memory at which the tensor starts.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Tensor(Layout):
         super().__init__(shape, dtype, steps, order, core_rank=0 if chip is None else 1, oob=oob)
 
     def check_invertible(self) -> None:
-        """`LayoutError` naming two indices that share an element, if there are any."""
+        """Raise `LayoutError` if two indices share an element; it names them."""
         self._check_no_broadcast()
         super().check_invertible()
 
@@ -103,10 +103,10 @@ class Tensor(Layout):
 
     @property
     def channels_per_npu(self) -> int:
-        """ceil((start NPU + C) / NPUs): rows of channels that the allocation has room for.
+        """The rows of channels in the allocation: ceil((start NPU + C) / NPUs).
 
-        The start's offset is that of every NPU, so a channel that wraps to an NPU before the start
-        lies in its second row (Sophon, "Scatter Features to Different NPUs").
+        The offset is the same in every NPU, so a channel that wraps to an NPU before the start NPU
+        is in that NPU's second row (Sophon, "Scatter Features to Different NPUs").
         """
         return rules.channels_per_npu(self.start_npu, self.view_shape[1], self.npus)
 
@@ -116,14 +116,14 @@ class Tensor(Layout):
 
     @property
     def _moving(self) -> Shape:
-        """The strides, 0 where they make no sense: what makes two tensors equal."""
+        """The strides, with 0 for those that have no effect; tensors are compared by these."""
         return rules.moving(self.strides, self._extents)
 
     @property
     def strides_without_meaning(self) -> tuple[str, ...]:
-        """The dims whose stride moves no element (Sophon, "Strides in Local Memory").
+        """The dims whose stride has no effect (Sophon, "Strides in Local Memory").
 
-        N, H and W of extent 1; C where an NPU has one channel, in system memory where C is 1.
+        These are N, H and W of extent 1, and C with one channel per NPU (in all, in system memory).
 
         >>> from gridlayout import sophon
         >>> sophon.local((2, 3, 1, 10), "float32", strides=(120, None, None, 2)).strides
@@ -135,7 +135,7 @@ class Tensor(Layout):
 
     @property
     def broadcast(self) -> tuple[str, ...]:
-        """The dims that stride 0 repeats: such a tensor can be a source, not a destination.
+        """The dims that a stride of 0 repeats; such a tensor can only be a source.
 
         >>> from gridlayout import sophon
         >>> sophon.local((2, 3, 4, 5), "float32", strides=(0, 20, 5, 1)).broadcast
@@ -153,7 +153,7 @@ class Tensor(Layout):
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The lanes of a storage mode, in elements."""
+        """The elements per group of a storage mode."""
         return (self.lanes,) if self.lanes > 1 else ()
 
     @property
@@ -163,7 +163,7 @@ class Tensor(Layout):
 
     @property
     def dummies(self) -> int:
-        """Dummy elements that make up the last group of a storage mode, at each position."""
+        """The number of dummy elements in the last group of a storage mode, per (C, H, W)."""
         return self.view_shape[0] * self.lanes - self.shape[0]
 
     @property
@@ -177,9 +177,9 @@ class Tensor(Layout):
         return self.dtype.name if self.lanes == 1 else f"{self.dtype.name}x{self.lanes}"
 
     def view_element(self, index: Sequence[int]) -> ViewElement:
-        """The element of the view at an index in `view_shape`: where it is and what it holds.
+        """The element of the view at an index in `view_shape`.
 
-        `LayoutError`: an index outside the view, or more than 2**16 lanes.
+        `LayoutError`: an index outside the view; more than 2**16 lanes.
 
         >>> from gridlayout import sophon
         >>> sophon.local((6, 5, 4, 5), "int8", storage="4N").view_element((1, 0, 0, 0))
@@ -187,7 +187,9 @@ class Tensor(Layout):
         """
         group, c, h, w = as_index(index, self.view_shape, "index of the view")
         if self.lanes > MAX_LANES:
-            raise LayoutError(f"an element of {self.view_dtype} is not listed: over {MAX_LANES}")
+            raise LayoutError(
+                f"an element of {self.view_dtype} has over {MAX_LANES} lanes, too many to list"
+            )
         slot, npu = divmod(self.start_npu + c, self.npus)
         places = zip((group, slot, h, w), self._moving, strict=True)
         offset = sum(i * stride for i, stride in places) * self.lanes
@@ -200,7 +202,7 @@ class Tensor(Layout):
     # -- addresses -----------------------------------------------------------------------------
 
     def address(self, index: Sequence[int]) -> int:
-        """The address of an element in its memory, in bytes; local ones are NPU * npu_bytes + byte.
+        """The address of an element, in bytes; in local memory, NPU * npu_bytes + byte.
 
         >>> from gridlayout import sophon
         >>> chip = sophon.Chip(4, 1024, 128)
@@ -217,13 +219,13 @@ class Tensor(Layout):
         return memory + self.byte_of(offset)
 
     def byte_of(self, offset: int) -> int:
-        """The byte of an element, counted from the start of an NPU's memory, or of the system's."""
+        """The byte of an element, counted from the start of the NPU's or the system memory."""
         check_offset(offset)
         return self.offset + offset * dtypes.bits(self.dtype) // 8
 
 
 def storage_argument(tensor: Tensor) -> dict[str, Any]:
-    """The `storage` or `lanes` argument of a tensor's constructor call; none without lanes."""
+    """The `storage` or `lanes` argument of a tensor's constructor; empty for one lane."""
     if tensor.storage is not None:
         return {"storage": tensor.storage}
     return {} if tensor.lanes == 1 else {"lanes": tensor.lanes}

@@ -1,1 +1,1 @@
-"""What tables of layouts are made of: words, cells of a layout, and HTML around rows of text."""
+"""Building blocks of tables of layouts: words, cells, aligned columns and HTML."""

@@ -1,4 +1,4 @@
-"""Cells: what tables say of a layout, in a few words each."""
+"""Cells of tables: short texts about a layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
 def tensor(layout: Described) -> str:
-    """Element type and logical shape.
+    """Return the element type and the logical shape.
 
     >>> from gridlayout import xla
     >>> tensor(xla.layout((3, 5)))
@@ -22,17 +22,17 @@ def tensor(layout: Described) -> str:
 
 
 def grid(layout: Described) -> str:
-    """The grid of cores."""
+    """Return the grid of cores."""
     return dims(layout.core_shape)
 
 
 def shard(layout: Described) -> str:
-    """One core's buffer: tiles and their size, or what is in an XLA type's braces."""
+    """Return one core's buffer: tiles and their size, or the braces of an XLA type."""
     return layout.shard_text or "-"
 
 
 def fits(fit: Fit | None) -> str:
-    """Whether it fits, the bytes that are left or lacking, and a tile that no op computes with.
+    """Return whether a layout fits, the bytes left or lacking, and a tile that no op supports.
 
     >>> fits(Fit("l1", 512, 512, 2048)), fits(Fit("l1", 4096, 4096, 1024)), fits(None)
     ('l1, 1.5 KiB free', 'NO: l1, 3.0 KiB over', '-')
@@ -43,7 +43,7 @@ def fits(fit: Fit | None) -> str:
         return "-"
     words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
     if fit.grid is not None:
-        return f"NO: {dims_text(fit.grid)} has no place on {dims_text(fit.chip_grid)}"
+        return f"NO: {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)}"
     if fit.free is not None:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
         words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
@@ -51,7 +51,7 @@ def fits(fit: Fit | None) -> str:
 
 
 def ttnn_place(layout: TtnnLayout) -> str:
-    """How a TTNN tensor is laid out, in a few words: memory, how it is divided, and the cores.
+    """Return how a TTNN tensor is laid out: its memory, how it is divided, and the cores.
 
     >>> from gridlayout import tenstorrent
     >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))

@@ -1,16 +1,17 @@
-"""Columns: cells as aligned text, in tables that are no wider than a page."""
+"""Aligned text columns, split into tables that are no wider than a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-WIDTH = 100  # columns of the text
+WIDTH = 100  # characters per line
 
 
 def tables_of(rows: Sequence[Sequence[str]], fixed: int, is_words: bool) -> list[str]:
-    """Aligned tables of at most `WIDTH` columns: each with the first few cells, and some others.
+    """Return rows as aligned tables, each at most `WIDTH` characters wide.
 
-    is_words: whether the others begin at the left, as words do, else end at the right.
+    Every table repeats the first `fixed` cells of each row; the remaining cells are spread over the
+    tables. is_words: whether these are aligned left, as words are, instead of right.
 
     >>> tables_of([("", "a"), ("time", "1 us")], 1, False)
     ['         a\\ntime  1 us']

@@ -1,4 +1,4 @@
-"""HTML: tables, headings and paragraphs in one style, and a page that needs no other file."""
+"""HTML of tables, headings and paragraphs in one style, and of a self-contained page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from html import escape
 
 from gridlayout.tables.words import LEFT
 
-# A table of many columns wraps its words; where that is not enough, a row becomes a block of names
-# and values. The head stays: its names sort.
+# A wide table wraps its words. In a narrow container each row becomes a block of names and values.
+# The table head stays visible, because clicking a name sorts the rows.
 STYLE = """
 .gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif;
   container-type: inline-size; overflow-wrap: anywhere; }
@@ -42,13 +42,13 @@ STYLE = """
   .gl-dump .wide td.long { grid-column: 1 / -1; }
 }
 """
-_WIDE = 7  # columns; tables of more are wide
-# Letters: what is as short is never broken; what is longer has a line of its own in a block.
+_WIDE = 7  # a table with more columns is wide
+# In characters: a short text is never broken, a long one gets its own line in a block.
 _SHORT, _LONG = 15, 32
 
 
-def whole(title: str, body: str) -> str:
-    """A page of HTML that needs nothing else, around a body."""
+def html_page(title: str, body: str) -> str:
+    """Return a self-contained HTML page with this title and body."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -60,7 +60,7 @@ def whole(title: str, body: str) -> str:
 def html_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
 ) -> str:
-    """One table. data: of each row the numbers that its cells stand for, by the column's name."""
+    """Return a table. data: for each row, the numbers behind its cells, by column name."""
     names = "".join(
         f'<th scope="col"{_class("" if name in LEFT else "number")}>{escape(name.strip())}</th>'
         for name in head
@@ -89,22 +89,22 @@ def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
 
 
 def framed(parts: Sequence[str]) -> str:
-    """Parts of HTML with their style: what a notebook shows."""
+    """Return parts of HTML with their style sheet, as a notebook shows them."""
     return f'<div class="gl-dump"><style>{STYLE}</style>{"".join(parts)}</div>\n'
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
+    """Return a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
 
 
 def heading(text: str) -> str:
-    """A heading of plain text."""
+    """Return a heading of plain text."""
     return f"<h2>{escape(text)}</h2>"
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """One table of words."""
+    """Return a table of text cells."""
     named = [f' data-name="{escape(name)}"' for name in head]
     body = "".join(
         f"<tr>{''.join(f'<td{n}>{escape(c)}</td>' for n, c in zip(named, row, strict=True))}</tr>\n"

@@ -1,4 +1,4 @@
-"""Names of programs that stand side by side: given by users, or what tells their sources apart."""
+"""Names of compared programs: given by users, or derived from the paths of their sources."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from gridlayout.errors import LayoutError
 
-MAX_PROGRAMS = 8  # as many as drawings have colours
+MAX_PROGRAMS = 8  # drawings have this many colours
 
 
 def check_count(count: int) -> None:
-    """`LayoutError` unless so many programs are compared."""
+    """Raise `LayoutError` unless this number of programs can be compared."""
     if not 2 <= count <= MAX_PROGRAMS:
         raise LayoutError(f"2 to {MAX_PROGRAMS} programs are compared, not {count}")
 
 
 def names_of(sources: Sequence[str]) -> list[str]:
-    """Short names: of paths the parts in which they differ; numbers where that says nothing.
+    """Return short names: the parts in which the paths differ, or numbers if they do not.
 
     >>> names_of(["dumps/mlp.p150.O0.mlir", "dumps/mlp.p150.O2.mlir"]), names_of(["a", "a"])
     (['O0', 'O2'], ['1', '2'])
@@ -37,11 +37,11 @@ def names_of(sources: Sequence[str]) -> list[str]:
 
 
 def checked_names(names: Any, count: int) -> list[str]:
-    """So many names that differ; `LayoutError` for anything else."""
+    """Return `names` as a list; `LayoutError` unless they are `count` distinct strings."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise LayoutError(f"names {names!r} must be a sequence of {count} strings")
     if len(names) != count or not all(isinstance(name, str) and name for name in names):
-        raise LayoutError(f"names {list(names)!r} must be {count} strings, one a program")
+        raise LayoutError(f"names {list(names)!r} must be {count} strings, one per program")
     if len(set(names)) != len(names):
         raise LayoutError(f"names {list(names)!r} must differ")
     return list(names)

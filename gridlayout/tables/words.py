@@ -1,4 +1,4 @@
-"""Words of tables: extents, and what others wrote made safe to print."""
+"""Texts in tables: extents, durations, and foreign text made safe to print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gridlayout.layouts.reader import dims_text
 
-# Columns of words, which stand on the left; the others have numbers, on the right.
+# Columns of words, aligned left. All other columns hold numbers, aligned right.
 LEFT = frozenset(
     [
         "op",
@@ -31,11 +31,11 @@ LEFT = frozenset(
         "tile",
     ]
 )
-WIDTH = 32  # of a cell of what others wrote
+WIDTH = 32  # characters of a cell with foreign text
 
 
 def dims(shape: Sequence[int]) -> str:
-    """Extents with an x between.
+    """Return extents joined by `x`.
 
     >>> dims((3, 2)), dims(())
     ('3x2', '-')
@@ -44,7 +44,7 @@ def dims(shape: Sequence[int]) -> str:
 
 
 def plain(text: str, width: int = 1 << 16) -> str:
-    """What others wrote, made safe to print: control characters escaped, cut to `width`.
+    """Return foreign text made safe to print: cut to `width`, control characters escaped.
 
     >>> print(plain("a" + chr(27) + "[31m" + chr(0x202E)), plain("abcdef", 4))
     a\\x1b[31m\\u202e abc…
@@ -55,7 +55,7 @@ def plain(text: str, width: int = 1 << 16) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people, in the unit that fits.
+    """Return a duration as text, in the largest unit that gives at least 1.
 
     >>> duration(1.5e-6), duration(0.0123), duration(2e-9), duration(3.0)
     ('1.50 us', '12.30 ms', '2.00 ns', '3.00 s')

@@ -1,11 +1,10 @@
 """Tenstorrent: the layouts of its compilers, its chips, and compiled programs on the grid.
 
-The document model (tt-mlir) is `gl.GridLayout`; the models of today's code are here: `metal`
-(tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout);
-`ttnn_document` is TTNN as tt-mlir's document describes it.
-`compare` lays them side by side. `bfp` is the codec of tiles in block formats, `device_map` says
-which physical core a virtual one is. `load` runs a compiled TTNN program; it needs JAX, and is
-imported when it is first asked for.
+The model of tt-mlir's document is `gl.GridLayout`. The models of today's code are here: `metal`
+(tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout).
+`ttnn_document` is TTNN as tt-mlir's document describes it. `compare` compares these models. `bfp`
+encodes and decodes tiles in block formats. `device_map` maps virtual cores to physical cores.
+`load` runs a compiled TTNN program; it needs JAX and is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Alignment: what tt-metal pads a tensor's dims to, from the last dim outward (tensor_layout.cpp).
+"""Alignment: how tt-metal pads a tensor's dims, from the last dim outward (tensor_layout.cpp).
 
-An alignment names the last dims of a tensor; it may have more dims than the tensor, which then gets
-dims of extent 1 in front. All numbers count elements.
+An alignment applies to the last dims of a tensor. If it has more dims than the tensor, the tensor
+gets leading dims of extent 1. All numbers are in elements.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 
-PAGE = 32 * 32  # elements of the pages in which tt-mlir allocates L1 for scalars
+PAGE = 32 * 32  # elements per page in which tt-mlir allocates L1 for scalars
 
 
 def align(n: int, to: int) -> int:
@@ -22,7 +22,7 @@ def align(n: int, to: int) -> int:
 
 
 def merged(given: Shape, needed: Shape) -> Shape:
-    """The given alignment, each dim rounded up to what is needed there.
+    """The given alignment, each dim rounded up to a multiple of the needed alignment.
 
     >>> merged((3, 40, 20), (32, 32))
     (3, 64, 32)
@@ -32,10 +32,11 @@ def merged(given: Shape, needed: Shape) -> Shape:
 
 
 def padded_shape(shape: Shape, alignment: Shape) -> Shape:
-    """The shape, each dim padded so that it and all that it holds meet its alignment.
+    """The shape with each dim padded to its alignment.
 
-    The last two dims round up to their alignment. An outer dim counts the rows that one index of it
-    holds: it rounds up to `alignment / rows`, and one of the two must divide the other.
+    The last two dims are rounded up to their alignment. The alignment of an outer dim counts rows:
+    if one index of the dim holds `rows` rows, the dim is rounded up to `alignment / rows`.
+    `LayoutError` unless one of `alignment` and `rows` divides the other.
 
     >>> padded_shape((30, 20, 10), (1024, 32, 32)), padded_shape((), (32, 32))
     ((32, 32, 32), (32, 32))
@@ -49,7 +50,8 @@ def padded_shape(shape: Shape, alignment: Shape) -> Shape:
         if k < rank - 2:
             if rows % to and to % rows:
                 raise LayoutError(
-                    f"alignment {to} of a dim over {rows} rows: one must divide the other"
+                    f"alignment {to} of a dim whose indices hold {rows} rows: one must divide the "
+                    "other"
                 )
             to = max(to // rows, 1) if rows else 1
         padded.append(align(extents[k], to))
@@ -58,10 +60,10 @@ def padded_shape(shape: Shape, alignment: Shape) -> Shape:
 
 
 def logical_strides(shape: Shape, alignment: Shape) -> Shape:
-    """tt-metal's logical strides: from one index of a dim to the next, in elements.
+    """tt-metal's logical strides, in elements.
 
-    The product of the inner extents, rounded up at every step to the alignment of the dim just
-    inside. They are no distances in memory: those are what `locate` gives.
+    Each is the product of the inner extents, rounded up at every dim to its alignment. They are not
+    distances in memory; `locate` gives the place of an element in memory.
 
     >>> logical_strides((5, 4, 3, 2), (32, 32))
     (384, 96, 32, 1)
@@ -74,5 +76,5 @@ def logical_strides(shape: Shape, alignment: Shape) -> Shape:
 
 
 def _led(dims: Shape, rank: int) -> Shape:
-    """`dims` with ones in front up to `rank`; of more dims, the last `rank`."""
+    """`dims` with leading ones up to `rank`; the last `rank` if there are more dims."""
     return ((1,) * rank + dims)[len(dims) :]

@@ -1,8 +1,9 @@
-"""`Allocation`: buffers whose sizes a text states without saying which element lies where.
+"""`Allocation`: buffers whose sizes a text states, but not the placement of elements.
 
-Memrefs after bufferization (`#ttcore.shard`, `view`, `cb_layout`, `interleaved`), tensors with a
-memory space alone, and layouts by hand whose memref does not follow from the shape: the compiler
-takes them, and allocates what they say. `gl.parse` refuses them, as they make no map.
+Examples are memrefs after bufferization (`#ttcore.shard`, `view`, `cb_layout`, `interleaved`),
+tensors with only a memory space, and hand-written layouts whose memref does not follow from the
+shape. The compiler accepts them and allocates what they state. `gl.parse` refuses them, because
+they define no index map.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ _METAL = re.compile(
 
 
 def _ttnn(gap: str, comma: str) -> re.Pattern[str]:
-    """Shape, element, map, grid, memref, its element, buffer type, memory layout, end.
+    """The pattern of a TTNN type.
 
-    gap, comma: what may stand between two words, and between two parts.
+    Its groups are shape, element, map, grid, memref shape, memref element, buffer type, memory
+    layout and end. gap, comma: the patterns between two words and between two parts.
     """
     dims = rf"((?:[0-9]{{1,18}}{gap}x{gap})*)"
     tile = rf"!ttcore\.tile<{gap}[0-9]{{1,4}}x[0-9]{{1,4}}{comma}[^<>]{{1,32}}>"
@@ -51,7 +53,7 @@ def _ttnn(gap: str, comma: str) -> re.Pattern[str]:
     )
 
 
-# As compilers print it, and as hands write it, which takes half as long again to read.
+# The type as compilers print it, and as people write it; the latter takes 1.5 times as long.
 TTNN, _TTNN = _ttnn("", ", "), _ttnn(r"\s*", r"\s*,\s*")
 _TILE = re.compile(r"!ttcore\.tile<\s*([0-9]+)x([0-9]+)\s*,\s*(\w+)")
 _STRIDES = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
@@ -59,18 +61,18 @@ _COUNT = re.compile("[0-9]{1,9}")
 SPACES = {"l1_small": "l1", "system_memory": "system"}
 _IN_PAGES = ("shard", "cb_layout", "metal")
 _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
-# Accelerators' own formats of a tile; their elements are of the nearest type that NumPy has.
+# Tile formats that are treated as the block formats of the same size.
 _TILE_FORMATS = {"bfp_f8": "bfp_bf8", "bfp_f4": "bfp_bf4", "bfp_f2": "bfp_bf2"}
 
 
 @dataclass(frozen=True)
 class Allocation(Buffers):
-    """Buffers of stated sizes: one of `local_shape` elements on each core of `core_shape`.
+    """Buffers of stated sizes: `local_shape` elements on each core of `core_shape`.
 
-    kind: ttnn, metal, shard, interleaved, view, cb_layout or buffer. shape: the logical one where
-    the text states it, else all that the buffers hold. buffers: how many of them each core has
-    (`cb_layout<..., 2>`). strides: bytes from one index to the next, of a memref. A view, also a
-    strided one, holds nothing itself.
+    kind: ttnn, metal, shard, interleaved, view, cb_layout, buffer or tensor. shape: the logical
+    shape if the text states it, otherwise that of all buffers together. buffers: the number of
+    buffers per core (`cb_layout<..., 2>`). strides: the strides of a memref, in bytes. A view owns
+    no memory.
 
     >>> text = "memref<2x4x1x1x!ttcore.tile<32x32, f32>, #ttcore.shard<4096x4096, 1>, {}>"
     >>> found = read_allocation(text.format("#ttcore.memory_space<l1>"))
@@ -78,7 +80,7 @@ class Allocation(Buffers):
     ('shard', (2, 4), 4096, 32768)
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     kind: str
     shape: Shape
@@ -96,22 +98,22 @@ class Allocation(Buffers):
 
     @property
     def ndim(self) -> int:
-        """Dims of the shape."""
+        """The rank of the shape."""
         return len(self.shape)
 
     @property
     def tile_counts(self) -> Shape | None:
-        """The tiles of one core's buffer; None where there are none."""
+        """The tiles of one core's buffer along each dim; None without tiles."""
         return None if self.tile is None else self.counts
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of one core's buffers, in whole pages where they lie in L1."""
+        """Bytes of one core's buffers, rounded up to whole pages in L1."""
         return self.per_core
 
     @property
     def padding_share(self) -> float:
-        """The share of elements beyond the logical ones, 0 to 1."""
+        """The fraction of positions beyond the logical elements, 0 to 1."""
         total = prod(self.physical_shape)
         return max(total - self.size, 0) / total if total else 0.0
 
@@ -125,11 +127,11 @@ class Allocation(Buffers):
         held = dims_text(self.counts) or "1"
         tile = f" of {dims_text(self.tile)}" if self.tile else ""
         words = f"{dims_text(self.shape) or 'scalar'} {self.dtype.name} as {self.kind}"
-        return f"{words}: grid {grid}, {held}{tile} a core in {self.space}"
+        return f"{words}: grid {grid}, {held}{tile} per core in {self.space}"
 
 
 class Unit(NamedTuple):
-    """What a memref counts, tiles or elements alone: how many elements, and bits of all of them."""
+    """The unit that a memref counts, a tile or one element: its elements and their total bits."""
 
     tile: Shape | None
     tile_format: str | None
@@ -139,7 +141,7 @@ class Unit(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What a type's text states of its buffers, as in `Allocation`."""
+    """The buffers that a type's text states, with the fields of `Allocation`."""
 
     kind: str
     shape: Shape | None
@@ -153,7 +155,7 @@ class Stated(NamedTuple):
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of one core's buffers, in whole pages where they lie in L1."""
+        """Bytes of one core's buffers, rounded up to whole pages in L1."""
         if self.kind == "view":
             return 0
         found = -(-prod(self.counts) * self.unit.bits // 8)
@@ -165,7 +167,9 @@ class Stated(NamedTuple):
 
 
 def read_allocation(text: str) -> Allocation:
-    """The buffers that a type states, aliases written out; `LayoutError` where it states none.
+    """Return the buffers that a type states; `LayoutError` if it states none.
+
+    text: the type, with all aliases resolved.
 
     >>> read_allocation("memref<4xf32>")
     Traceback (most recent call last):
@@ -173,12 +177,12 @@ def read_allocation(text: str) -> Allocation:
     """
     found = stated(text)
     counts, tile = found.counts, found.unit.tile
-    whole = found.grid + (_tiled(counts, tile) if tile else counts)
+    physical = found.grid + (_tiled(counts, tile) if tile else counts)
     return Allocation(
         kind=found.kind,
-        shape=whole if found.shape is None else found.shape,
+        shape=physical if found.shape is None else found.shape,
         dtype=found.unit.dtype,
-        physical_shape=whole,
+        physical_shape=physical,
         core_rank=len(found.grid),
         counts=counts,
         space=found.space,
@@ -192,7 +196,7 @@ def read_allocation(text: str) -> Allocation:
 
 
 def stated(text: str) -> Stated:
-    """The same without an `Allocation` of it, for a million types.
+    """Return what `read_allocation` reads, without the cost of an `Allocation`.
 
     >>> stated("memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.memory_space<l1>>").bytes_per_core
     32768
@@ -229,7 +233,7 @@ def _of_buffer(
 
 
 def _inside(kind: str | None, inner: str) -> tuple[Shape, int]:
-    """The strides in bytes, and how many buffers: `16384x4096, 2`."""
+    """Return the strides in bytes and the number of buffers of a text such as `16384x4096, 2`."""
     if kind == "view" or not kind:
         return (), 1
     strides, _, rest = inner.partition(",")
@@ -246,10 +250,10 @@ def _of_ttnn(found: re.Match[str]) -> Stated:
     logical = None if tile else _dims(dims)
     cores = _dims(grid)
     if layout in (None, "interleaved"):
-        # A worker's share of the pages where the grid is the workers', else all of them.
-        held = _dims(counts)
-        counts_all = (prod(held) * prod(cores),) if prod(cores) != 1 else held
-        cores, sizes = (1,) * len(cores), counts_all
+        # The memref counts the pages of one worker if there is a grid of workers, else all pages.
+        pages = _dims(counts)
+        sizes = (prod(pages) * prod(cores),) if prod(cores) != 1 else pages
+        cores = (1,) * len(cores)
         if tile is None and _TILE.match(stored) and len(sizes) == 1:
             sizes = (1, *sizes)
     else:
@@ -289,7 +293,7 @@ def _made(
 
 @lru_cache(maxsize=256)
 def unit_of(element: str) -> Unit:
-    """What a memref of that element type counts; `LayoutError` for one that is not known.
+    """Return the unit of a memref with this element type; `LayoutError` for an unknown type.
 
     >>> unit_of("!ttcore.tile<32x32, bf16>").bits, unit_of("f32").elements
     (16384, 1)

@@ -1,21 +1,22 @@
-"""Block floating point: tiles whose elements share exponents in sixteens (bfp_bf8, bf4, bf2).
+"""Block floating point: tiles whose elements share exponents in groups of 16 (bfp_bf8, bf4, bf2).
 
-Sixteen elements of a row of a face share one 8-bit exponent, the largest of theirs. An element
-keeps its sign and 7, 3 or 1 bits of magnitude, the leading 1 among them:
+The 16 elements of a row of a face share one 8-bit exponent, which is the largest of their
+exponents. Each element stores its sign and 7, 3 or 1 bits of magnitude, including the leading 1:
 
     value = magnitude * 2**(exponent - 127 - (bits - 1)),   0 <= magnitude < 2**bits
 
-A 32x32 tile is 64 bytes of exponents, one for each row of each face, face by face, and then the
-elements in the same order, 8, 4 or 2 bits each, the first in the low bits: 1088, 576, 320 bytes.
+A 32x32 tile starts with 64 bytes of exponents, one for each row of each face, face by face. The
+elements follow in the same order, 8, 4 or 2 bits each, the first in the low bits. A tile therefore
+takes 1088, 576 or 320 bytes.
 
 Rounding is that of tt-metal's packer. The 24-bit significand is shifted right to the shared
-exponent and what falls out is lost; then it is rounded to nearest, ties to even; what would need
-one bit more becomes the largest magnitude. So with `step = 2**(exponent - 127 - (bits - 1))`
+exponent, and the bits shifted out are dropped. The result is rounded to nearest, ties to even. A
+magnitude that would need one more bit saturates. So with `step = 2**(exponent - 127 - (bits - 1))`
 
     |value - x| <= step / 2 + 2**(exponent - 150)   where |x| <= (2**bits - 1/2) * step,
     |value - x| <  step                             where saturated.
 
-Zeros of either sign become +0, and so do subnormals: the chip flushes them. Infinities and NaN
+Zeros of either sign and subnormals become +0, because the chip flushes them. Infinities and NaN
 have no encoding and are refused.
 """
 
@@ -28,25 +29,25 @@ import numpy as np
 from gridlayout.arguments import as_flag
 from gridlayout.dtypes import BLOCK_FORMATS
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-# Bits of magnitude of one element; with its sign it takes one bit more.
+# Bits of magnitude per element; the sign takes one more bit.
 _BITS = {"bfp_bf8": 7, "bfp_bf4": 3, "bfp_bf2": 1}
 _EXPONENTS, _GROUP = 64, 16
 _TILE, _FACES = (32, 32), (2, 2, 16, 16)
-# Types whose every value is a float32.
+# Types all of whose values are exact in float32.
 _EXACT = ("float32", "float16", "bfloat16")
 
 
 def encode(tiles: ArrayLike, tile_format: str) -> NDArray[np.uint8]:
-    """The bytes of tiles: shape (..., 32, 32), or (..., 2, 2, 16, 16) by faces, to (..., bytes).
+    """Encode tiles: shape (..., 32, 32), or (..., 2, 2, 16, 16) by faces, to (..., bytes).
 
     tiles: float32, float16 or bfloat16. tile_format: "bfp_bf8", "bfp_bf4" or "bfp_bf2".
 
-    `LayoutError`: another shape or type, infinities and NaN.
+    `LayoutError`: another shape or type; infinities and NaN.
 
     >>> tile = np.zeros((32, 32), np.float32)
     >>> tile[0, :3] = 1.0, -0.75, 0.3
@@ -67,15 +68,15 @@ def encode(tiles: ArrayLike, tile_format: str) -> NDArray[np.uint8]:
     sign = np.where(magnitude > 0, pattern >> 31, 0)
     elements = ((sign << bits) | magnitude).astype(np.uint8)
     lead = rows.shape[:-2]
-    data = joined(elements.reshape(*lead, _EXPONENTS * _GROUP, 1), bits + 1)
+    data = pack_bits(elements.reshape(*lead, _EXPONENTS * _GROUP, 1), bits + 1)
     return np.concatenate([shared[..., 0].astype(np.uint8), data], axis=-1)
 
 
 def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray[np.float32]:
-    """The tiles that bytes hold: (..., bytes) to (..., 32, 32), or by faces (..., 2, 2, 16, 16).
+    """Decode tiles: shape (..., bytes) to (..., 32, 32), or to (..., 2, 2, 16, 16) by faces.
 
-    A row whose exponent is 0 is all zeros. `LayoutError`: not uint8, another number of bytes for
-    the format, or an exponent of 255.
+    A row with exponent 0 is all zeros. `LayoutError`: data that is not uint8; a number of bytes
+    that is not that of the format; an exponent of 255.
 
     >>> tile = np.full((32, 32), -3.0, np.float32)
     >>> bool((decode(encode(tile, "bfp_bf4"), "bfp_bf4") == tile).all())
@@ -92,8 +93,8 @@ def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray
         )
     shared = held[..., :_EXPONENTS, None].astype(np.int32)
     if (shared == 0xFF).any():
-        raise LayoutError("data holds an exponent of 255, which no finite number has")
-    elements = parted(held[..., _EXPONENTS:], bits + 1, _EXPONENTS * _GROUP, 1).reshape(
+        raise LayoutError("data holds an exponent of 255, which is not that of a finite number")
+    elements = unpack_bits(held[..., _EXPONENTS:], bits + 1, _EXPONENTS * _GROUP, 1).reshape(
         *held.shape[:-1], _EXPONENTS, _GROUP
     )
     magnitude = np.where(shared > 0, elements & ((1 << bits) - 1), 0).astype(np.float32)
@@ -117,14 +118,14 @@ def _as_float32(tiles: ArrayLike) -> NDArray[np.float32]:
     found = np.asarray(tiles)
     if found.dtype.name not in _EXACT:
         raise LayoutError(
-            f"tiles of dtype {found.dtype.name} must be one of {', '.join(_EXACT)}: others would "
-            "be rounded twice"
+            f"tiles of dtype {found.dtype.name} must be one of {', '.join(_EXACT)}; other types "
+            "would be rounded twice"
         )
     return np.asarray(found, np.float32)
 
 
 def _face_rows(tiles: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Shape (..., 64, 16): the rows of the faces, in memory order."""
+    """The rows of the faces in memory order: shape (..., 64, 16)."""
     if tiles.shape[-2:] == _TILE:
         lead = tiles.shape[:-2]
         tiles = tiles.reshape(*lead, 2, 16, 2, 16).swapaxes(-3, -2)
@@ -138,7 +139,7 @@ def _face_rows(tiles: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _nearest_even(values: NDArray[np.uint32], dropped: int) -> NDArray[np.uint32]:
-    """The values without their `dropped` low bits, rounded to nearest, ties to even."""
+    """The values shifted right by `dropped` bits, rounded to nearest, ties to even."""
     odd = (values >> np.uint32(dropped)) & np.uint32(1)
     half_less = np.uint32((1 << (dropped - 1)) - 1)
     return (values + half_less + odd) >> np.uint32(dropped)

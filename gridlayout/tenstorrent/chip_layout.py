@@ -1,4 +1,4 @@
-"""`ChipLayout`: one tensor a chip of a mesh, each in the same TTNN layout."""
+"""`ChipLayout`: one tensor per chip of a mesh, all in the same TTNN layout."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
 class ChipLayout(Layout):
-    """Tensors of `local`, stacked: the first dims count the chips, and are the first grid dims.
+    """The layout of a stack of tensors, one per chip, each in the layout `local`.
 
-    `LayoutError` where the mesh is empty or `local` is no `TtnnLayout`.
+    The leading logical dims index the chips; they are also the leading grid dims. `LayoutError` if
+    the mesh is empty or `local` is not a `TtnnLayout`.
 
     >>> local = TtnnLayout((53, 63), grid=(2, 1), tile=(32, 32))
     >>> layout = ChipLayout((1, 2), local)
@@ -58,7 +59,7 @@ class ChipLayout(Layout):
 
 
 def _shifted(step: Step, count: int) -> Step:
-    """The step on axes with `count` more in front; new axes are numbered behind them too."""
+    """The same step with all axis numbers increased by `count`."""
     match step:
         case Join(axes):
             return Join(tuple(axis + count for axis in axes))
@@ -66,4 +67,4 @@ def _shifted(step: Step, count: int) -> Step:
             return step
         case Pad() | Split():
             return replace(step, axis=step.axis + count)
-    raise LayoutError(f"step {step!r} is none of a TTNN layout")
+    raise LayoutError(f"step {step!r} is not a step of a TTNN layout")

@@ -1,8 +1,8 @@
-"""`compare`: one tensor under the layout models of Tenstorrent's documents and code, side by side.
+"""`compare`: one tensor in all layout models of Tenstorrent's documents and code.
 
-They differ in what comes first: the grid (tt-mlir's document), exact division after alignment
-(`metal_layout`), or the tile (`ttnn_layout`; and tt-metal, whose shards are whole tiles too, so
-that cores may be left over).
+The models differ in the order of their steps. tt-mlir's document divides by the grid first.
+`metal_layout` aligns, then divides exactly. `ttnn_layout` and tt-metal divide by the tile first.
+tt-metal's shards also consist of whole tiles, so some cores may be empty.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-# Rows are counted one by one.
+# Rows are enumerated.
 _MAX_ROWS = 1 << 24
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model's layout of the tensor, or the words with which the model refuses it."""
+    """One model's layout of the tensor, or the text of its refusal."""
 
     model: str
     layout: Layout | None
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The models' rows; `str` is a table. `comparison["document"]` is one model's row."""
+    """A table with one row per model; `comparison["document"]` is the row of one model."""
 
     title: str
     table: tuple[Row, ...]
@@ -89,11 +89,11 @@ def compare(
     tile: Sequence[int] | None = (32, 32),
     dtype: DTypeLike = "float32",
 ) -> Comparison:
-    """The tensor on a plane of cores in every model: shapes and rows in elements, and bytes.
+    """Compare a tensor on a plane of cores in every model: shapes, rows, padding and bytes.
 
-    "rows per core" are the logical rows, all dims but the last, that each row of cores holds.
-    `metal_layout` has two lines: with the alignments of its tiles, which may not divide by the
-    grid, and aligned to the grid. Raises `LayoutError` for arguments that no model takes.
+    Shapes and rows are in elements. "rows per core" are the logical rows (all dims but the last)
+    that each row of cores holds. `metal_layout` has two lines: aligned to tiles, which the grid may
+    not divide, and aligned to the grid. `LayoutError` for arguments that no model accepts.
 
     >>> table = compare((53, 63), (3, 2), (32, 32))
     >>> for row in table.table:
@@ -109,9 +109,9 @@ def compare(
     shape, grid, block = as_shape(shape, "shape"), positive(grid, "grid"), as_tile(tile, None)
     element = as_dtype(dtype)
     if len(grid) != 2:
-        raise LayoutError(f"grid {grid} must have rank 2: the models meet on planes of cores")
+        raise LayoutError(f"grid {grid} must have rank 2, which all models support")
     if prod(shape[:-1]) > _MAX_ROWS:
-        raise LayoutError(f"shape {shape} has over {_MAX_ROWS} rows, which are counted one by one")
+        raise LayoutError(f"shape {shape} has over {_MAX_ROWS} rows, too many to enumerate")
 
     def aligned() -> Layout:
         alignments = grid_multiple_alignments(shape, grid, block)
@@ -139,7 +139,7 @@ def _row(model: str, make: Callable[[], Layout]) -> Row:
 
 
 def _rows_per_core(layout: Layout) -> Shape:
-    """Logical rows in each row of cores; every column of the tensor has the same."""
+    """The number of logical rows in each row of cores."""
     rows = layout.shape[:-1]
     if 0 in layout.shape:
         return (0,) * layout.core_shape[0]

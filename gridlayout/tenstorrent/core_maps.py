@@ -1,9 +1,9 @@
-"""Core maps: on which device, and at which row and column of its cores, a virtual core lies.
+"""Core maps: the device, row and column of the physical core of each virtual core.
 
-A mesh divides the virtual grid first: `mesh[k]` devices along grid dim k, numbered row-major. What
-is left for one device is numbered row-major too, and laid out row by row on a rectangle of its
-cores: the local grid itself where it has two dims that fit the chip, else the squarest rectangle
-of the same number of cores (tt-mlir's virtual grids, "Multi-Device").
+A mesh divides the virtual grid first: `mesh[k]` devices along grid dim k, numbered row-major. The
+virtual cores of one device are also numbered row-major and placed row by row on a rectangle of its
+cores. The rectangle is the local grid itself if it has two dims that fit the chip; otherwise it is
+the squarest rectangle with the same number of cores (tt-mlir's virtual grids, "Multi-Device").
 
     (d0, d1, ...) -> (device, y, x)
 """
@@ -28,7 +28,9 @@ _MAX_CORES = 1 << 32
 
 @dataclass(frozen=True)
 class CoreMap:
-    """Virtual core to (device, y, x) and back; `inverse` holds on `devices` x `rectangle`.
+    """The map from a virtual core to (device, y, x), and its inverse.
+
+    `inverse` is valid on `devices` x `rectangle`.
 
     >>> m = device_map((1, 40))
     >>> print(m.forward, m.rectangle)
@@ -45,10 +47,10 @@ class CoreMap:
 
     @staticmethod
     def parse(text: str) -> CoreMap:
-        """The map of the worker grid of a `ttcore.device`, as tt-mlir prints it.
+        """Parse the map of the worker grid of a `ttcore.device`, as tt-mlir prints it.
 
-        The grid is the worker grid; the devices are those of the mesh shape. `LayoutError` names
-        the column.
+        The grid is the worker grid, and the devices are those of the mesh shape. `LayoutError`
+        names the column.
 
         >>> text = (
         ...     "#ttcore.device<workerGrid = #ttcore.grid<8x8, virt_to_physical_map = "
@@ -82,7 +84,7 @@ class CoreMap:
             reader.expect("meshShape")
             reader.expect("=")
             devices = prod(positive(reader.dims(), "meshShape"))
-        # The rows and columns that the cores have: from the first to the last that is named.
+        # The rows and columns of cores: up to the largest coordinates that the map takes.
         box = tuple(high + 1 for _, high in maps[0].range(grid)[1:])
         back = maps[1] if len(maps) > 1 else maps[0].inverse(grid).map
         return CoreMap(grid, devices, box, maps[0], back)
@@ -96,14 +98,14 @@ def device_map(
     transpose: bool = False,
     skew: int = 0,
 ) -> CoreMap:
-    """The core map of a virtual grid on a mesh of devices.
+    """Return the core map of a virtual grid on a mesh of devices.
 
-    grid: virtual cores along each dim, any rank. mesh: devices along each of these dims, which they
-    must divide; None is one device. chip_grid: rows and columns of a device's cores. transpose: y
-    and x change places. skew: every row of cores begins `skew` columns further right than the one
-    above, and wraps around (a staircase).
+    grid: virtual cores along each dim, any rank. mesh: devices along each grid dim, which they must
+    divide; None means one device. chip_grid: rows and columns of a device's cores. transpose:
+    whether to swap y and x. skew: shifts every row of cores by `skew` columns relative to the row
+    above, with wraparound (a staircase).
 
-    `LayoutError` where a device's part has no rectangle on the chip.
+    `LayoutError` if the cores of a device form no rectangle on the chip.
 
     >>> print(device_map((16, 32), mesh=(2, 4)).forward)
     (d0, d1) -> ((d0 floordiv 8) * 4 + d1 floordiv 8, d0 mod 8, d1 mod 8)
@@ -119,32 +121,32 @@ def device_map(
     local = tuple(n // m for n, m in zip(grid, mesh, strict=True))
     rectangle = _rectangle(local, chip[::-1] if as_flag(transpose, "transpose") else chip)
     width, skew = rectangle[1], _as_skew(skew)
-    # Forward: digits of each grid dim, then one number each for the device and the core in it.
+    # Forward: split each grid dim into device and core parts, and number devices and cores.
     device = _number([dim(k) // n for k, n in enumerate(local)], mesh)
     core = _number([dim(k) % n for k, n in enumerate(local)], local)
     y, x = core // width, core % width
-    there = [device, y, (x + y * skew) % width]
-    # Back: the same steps undone, from (device, y, x) = (d0, d1, d2).
+    forward = [device, y, (x + y * skew) % width]
+    # Inverse: undo the same steps, from (device, y, x) = (d0, d1, d2).
     y, x = (dim(2), dim(1)) if transpose else (dim(1), dim(2))
     of_device, of_core = _digits(dim(0), mesh), _digits(y * width + (x - y * skew) % width, local)
-    back = [d * n + c for d, c, n in zip(of_device, of_core, local, strict=True)]
+    inverse = [d * n + c for d, c, n in zip(of_device, of_core, local, strict=True)]
     if transpose:
-        there[1:] = there[:0:-1]
+        forward[1:] = forward[:0:-1]
         rectangle = rectangle[::-1]
     box = (prod(mesh), *rectangle)
     return CoreMap(
         grid,
         prod(mesh),
         rectangle,
-        AffineMap(len(grid), there).simplify(grid),
-        AffineMap(3, back).simplify(box),
+        AffineMap(len(grid), forward).simplify(grid),
+        AffineMap(3, inverse).simplify(box),
     )
 
 
 def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
-    """The squarest rectangle of so many cores that the chip has, rows and columns.
+    """Return the squarest rectangle (rows, columns) of `cores` cores that fits the chip.
 
-    `LayoutError` where there is none: a prime number of cores more than the chip is wide.
+    `LayoutError` if there is none, such as for a prime number of cores wider than the chip.
 
     >>> physical_grid(40), physical_grid(12), physical_grid(26, (10, 13))
     ((5, 8), (3, 4), (2, 13))
@@ -158,15 +160,16 @@ def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
             if count % rows == 0 and found[0] <= chip[0] and found[1] <= chip[1]:
                 return found
     raise LayoutError(
-        f"{count} cores have no rectangle on a chip of {chip[0]}x{chip[1]}: take a number with "
+        f"{count} cores form no rectangle on a chip of {chip[0]}x{chip[1]}: use a number with "
         "factors that fit"
     )
 
 
 def dram_map(banks: int, page_bytes: int, base: int = 0) -> AffineMap:
-    """From a byte address in an interleaved buffer to its bank and the byte inside the bank.
+    """Return the map from a byte address in an interleaved buffer to (bank, byte in the bank).
 
-    Pages of `page_bytes` are dealt to the banks in turn, from byte `base` of each.
+    Pages of `page_bytes` bytes are distributed over the banks in turn, starting at byte `base` of
+    each bank.
 
     >>> print(dram_map(12, 2048, 32))
     (d0) -> ((d0 floordiv 2048) mod 12, (d0 floordiv 24576) * 2048 + d0 mod 2048 + 32)

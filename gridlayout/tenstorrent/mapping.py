@@ -1,7 +1,8 @@
-"""From the compiler to TTNN (tt-mlir, "Mapping from the compiler").
+"""Conversion of layouts from the compiler's model to TTNN (tt-mlir, "Mapping from the compiler").
 
-TTNN always collapses all dims but the last, on a plane of cores: "the compiler will have to enforce
-only collapsing supported dimensions when targeting TTNN, or handle lowering in a different way".
+TTNN always collapses all dims but the last, and its grids are planes of cores: "the compiler will
+have to enforce only collapsing supported dimensions when targeting TTNN, or handle lowering in a
+different way".
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from gridlayout.errors import LayoutError
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, contiguous
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-# The document's memory spaces that TTNN has.
+# Memory spaces of the document -> buffer types of TTNN.
 _BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
 
 
 def from_document(layout: GridLayout) -> TtnnLayout:
-    """The `ttnn_layout` that puts every element where the document model does.
+    """Return the `ttnn_layout` with the same placement as a document layout.
 
-    Raises `LayoutError` where TTNN has none (tt-mlir, "Mapping from the compiler"): it collapses
-    all dims but the last, pads to tiles first, and has planes of cores only.
+    `LayoutError` if there is none (tt-mlir, "Mapping from the compiler"): TTNN collapses all dims
+    but the last, pads to tiles first, and supports only planes of cores.
 
     >>> from_document(GridLayout((3, 64, 32), grid=(2, 1), tile=(32, 32)))
     TtnnLayout((3, 64, 32), 'float32', grid=(2, 1), tile=(32, 32), memory_layout='height_sharded')
@@ -40,11 +41,11 @@ def from_document(layout: GridLayout) -> TtnnLayout:
 
 
 def from_compiler(layout: GridLayout) -> TtnnDocument:
-    """The document's TTNN layout that puts every element where the compiler's does.
+    """Return the document's TTNN layout with the same placement as a compiler layout.
 
-    The map's strides become those of `TtnnDocument`, and its shard is stated. Raises `LayoutError`
-    where the map does anything but collapse all dims but the last, in their order, or where the
-    grid is no plane.
+    The strides of the map become those of the `TtnnDocument`, and the shard is stated explicitly.
+    `LayoutError` unless the map collapses all dims but the last, in their order, and the grid is a
+    plane.
 
     >>> bumped = "(d0, d1, d2) -> (d0 * 32 + d1, d2)"
     >>> from_compiler(GridLayout((2, 8, 32), grid=(1, 1), tile=(32, 32), linear=bumped))
@@ -72,13 +73,13 @@ tile=(32, 32))
 
 
 def _stride_of(layout: GridLayout) -> Shape:
-    """The strides that the rows of a map say, of a plane as wide as the inner dim."""
+    """The strides that a map implies, for a plane as wide as the inner dim."""
     if layout.ndim < 2 or 0 in layout.shape or not layout.linear.is_linear():
         return contiguous(layout.shape)
     rows = layout.linear.coefficients()[0][0]
     found = [layout.shape[-1], 1]
     for d in reversed(range(layout.ndim - 2)):
-        # The stride of a dim of extent 1 is free: that of a contiguous tensor always goes.
+        # The stride of a dim of extent 1 is arbitrary; that of a contiguous tensor is always valid.
         step = found[0] * layout.shape[d + 1]
         found.insert(0, rows[d] * layout.shape[-1] if layout.shape[d] > 1 else step)
     return tuple(found)
@@ -86,9 +87,9 @@ def _stride_of(layout: GridLayout) -> Shape:
 
 @dataclass(frozen=True)
 class MeshLowering:
-    """A batch-parallel layout as one 2-D layout on each device of a line of `devices`.
+    """A batch-parallel layout as the same 2-D layout on each of `devices` devices in a line.
 
-    Device k holds indices `[k * n, (k + 1) * n)` of d0, where `n = layout.shape[0]`.
+    Device k holds the indices `[k * n, (k + 1) * n)` of d0, where `n = layout.shape[0]`.
     """
 
     devices: int
@@ -96,15 +97,15 @@ class MeshLowering:
 
 
 def lower_to_mesh(layout: GridLayout, *, as_document: bool = False) -> MeshLowering:
-    """A layout whose first grid dim divides d0 alone, as a TTNN mesh tensor.
+    """Lower a layout whose first grid dim divides only d0 to a TTNN mesh tensor.
 
-    as_document: in the document's TTNN layout, which divides by the grid before it pads to tiles,
-    and not in today's.
+    as_document: whether to use the document's TTNN layout, which divides by the grid before it pads
+    to tiles, instead of today's.
 
     The mesh slices d0; each device's tensor has d0 fully collapsed (tt-mlir, "Mapping from the
-    compiler"). A device holds what it held before; among its cores the rows move, as TTNN divides
-    the collapsed rows. Raises `LayoutError` for other layouts, and where devices would hold
-    unequal parts.
+    compiler"). Each device holds the same elements as before. Rows may change cores within a
+    device, because TTNN divides the collapsed rows. `LayoutError` for other layouts, and if devices
+    would hold parts of different sizes.
 
     >>> batch = GridLayout((2, 3, 64, 128), grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)])
     >>> lowered = lower_to_mesh(batch)
@@ -126,7 +127,7 @@ def lower_to_mesh(layout: GridLayout, *, as_document: bool = False) -> MeshLower
     if batch % devices or not batch:
         raise LayoutError(
             f"{batch} indices of d0 do not divide over {devices} devices: parts of a mesh tensor "
-            "are equal; pad d0, or use another grid"
+            "have equal sizes; pad d0, or use another grid"
         )
     part = (batch // devices, *layout.shape[1:])
     if as_document:
@@ -141,8 +142,8 @@ def _check_plane(layout: Any) -> None:
     _check_document(layout)
     if len(layout.grid) != 2:
         raise LayoutError(
-            f"grid {layout.grid} has rank {len(layout.grid)}; TTNN lays tensors on a plane: use "
-            "lower_to_mesh where the grid divides d0 first, or collapse to two dims"
+            f"grid {layout.grid} has rank {len(layout.grid)}; TTNN places tensors on a plane: use "
+            "lower_to_mesh if the grid divides d0 first, or collapse to two dims"
         )
 
 
@@ -164,6 +165,6 @@ def _check_document(layout: Any) -> None:
     if not isinstance(layout, GridLayout):
         raise LayoutError(f"{type(layout).__name__} is not a document-model layout, gl.GridLayout")
     if layout.face is not None:
-        raise LayoutError(f"face {layout.face}: a ttnn_layout names no faces; leave it out")
+        raise LayoutError(f"face {layout.face}: a ttnn_layout has no faces; leave it out")
     if layout.tile is not None and len(layout.tile) != 2:
         raise LayoutError(f"tile {layout.tile} must have rank 2, rows and columns")

@@ -1,12 +1,13 @@
-"""`MetalLayout`: today's `#ttcore.metal_layout` of tt-mlir. Align and join, divide exactly.
+"""`MetalLayout`: tt-mlir's current `#ttcore.metal_layout`. Align and join, then divide exactly.
 
-For every interval of logical dims, from its inner dim outward: `c = align(n * c, alignment)`. So
-the alignment of an inner dim leaves gaps between the steps of the outer one, and that of the
-outermost dim only pads the tail. The tile must divide the last two physical dims, the grid the
-tiles: nothing is rounded up, unlike in the document model (`gl.GridLayout`). Sizes are in elements.
+Each interval of logical dims is joined from its inner dim outward: `c = align(n * c, alignment)`.
+So the alignment of an inner dim leaves gaps between the steps of the outer dim, and that of the
+outermost dim only pads the tail. The tile must divide the last two physical dims, and the grid must
+divide the tiles. Nothing is rounded up, unlike in the document model (`gl.GridLayout`). Sizes are
+in elements.
 
-The system sorts the intervals and keeps the dims after the last one; dims before the first
-interval and between intervals it loses. Such a layout would lose data, so here it is refused.
+tt-mlir sorts the intervals and keeps the dims after the last one, but drops dims before the first
+interval and between intervals. Such a layout would lose data, so it is refused here.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 Intervals = tuple[tuple[int, int], ...]
-# The document's spaces, and the registers that tiles are computed in.
+# The memory spaces of the document, and the registers in which tiles are computed.
 SPACES = (*MEMORY_SPACES, "dst")
 ARRANGEMENTS = ("sharded", "interleaved")
 _SIDE = 32
 
 
 class MetalLayout(Layout):
-    """Today's `metal_layout`: align and join, then divide exactly by the tile and the grid.
+    """tt-mlir's current `metal_layout`: align and join, divide exactly by the tile and the grid.
 
-    dim_alignments: one number >= 1 a logical dim, in elements; by default `tile_alignments`.
-    collapsed_intervals: half-open (start, end), negative ends count from the rank; by default all
-    dims but the last are joined; `[]` joins none. grid: cores along each physical dim, by default
-    1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or interleaved
-    (grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
+    dim_alignments: one number >= 1 per logical dim, in elements; by default `tile_alignments`.
+    collapsed_intervals: pairs (start, end), end excluded; negative ends count from the rank. By
+    default all dims but the last are joined; `[]` joins none. grid: cores along each physical dim,
+    by default 1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or
+    interleaved (with a grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
 
-    The physical shape is grid + shard in tiles + tile. A tensor of rank 0 is a plane of 32x32,
-    one of rank 1 has 32 rows. `LayoutError` where a division leaves a rest, or a dim is lost.
+    The physical shape is grid + shard in tiles + tile. A tensor of rank 0 is a plane of 32x32, and
+    one of rank 1 has 32 rows. `LayoutError` if a division is not exact, or a dim would be lost.
 
     >>> layout = metal((3, 43, 7), "float32", grid=(6, 1))
     >>> layout.aligned_shape, layout.shard_shape
@@ -56,7 +57,7 @@ class MetalLayout(Layout):
     (3, 2, 1, 1, 32, 32)
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     def __init__(
         self,
@@ -90,8 +91,8 @@ class MetalLayout(Layout):
         self.grid: Shape = (1,) * len(axes) if grid is None else positive(grid, "grid")
         if self.memory_layout == "interleaved" and prod(self.grid) != 1:
             raise LayoutError(
-                f"grid {self.grid} of an interleaved layout must be all 1: its shard is the whole "
-                "tensor; use memory_layout='sharded' to divide it"
+                f"grid {self.grid} of an interleaved layout must be all 1, because its shard is "
+                "the full tensor; use memory_layout='sharded' to divide it"
             )
         self.shard_shape: Shape = _shard(self.aligned_shape, self.grid, self.tile)
         untiled = len(axes) - len(self.tile or ())
@@ -137,7 +138,7 @@ class MetalLayout(Layout):
         return f"MetalLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        """The type that tt-mlir writes; `metal_layout_text` reads it."""
+        """The type as tt-mlir prints it; `metal_layout_text` parses it."""
         pairs = ", ".join(f"[{start}, {end}]" for start, end in self.collapsed_intervals)
         dense = f"dense<[{pairs}]>" if pairs else "dense<>"
         oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
@@ -171,7 +172,7 @@ class MetalLayout(Layout):
 
     @property
     def allocated_per_core(self) -> int:
-        """Bytes that one core's buffer takes: in L1, whole pages of 32x32 elements.
+        """Bytes allocated for one core's buffer: in L1, whole pages of 32x32 elements.
 
         >>> metal((1, 1), "uint32", dim_alignments=(1, 1)).allocated_per_core
         4096
@@ -185,7 +186,7 @@ metal = MetalLayout
 
 
 def default_intervals(rank: int) -> Intervals:
-    """All dims but the last are joined.
+    """The intervals that join all dims but the last.
 
     >>> default_intervals(3), default_intervals(0)
     (((0, 2), (2, 3)), ())
@@ -194,9 +195,10 @@ def default_intervals(rank: int) -> Intervals:
 
 
 def intervals_of(intervals: Any, rank: int) -> Intervals:
-    """The intervals that cover every dim once, in order: negative ends resolved, singletons added.
+    """The intervals in order, with negative ends resolved and the dims after the last one added.
 
-    Raises `LayoutError` for ends outside the rank, overlaps, and dims that the system would lose.
+    They cover every dim once. `LayoutError` for ends outside the rank, overlaps, and dims that
+    tt-mlir would drop.
 
     >>> intervals_of([(0, -1)], 4), intervals_of([], 2)
     (((0, 3), (3, 4)), ((0, 1), (1, 2)))
@@ -231,7 +233,7 @@ def tile_alignments(
     collapsed_intervals: Any = None,
     tile: Sequence[int] = (32, 32),
 ) -> Shape:
-    """The tile's size on the last dim of each of the last two intervals, 1 on the others.
+    """Alignments that are the tile's sizes for the last dims of the last two intervals, else 1.
 
     >>> tile_alignments((2, 3, 5, 193))
     (1, 1, 32, 32)
@@ -247,16 +249,16 @@ def tile_alignments(
 def grid_aware_alignments(
     shape: Sequence[int], grid: Sequence[int], collapsed_intervals: Any = None
 ) -> Shape:
-    """Alignments with which 32x32 tiles divide over a 2-D grid, where there are enough of them.
+    """Alignments for which 32x32 tiles divide over a 2-D grid, if there are enough tiles.
 
-    An interval larger than one row of tiles a core gets `grid * 32` on its first dim.
+    An interval with more than one tile per core gets `grid * 32` for its first dim.
 
     >>> grid_aware_alignments((9, 43, 7), (8, 8)), grid_aware_alignments((4, 43, 7), (8, 8))
     ((256, 32, 32), (1, 32, 32))
     """
     shape, grid = as_shape(shape, "shape"), positive(grid, "grid")
     if len(grid) != 2:
-        raise LayoutError(f"grid {grid} must have rank 2: grid-aware alignments are of a plane")
+        raise LayoutError(f"grid {grid} must have rank 2: grid-aware alignments are for a plane")
     spans = _spans(shape, collapsed_intervals)
     found = list(tile_alignments(shape, collapsed_intervals))
     for (start, end), cores in zip(spans[::-1], grid[::-1], strict=False):
@@ -271,10 +273,10 @@ def grid_aware_alignments(
 def grid_multiple_alignments(
     shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = (32, 32)
 ) -> Shape:
-    """Alignments with which any tensor divides over a 2-D grid, however few its tiles.
+    """Alignments for which any tensor divides over a 2-D grid, even with few tiles.
 
-    The default intervals' first dims are aligned to the grid times the tile, or times 1. Cores may
-    hold nothing but padding.
+    The first dims of the default intervals are aligned to the grid times the tile, or times 1 for
+    scalars. Cores may hold only padding.
 
     >>> grid_multiple_alignments((53, 63), (3, 2))
     (96, 64)
@@ -291,7 +293,7 @@ def grid_multiple_alignments(
 def host_strides(
     shape: Sequence[int], dim_alignments: Sequence[int], collapsed_intervals: Any = None
 ) -> tuple[Shape, int]:
-    """Strides and volume, in elements, of the padded row-major buffer on the host.
+    """The strides and the volume, in elements, of the padded row-major buffer on the host.
 
     >>> host_strides((7, 43, 7), (256, 32, 32))
     ((2048, 32, 1), 16384)
@@ -333,7 +335,7 @@ def _as_alignments(alignments: Any, shape: Shape) -> Shape:
     if len(found) != len(shape):
         raise LayoutError(
             f"dim_alignments {found} has rank {len(found)}, but the shape {shape} has rank "
-            f"{len(shape)}: give one alignment a dim"
+            f"{len(shape)}: give one alignment per dim"
         )
     if 0 in found:
         raise LayoutError(f"dim_alignments {found} must all be >= 1; use 1 for no alignment")
@@ -341,7 +343,7 @@ def _as_alignments(alignments: Any, shape: Shape) -> Shape:
 
 
 def _joined(builder: StepBuilder, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
-    """The physical dims: each interval's dims joined, with the gaps that alignments leave."""
+    """Join the dims of each interval, with the gaps from alignments; return the physical dims."""
     axes = []
     for start, end in spans:
         axis = builder.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
@@ -349,13 +351,13 @@ def _joined(builder: StepBuilder, shape: Shape, spans: Intervals, alignments: Sh
             axis = builder.join((d, axis))
             axis = builder.resize(axis, align(builder.extent[axis], alignments[d]))
         axes.append(axis)
-    # The device only knows planes: rank 1 gets rows, rank 0 rows and columns.
+    # Devices only support planes: rank 1 gets rows, rank 0 rows and columns.
     rows = [builder.resize(builder.unit(), _SIDE) for _ in range(2 - len(shape))]
     return [*rows, *axes]
 
 
 def _shard(aligned: Shape, grid: Shape, tile: Shape | None) -> Shape:
-    """One core's part, in tiles: both divisions are exact, or `LayoutError`."""
+    """Return one core's part in tiles; `LayoutError` if a division is not exact."""
     if len(grid) != len(aligned):
         raise LayoutError(
             f"grid {grid} has rank {len(grid)}, but the collapsed and aligned shape is {aligned}: "

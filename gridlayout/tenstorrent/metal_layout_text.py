@@ -1,10 +1,10 @@
-"""Reads the text of today's `metal_layout`: a tensor type of the device shape and its attribute.
+"""Parser of the current `metal_layout`: a tensor type with the device shape, and its attribute.
 
 `tensor<6x1x32x32xf32, #ttcore.metal_layout<logical_shape = 3x43x7, dim_alignments = 1x32x32,
-collapsed_intervals = dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>, l1, sharded>>`: grid and shard are
-in the type. Two things are this library's, as the type does not hold them: `, oob = zero` after
-the last word, and the dtype of the arrays behind a block format, `!ttcore.tile<32x32, bfp_bf8,
-f32>`, where it is not bf16.
+collapsed_intervals = dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>, l1, sharded>>`. The type contains
+grid and shard. This library adds two parts that the type lacks: `, oob = zero` after the last word,
+and the dtype of the arrays for a block format, `!ttcore.tile<32x32, bfp_bf8, f32>`, if it is not
+bf16.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gridlayout.tenstorrent.metal_layout import MetalLayout
 
 
 def read_metal(reader: Reader) -> MetalLayout:
-    """The layout of a `metal_layout` type; `LayoutError` where type and attribute disagree."""
+    """Read a `metal_layout` type; `LayoutError` if type and attribute contradict each other."""
     reader.expect("tensor")
     reader.expect("<")
     reader.skip()
@@ -52,18 +52,19 @@ def read_metal(reader: Reader) -> MetalLayout:
     if layout.shard_shape != device[half:]:
         reader.fail(
             f"shard {dims_text(device[half:])} does not follow from the logical shape, the "
-            f"alignments and the grid {dims_text(layout.grid)}: {dims_text(layout.shard_shape)} "
-            f"does, as the aligned shape is {dims_text(layout.aligned_shape)}",
+            f"alignments and the grid {dims_text(layout.grid)}, which give "
+            f"{dims_text(layout.shard_shape)}; the aligned shape is "
+            f"{dims_text(layout.aligned_shape)}",
             at,
         )
     return layout
 
 
 def _read_words(reader: Reader) -> dict[str, Any]:
-    """`l1, sharded`, and what the attribute's earlier text adds: `undef, l1, index_map = map(0)`.
+    """Read `l1, sharded`, or the older form of the attribute, `undef, l1, index_map = map(0)`.
 
-    That text has the padding's value in front, may leave `sharded` out, and ends with an index map,
-    which is read where it is the empty one; others make views, which are no layouts.
+    The older form starts with the padding's value, may omit `sharded`, and ends with an index map.
+    Only the empty map is accepted; any other makes a view, which is not a layout.
     """
     found: dict[str, Any] = {}
     word = reader.match(r"[A-Za-z0-9_]+", "a memory space")
@@ -84,12 +85,12 @@ def _read_words(reader: Reader) -> dict[str, Any]:
     if more:
         reader.expect("index_map")
         reader.expect("=")
-        reader.expect("map(0)", ", the empty map: a layout with another one is a view")
+        reader.expect("map(0)", ", the empty map; a layout with another map is a view")
     return found
 
 
 def read_oob(reader: Reader) -> dtypes.Scalar | None:
-    """The fact about the padding, `, oob = zero`, if the text goes on with it."""
+    """Read a padding value, `, oob = zero`; None if the text does not continue with it."""
     if not reader.take(","):
         return None
     reader.expect("oob")
@@ -121,7 +122,7 @@ def _read_element(reader: Reader) -> dict[str, Any]:
 
 
 def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
-    """`dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>`, or `dense<> : tensor<0x2xi64>`."""
+    """Read `dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>`, or `dense<> : tensor<0x2xi64>`."""
     reader.expect("dense")
     reader.expect("<")
     found: list[tuple[int, int]] = []
@@ -144,8 +145,8 @@ def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
     reader.expect(">")
     if counts != (len(found), 2):
         reader.fail(
-            f"collapsed_intervals are {len(found)} pairs, tensor<{len(found)}x2xi64>; the text "
-            f"says {dims_text(counts)}",
+            f"collapsed_intervals are {len(found)} pairs, tensor<{len(found)}x2xi64>, but the text "
+            f"states {dims_text(counts)}",
             at,
         )
     return found

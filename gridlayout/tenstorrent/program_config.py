@@ -1,4 +1,4 @@
-"""Program configs of TTNN's products: how many tiles of a result each core makes."""
+"""Program configs of TTNN's matrix products: the tiles of the result that each core computes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _CONFIG = re.compile(
     r"compute_with_storage_grid_size = #ttnn\.core_coord<([0-9]{1,4}), ([0-9]{1,4})>"
     r".{0,400}?\bper_core_m = ([0-9]{1,6}), per_core_n = ([0-9]{1,6})"
 )
-Blocks = tuple[int, int, int, int]  # columns and rows of cores, and a core's tiles: rows, columns
+Blocks = tuple[int, int, int, int]  # columns and rows of cores, then rows and columns of tiles
 
 
 def blocks_of(text: str) -> Blocks | None:
-    """What a product's program config deals to each core, where a text states one.
+    """The grid of cores and the tiles per core of a product's program config; None without one.
 
     >>> size = "compute_with_storage_grid_size = #ttnn.core_coord<11, 2>"
     >>> blocks_of(f"{size}, in0_block_w = 2, per_core_m = 1, per_core_n = 4")

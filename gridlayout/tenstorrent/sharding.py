@@ -1,8 +1,8 @@
-"""Shardings of a `TensorLayout`: the shard for given cores, and ND shards as 2-D ones (tt-metal).
+"""Shardings of a `TensorLayout` for given cores, and ND shardings as 2-D ones (tt-metal).
 
-A sharding for cores divides the physical plane, ceil-wise, then aligns the shard: to tiles, or for
-row-major pages to nothing (by height or width) or to 64 bytes (in blocks and across dims). Sizes
-are in elements.
+A sharding divides the physical plane over cores, rounding up, then aligns the shard. Tiled shards
+are aligned to tiles. Row-major shards are not aligned if sharded by height or width, and to 64
+bytes if sharded in blocks or across dims. Sizes are in elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-# The largest alignment of any bank: a row-major shard of such rows fits every memory as it is.
+# The largest alignment of any bank: rows with this alignment are valid in every memory.
 _ALIGNED_BYTES = 64
 
 
@@ -32,7 +32,7 @@ def height_sharded(
     page: str = "tile",
     **options: Any,
 ) -> TensorLayout:
-    """The plane's rows divided over cores: shards of whole rows.
+    """Divide the plane's rows over cores; shards consist of full rows.
 
     cores: a number, or (rows, columns). page, options: as for `tensor_layout`.
 
@@ -54,7 +54,7 @@ def width_sharded(
     page: str = "tile",
     **options: Any,
 ) -> TensorLayout:
-    """The plane's columns divided over cores: shards of whole columns.
+    """Divide the plane's columns over cores; shards consist of full columns.
 
     cores: a number, or (rows, columns). page, options: as for `tensor_layout`.
 
@@ -76,10 +76,10 @@ def block_sharded(
     page: str = "tile",
     **options: Any,
 ) -> TensorLayout:
-    """The plane's rows divided over rows of cores, its columns over columns.
+    """Divide the plane's rows over rows of cores, and its columns over columns of cores.
 
-    cores: (rows, columns), which change places if the orientation is "col_major". page, options:
-    as for `tensor_layout`.
+    cores: (rows, columns), which are swapped if the orientation is "col_major". page, options: as
+    for `tensor_layout`.
 
     >>> block_sharded((333, 555), "float32", (4, 4), "row_major").shard_shape
     (84, 144)
@@ -87,10 +87,10 @@ def block_sharded(
     plain = tensor_layout(shape, dtype, page, cores=cores, **options)
     if len(plain.cores) != 2:
         raise LayoutError(f"cores {plain.cores} of a block sharding must be (rows, columns)")
-    turned = plain.orientation == "col_major"
+    is_swapped = plain.orientation == "col_major"
     parts = [
         _part(n, cores)
-        for n, cores in zip(plain.plane, plain.cores[:: -1 if turned else 1], strict=True)
+        for n, cores in zip(plain.plane, plain.cores[:: -1 if is_swapped else 1], strict=True)
     ]
     shard = merged((parts[0], parts[1]), _recommended(plain))
     return tensor_layout(
@@ -106,9 +106,9 @@ def sharded_across(
     page: str = "tile",
     **options: Any,
 ) -> TensorLayout:
-    """Shards that cut some dims as fine as pages allow, and take the others whole.
+    """Divide some dims as finely as pages allow, and no others.
 
-    dims: of the padded shape, negative ones counted from its end. page, options: as for
+    dims: dims of the padded shape; negative ones count from its end. page, options: as for
     `tensor_layout`.
 
     >>> sharded_across((5, 3, 128, 128), "bfloat16", [-1], 16).shard_shape
@@ -124,11 +124,11 @@ def sharded_across(
 
 
 def as_2d(layout: TensorLayout) -> TensorLayout | None:
-    """The 2-D sharding that puts every element where the ND sharding does; None if there is none.
+    """Return the 2-D sharding with the same placement as an ND sharding; None if there is none.
 
-    Its shards are the same ones: dims that a shard takes whole join the dim outside them. Their
-    number must not exceed that of the cores, and dealing them row by row must give each row of
-    shards a row of cores, unless there is only one row or column.
+    The shards are the same: dims that a shard does not divide are joined with the next outer dim.
+    There must not be more shards than cores. Distributing the shards row by row must assign each
+    row of shards to one row of cores, unless there is only one row or column of shards.
 
     >>> nd = tensor_layout((2, 64, 64), "bfloat16", shard_shape=(1, 32, 32), cores=(4, 2))
     >>> found = as_2d(nd)
@@ -160,23 +160,24 @@ def as_2d(layout: TensorLayout) -> TensorLayout | None:
 
 
 def squeeze_rank(tensor: Sequence[int], shard: Sequence[int]) -> tuple[Shape, Shape]:
-    """A tensor and its shard in as few dims as give the same shards in the same order.
+    """Return a tensor and its shard with the fewest dims that give the same shards in order.
 
-    A dim joins the one inside it where the shard takes all inside whole, or where the shard has
-    extent 1 and divides the dim inside. Dims that the shard does not name join its first one.
-    Extents in any unit; `LayoutError` for a shard of more dims than the tensor, or of extent 0.
+    A dim is joined with the next inner dim if the shard divides no inner dim, or if the shard has
+    extent 1 and divides the inner dim evenly. Dims beyond the shard's rank are joined with its
+    first dim. Extents may be in any unit. `LayoutError` for a shard of more dims than the tensor,
+    or of extent 0.
 
     >>> squeeze_rank((4, 4, 5, 5, 4, 6), (4, 3, 5, 5, 2, 2))
     ((4, 100, 4, 6), (4, 75, 2, 2))
     """
-    whole, part = as_shape(tensor, "tensor"), positive(shard, "shard")
-    if len(part) > len(whole):
-        raise LayoutError(f"shard {part} has more dims than the tensor {whole}")
-    lead = len(whole) - len(part)
+    extents, part = as_shape(tensor, "tensor"), positive(shard, "shard")
+    if len(part) > len(extents):
+        raise LayoutError(f"shard {part} has more dims than the tensor {extents}")
+    lead = len(extents) - len(part)
     found: list[list[int]] = []
     takes_all = divides = False
     for k in reversed(range(len(part))):
-        n, s = whole[lead + k], part[k]
+        n, s = extents[lead + k], part[k]
         if found and (takes_all or (s == 1 and divides)):
             found[-1][0] *= n
             found[-1][1] *= s
@@ -184,14 +185,14 @@ def squeeze_rank(tensor: Sequence[int], shard: Sequence[int]) -> tuple[Shape, Sh
             found.append([n, s])
             takes_all = True
         takes_all, divides = takes_all and n == s, n % s == 0
-        if prod(whole[: lead + k]) == 1 == prod(part[:k]):
+        if prod(extents[: lead + k]) == 1 == prod(part[:k]):
             break
-    found[-1][0] *= prod(whole[:lead])
+    found[-1][0] *= prod(extents[:lead])
     return tuple(n for n, _ in reversed(found)), tuple(s for _, s in reversed(found))
 
 
 def _shard_of_plane(shard: Shape, padded: Shape) -> Shape | None:
-    """The shard as rows and columns of the plane, if it is a block of it and in the same order."""
+    """The shard as rows and columns of the plane; None unless it is a block in the same order."""
     rows = 1
     for k in reversed(range(len(shard) - 1)):
         outside, extent = len(padded) - len(shard) + k, padded[len(padded) - len(shard) + k]
@@ -200,7 +201,7 @@ def _shard_of_plane(shard: Shape, padded: Shape) -> Shape | None:
             continue
         if prod(shard[:k]) != 1:
             return None
-        # Whole shards in each index outside, or nothing outside to begin a new shard for.
+        # Shards must divide the extent evenly, unless all outer dims have extent 1.
         if k and extent % shard[k] and prod(padded[:outside]) != 1:
             return None
         break

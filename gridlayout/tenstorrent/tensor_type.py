@@ -1,8 +1,8 @@
-"""A value's type in a compiled TTNN program: `tensor<53x63xf32, #ttnn_layout>` as a layout.
+"""Types of values in a compiled TTNN program, such as `tensor<53x63xf32, #ttnn_layout>`.
 
-The layout is what `gl.parse` reads of the same text, aliases written out: one grammar reads both
-(`ttnn_layout_text.py`). Beyond it, values of a program have types without a layout and elements of
-block formats, and their layouts say what says nothing of places (`mesh`, `exactGrid`).
+`gl.parse` reads the same text, with aliases resolved, as the same layout; both use one grammar
+(`ttnn_layout_text.py`). In addition, values of a program may have types without a layout, elements
+in block formats, and layouts with words that do not affect the placement (`mesh`, `exactGrid`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
 
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
-_MOST = 1 << 16  # characters of a type, its aliases written out
-_DEPTH = 16  # aliases of aliases
+_MOST = 1 << 16  # most characters of a type with its aliases resolved
+_DEPTH = 16  # most levels of aliases of aliases
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """Shape, element type and layout of a value; the layout is None where the type states none."""
+    """The shape, element type and layout of a value; the layout is None if the type has none."""
 
     shape: Shape
     dtype: Any
@@ -35,14 +35,15 @@ class TensorType:
 
 
 def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorType:
-    """The type that a text states. resolved: what an alias stands for, by its name.
+    """Read a tensor type. resolved: a function from an alias to the text that it stands for.
 
-    Interleaved tensors are one plane of pages, grid 1x1: a grid that they state is that of the
-    workers whose banks have the pages, `layout.workers`, and stands in L1 only. Where a sharded
-    layout states no cores, as tt-mlir's earlier texts, it has those that `ttnn` gives it.
+    Interleaved tensors are one plane of pages with grid 1x1. A grid that they state, which is
+    possible only in L1, is that of the workers whose banks have the pages, `layout.workers`. A
+    sharded layout without core ranges, as in older texts of tt-mlir, has the default ranges of
+    `ttnn`.
 
-    `LayoutError` for what is no tensor, and where the parts of a layout disagree. Its columns are
-    those of the text with aliases written out.
+    `LayoutError` if the text is not a tensor, and if the parts of a layout contradict each other.
+    Its columns are those of the text with aliases resolved.
 
     >>> found = read_tensor_type(
     ...     "tensor<53x63xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x1>, memref<1x2x"
@@ -62,9 +63,9 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
         reader.skip()
         if not reader.peek("#ttnn.ttnn_layout"):
             stated = reader.text[reader.at :][:40]
-            reader.fail(f"the type is laid out by {stated!r}; a #ttnn.ttnn_layout is read")
+            reader.fail(f"the encoding {stated!r} is not supported; expected #ttnn.ttnn_layout")
         layout = read_layout(reader, shape, element, compiled=True)
-    reader.expect(">", ": one encoding is read")
+    reader.expect(">", " after one encoding")
     reader.end()
     tile_format = element if element in dtypes.BLOCK_FORMATS else None
     if layout is not None:
@@ -73,7 +74,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
 
 
 def _written_out(text: str, resolved: Callable[[str], str]) -> str:
-    """The text with what its aliases stand for, and theirs."""
+    """The text with all aliases resolved, including aliases of aliases."""
     for _ in range(_DEPTH):
         names = [name for name in _ALIAS.findall(text) if resolved(name) != name]
         if not names:
@@ -82,5 +83,5 @@ def _written_out(text: str, resolved: Callable[[str], str]) -> str:
             break
         text = _ALIAS.sub(lambda found: resolved(found[0]), text)
     raise LayoutError(
-        f"type {text[:80]!r}: its aliases stand for each other, or for over {_MOST} characters"
+        f"type {text[:80]!r}: its aliases refer to each other, or stand for over {_MOST} characters"
     )

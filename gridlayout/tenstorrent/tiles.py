@@ -1,7 +1,7 @@
-"""Tiles and their faces: in which order a tile's elements lie in memory (tt-metal).
+"""Tiles and their faces: the order of a tile's elements in memory (tt-metal).
 
-A 32x32 tile is four 16x16 faces, F0 F1 over F2 F3, and each face is row-major. So the element
-(0, 16) is not the 17th of its tile but the first of F1. Three orders are in use:
+A 32x32 tile consists of four 16x16 faces, F0 F1 above F2 F3, and each face is row-major. So the
+element (0, 16) is not the 17th of its tile, but the first of F1. Three orders are in use:
 
 | order | faces | inside a face |
 |---|---|---|
@@ -9,8 +9,8 @@ A 32x32 tile is four 16x16 faces, F0 F1 over F2 F3, and each face is row-major. 
 | `transposed` | column-major: F0, F2, F1, F3 | column-major |
 | `swizzled` | none: the tile itself is row-major | |
 
-Where a tile has one row or one column of faces, both face orders are the same. Sizes and offsets
-are in elements.
+For a tile with one row or one column of faces, the faces have the same order in `faces` and
+`transposed`. Sizes and offsets are in elements.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder
 
 ORDERS = ("faces", "swizzled", "transposed")
-# Tile -> face. Tiles of fewer than 16 rows have faces of as many rows.
+# Tile -> face. A tile of fewer than 16 rows has faces with the same number of rows.
 FACES: dict[Shape, Shape] = {
     (height, width): (min(height, 16), 16) for width in (32, 16) for height in (32, 16, 8, 4, 2, 1)
 }
 
 
 def as_tile(tile: Any, tile_format: Any) -> Shape | None:
-    """The tile as (rows, columns), or None; checks that the block format goes with it.
+    """Return the tile as (rows, columns), or None; checks that the block format supports it.
 
     >>> as_tile([32, 32], "bfp_bf8"), as_tile(None, None)
     ((32, 32), None)
@@ -47,7 +47,7 @@ def as_tile(tile: Any, tile_format: Any) -> Shape | None:
 
 
 def face_of(tile: Shape) -> Shape:
-    """The face of a tile, rows and columns; `LayoutError` unless it is one of the 12 legal tiles.
+    """The face of a tile as (rows, columns); `LayoutError` unless it is one of the 12 legal tiles.
 
     >>> face_of((32, 32)), face_of((4, 32))
     ((16, 16), (4, 16))
@@ -60,7 +60,7 @@ def face_of(tile: Shape) -> Shape:
 
 
 def page_tile(page: str, tile: Any, tile_format: Any) -> Shape | None:
-    """The tile that a page is, by default 32x32; None for pages that are rows, which have none.
+    """The tile of a tile page, by default 32x32; None for row-major pages.
 
     >>> page_tile("tile", None, None), page_tile("row_major", None, None)
     ((32, 32), None)
@@ -78,7 +78,7 @@ def page_tile(page: str, tile: Any, tile_format: Any) -> Shape | None:
 
 
 def page_order(page: str, order: Any) -> str | None:
-    """The order of a page's elements, by default by faces; None for pages that are rows."""
+    """The order of the elements in a tile page, by default `faces`; None for row-major pages."""
     if page == "row_major":
         if order is not None:
             raise LayoutError(f"tile_order {order!r}: row-major pages have no tiles")
@@ -89,7 +89,7 @@ def page_order(page: str, order: Any) -> str | None:
 def split_tile(
     builder: StepBuilder, rows: int, columns: int, tile: Shape, order: str
 ) -> tuple[int, ...]:
-    """Two axes of a tile's rows and columns split into the axes that it has in memory, in order."""
+    """Split the axes of a tile's rows and columns into the axes of its memory order."""
     if order == "swizzled":
         return rows, columns
     face = face_of(tile)
@@ -101,9 +101,9 @@ def split_tile(
 
 
 def tile_map(tile: Shape = (32, 32), order: str = "faces") -> AffineMap:
-    """From a row and a column of a tile to the offset of the element, in elements.
+    """The map from a row and a column of a tile to the offset of the element, in elements.
 
-    `LayoutError` for a tile that is not one of the 12, or another order.
+    `LayoutError` for a tile that is not one of the 12 legal tiles, or an unknown order.
 
     >>> print(tile_map())
     (d0, d1) -> ((d0 floordiv 16) * 512 + (d1 floordiv 16) * 256 + (d0 mod 16) * 16 + d1 mod 16)

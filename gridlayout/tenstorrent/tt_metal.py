@@ -1,13 +1,13 @@
-"""`TensorLayout`: tt-metal's placement of a tensor's pages in banks, interleaved or in shards.
+"""`TensorLayout`: tt-metal's placement of a tensor's pages in banks, interleaved or sharded.
 
     logical dims --alignment--> padded dims --divided by the shard--> shard k, index in the shard
     shard k      --round robin--> core k mod cores, slot k floordiv cores
     index in the shard --divided by the page--> page, index in the page
 
-A page is a tile, or a row of the shard (of the whole plane, when interleaved). Dims before those
-that the shard names join its first one. Every shard takes its full size in its core; missing pages
-are padding. The physical shape is cores + (slots,) + shard in pages + page. Interleaved is a shard
-of one page. Sizes are in elements unless they say bytes.
+A page is a tile, or a row of the shard (of the plane, if interleaved). Leading dims beyond the
+shard's rank are joined with its first dim. Every shard takes its full size on its core; missing
+pages are padding. The physical shape is cores + (slots,) + shard in pages + page. An interleaved
+tensor has shards of one page. Sizes are in elements unless stated in bytes.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _ARGUMENTS = (
 
 
 class TensorLayout(Layout):
-    """tt-metal's layout of a tensor: aligned dims, in shards, dealt to cores page by page.
+    """tt-metal's layout of a tensor: aligned dims, divided into shards that cores hold in pages.
 
-    page: "tile", of rows and columns `tile` (32x32, or another of the 12 legal ones), or
-    "row_major". shard_shape: of the last dims; None interleaves single pages. cores: how many, or
-    (rows, columns); by default one for every shard, and one bank if interleaved. alignment: of the
-    last dims, rounded up to whole pages.
+    page: "tile" or "row_major". tile: rows and columns of a tile page, 32x32 or another of the 12
+    legal tiles. shard_shape: the shard of the last dims; None interleaves single pages. cores: the
+    number of cores, or (rows, columns); by default one per shard, and one bank if interleaved.
+    alignment: alignment of the last dims, rounded up to whole pages.
 
-    memory_layout: "interleaved" and "nd_sharded" by default; "height_sharded", "width_sharded" and
-    "block_sharded" take a 2-D shard of the plane, at most one a core. distribution: "round_robin"
-    deals shard k to core k mod cores, "grid_2d" the shard in row r, column c to core (r, c).
-    orientation: "row_major", or "col_major" to number (rows, columns) of cores by columns.
-    tile_order: "faces" by default, "transposed" or "swizzled": see `tiles`. tile_format: a block
-    format, as for `gl.GridLayout`. page_alignment: bytes to which a bank aligns a page: 16 in L1,
-    32 (Wormhole) or 64 (Blackhole) in DRAM.
+    memory_layout: by default "interleaved", or "nd_sharded" with a shard_shape. "height_sharded",
+    "width_sharded" and "block_sharded" take a 2-D shard of the plane, at most one per core.
+    distribution: "round_robin" assigns shard k to core k mod cores; "grid_2d" assigns the shard in
+    row r, column c to core (r, c). orientation: "row_major", or "col_major" to number cores by
+    columns. tile_order: "faces" by default, "transposed" or "swizzled"; see `tiles`. tile_format: a
+    block format, as for `gl.GridLayout`. page_alignment: alignment of a page in its bank, in bytes:
+    16 in L1, 32 (Wormhole) or 64 (Blackhole) in DRAM.
 
     `LayoutError` for what tt-metal refuses, and for shards that do not fit their cores.
 
@@ -98,7 +98,7 @@ class TensorLayout(Layout):
         self.padded_shape: Shape = padded_shape(shape, self.alignment)
         self.plane: Shape = (prod(self.padded_shape[:-1]), self.padded_shape[-1])
         if shard_shape is None:
-            # An empty plane has no pages; one of its rows still needs a width.
+            # A plane without elements has no pages, but the page shape still needs a width.
             shard_shape = self.tile or (1, max(self.plane[1], 1))
         self.shard_shape: Shape = shard_shape
         builder = StepBuilder(shape)
@@ -130,7 +130,7 @@ class TensorLayout(Layout):
         return shard
 
     def _aligned(self, alignment: Sequence[int] | None, shard: Shape | None) -> Shape:
-        """The given alignment rounded up to what pages need: the tile, or the shard's width."""
+        """The given alignment, rounded up to pages: to the tile, or to the shard's width."""
         needed = self.tile or (1 if shard is None else shard[-1],)
         if alignment is None:
             return needed
@@ -163,7 +163,7 @@ class TensorLayout(Layout):
         return found
 
     def _check_fit(self) -> None:
-        """The rules of the 2-D shardings, and of grid_2d: a shard has a core of its own."""
+        """Check the rules of the 2-D shardings and of grid_2d, which place one shard per core."""
         rows, columns = prod(self.shard_grid[:-1]), self.shard_grid[-1]
         count = prod(self.cores)
         if self.memory_layout in ("height_sharded", "width_sharded"):
@@ -182,7 +182,7 @@ class TensorLayout(Layout):
         elif self.distribution == "grid_2d":
             names = ("rows", "columns") if self.orientation == "row_major" else ("columns", "rows")
             for kind, shards, name, limit in zip(
-                ("height", "width"), (rows, columns), names, self._turned_cores, strict=True
+                ("height", "width"), (rows, columns), names, self._cores_by_shards, strict=True
             ):
                 if shards > limit:
                     raise LayoutError(
@@ -191,14 +191,17 @@ class TensorLayout(Layout):
                     )
 
     @property
-    def _turned_cores(self) -> Shape:
-        """The cores along rows and columns of shards, which col_major deals by columns of cores."""
+    def _cores_by_shards(self) -> Shape:
+        """The cores along rows and columns of shards; col_major swaps rows and columns of cores."""
         return self.cores[::-1] if self.orientation == "col_major" else self.cores
 
     # -- steps ---------------------------------------------------------------------------------
 
     def _divide(self, builder: StepBuilder, rank: int) -> tuple[list[int], list[int]]:
-        """The axes that count shards, and those inside a shard: its pages, then one page."""
+        """Divide into shards and pages.
+
+        Returns the axes that count shards, and the axes inside a shard: its pages, then the page.
+        """
         padded, shard = self.padded_shape, self.shard_shape
         if len(shard) > len(padded):
             if self.memory_layout == "nd_sharded":
@@ -213,8 +216,8 @@ class TensorLayout(Layout):
         axes = [builder.join(axes[:joined]), *axes[joined:]]
         counts, insides = [], []
         for axis, n in zip(axes, shard, strict=True):
-            whole = builder.resize(axis, align(builder.extent[axis], n))
-            count, inside = builder.split(whole, (builder.extent[whole] // n, n))
+            padded_axis = builder.resize(axis, align(builder.extent[axis], n))
+            count, inside = builder.split(padded_axis, (builder.extent[padded_axis] // n, n))
             counts.append(count)
             insides.append(inside)
         if self.tile is None or self.tile_order is None:
@@ -228,8 +231,8 @@ class TensorLayout(Layout):
         return counts, [*insides[:-2], *pages, *elements]
 
     def _distribute(self, builder: StepBuilder, counts: Sequence[int]) -> list[int]:
-        """The axes of the cores, then the slot: which of its core's shards a shard is."""
-        cores = self._turned_cores
+        """Assign shards to cores; return the axes of the cores, then of the slots on a core."""
+        cores = self._cores_by_shards
         if self.distribution == "grid_2d":
             axes = [builder.join(counts[:-1]), counts[-1]]
             found = [builder.resize(axis, n) for axis, n in zip(axes, cores, strict=True)]
@@ -237,8 +240,8 @@ class TensorLayout(Layout):
         else:
             shards, number = prod(self.shard_grid), prod(cores)
             slots = -(-shards // number)
-            whole = builder.resize(builder.join(counts), slots * number)
-            slot, *found = builder.split(whole, (slots, *cores))
+            padded = builder.resize(builder.join(counts), slots * number)
+            slot, *found = builder.split(padded, (slots, *cores))
         return [*(found[::-1] if self.orientation == "col_major" else found), slot]
 
     # -- identity ------------------------------------------------------------------------------
@@ -255,11 +258,11 @@ class TensorLayout(Layout):
         return TensorLayout, self._arguments()
 
     def __repr__(self) -> str:
-        said = self._arguments()
+        arguments = self._arguments()
         defaults = {
             "tile": (32, 32) if self.page == "tile" else None,
-            "alignment": self._aligned(None, said["shard_shape"]),
-            "memory_layout": _memory_layout(None, said["shard_shape"]),
+            "alignment": self._aligned(None, arguments["shard_shape"]),
+            "memory_layout": _memory_layout(None, arguments["shard_shape"]),
             "distribution": _distribution(None, self.memory_layout),
             "orientation": "row_major",
             "tile_order": page_order(self.page, None),
@@ -267,15 +270,15 @@ class TensorLayout(Layout):
             "page_alignment": 1,
             "oob": None,
         }
-        always = [said.pop("shape"), said.pop("dtype").name, said.pop("page")]
-        named = {k: v for k, v in said.items() if k not in defaults or v != defaults[k]}
+        always = [arguments.pop("shape"), arguments.pop("dtype").name, arguments.pop("page")]
+        named = {k: v for k, v in arguments.items() if k not in defaults or v != defaults[k]}
         return call_text("tenstorrent.tensor_layout", *always, **named)
 
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The tile, and its face where tiles lie in faces; in elements."""
+        """The elements of the tile, and of its face unless tiles are swizzled."""
         if self.tile is None:
             return ()
         sizes = (self.tile,) if self.tile_order == "swizzled" else (self.tile, face_of(self.tile))
@@ -304,34 +307,34 @@ class TensorLayout(Layout):
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of a page, without what the bank's alignment adds."""
+        """Bytes of a page, without padding for the bank's alignment."""
         if self.tile_format is not None:
             return dtypes.BLOCK_FORMATS[self.tile_format]
         return -(-prod(self.page_shape) * dtypes.bits(self.dtype) // 8)
 
     @property
     def pages(self) -> int:
-        """Pages of the tensor, those that it fills partly included."""
+        """Pages of the tensor, partly filled ones included."""
         return prod(self.plane) // prod(self.page_shape)
 
     @property
     def shards(self) -> int:
-        """Shards of the tensor; the last ones may be partly missing."""
+        """Shards of the tensor; the last ones may be partly filled."""
         return prod(self.shard_grid)
 
     @property
     def shards_per_core(self) -> Shape:
-        """Shards that hold data, one number a core, cores in the order in which they are dealt."""
+        """The number of shards with data on each core, in the order of assignment."""
         if self.distribution == "round_robin":
             cores = prod(self.cores)
             return tuple(-(-(self.shards - k) // cores) for k in range(cores))
         used = (prod(self.shard_grid[:-1]), self.shard_grid[-1])
-        rows, columns = self._turned_cores
+        rows, columns = self._cores_by_shards
         return tuple(int(r < used[0] and c < used[1]) for r in range(rows) for c in range(columns))
 
     @property
     def device_pages(self) -> int:
-        """Pages that the shards take on all cores: full shards, missing pages included."""
+        """Pages of all cores' buffers: full shards, missing pages included."""
         return prod(self.cores) * self.pages_per_core
 
     @property
@@ -346,7 +349,7 @@ class TensorLayout(Layout):
         return self.pages_per_core * align(self.page_bytes, self.page_alignment)
 
     def byte_of(self, offset: int) -> int | None:
-        """The byte of an element in pages that the bank aligns; None in a block format."""
+        """The byte at which an element starts, with aligned pages; None in a block format."""
         check_offset(offset)
         if self.tile_format is not None:
             return None
@@ -355,12 +358,12 @@ class TensorLayout(Layout):
         return start + inside * dtypes.bits(self.dtype) // 8
 
     def bit_of(self, offset: int) -> int | None:
-        """The lowest bit of that byte that is the element's; None in a block format."""
+        """The bit of that byte at which the element starts; None in a block format."""
         check_offset(offset)
         return super().bit_of(offset % prod(self.page_shape))
 
 
-# The name by which a text calls it, as for the other systems.
+# The name in texts, as for the other systems.
 tensor_layout = TensorLayout
 
 
@@ -374,7 +377,7 @@ def _memory_layout(memory_layout: Any, shard_shape: Any) -> str:
 
 
 def _distribution(distribution: Any, memory_layout: str) -> str:
-    """By default each memory layout's own; only ND shards leave a choice."""
+    """The distribution; each memory layout has a default, and only ND shards allow another."""
     own = "grid_2d" if memory_layout == "block_sharded" else "round_robin"
     if distribution is None:
         return own

@@ -1,12 +1,12 @@
-"""`TtnnDocument`: the TTNN layout of tt-mlir's document ("TTNN Tensor Layout"), in its own terms.
+"""`TtnnDocument`: the TTNN layout as tt-mlir's document describes it ("TTNN Tensor Layout").
 
     logical dims --stride--> rows of a plane, the inner dim its columns --shard_shape--> core, shard
                  --ceilDiv(tile)--> tiles
 
-There is no affine map: that dims are collapsed is in the strides, which are PyTorch's. The shard
-divides the logical plane and need not be a multiple of the tile, to which it is padded afterwards:
-the order of `gl.GridLayout`, which `as_grid` is. TTNN of today (`ttnn`) pads to tiles first. Sizes
-and strides are in elements.
+There is no affine map; PyTorch-like strides express how dims are collapsed. The shard divides the
+logical plane. It need not be a multiple of the tile, because it is padded to tiles afterwards. This
+is the order of `gl.GridLayout`, and `as_grid` returns such a layout. Today's TTNN (`ttnn`) pads to
+tiles first. Sizes and strides are in elements.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ if TYPE_CHECKING:
 
 
 class TtnnDocument(Layout):
-    """A tensor packed in a plane by its strides, which shards divide (tt-mlir, "Terms").
+    """A tensor packed into a plane by its strides; shards divide the plane (tt-mlir, "Terms").
 
-    stride: elements from one index of each dim to the next, as PyTorch gives them; by default those
-    of a contiguous tensor. The last must be 1; the one before is the width of a row, at least the
-    inner dim; every other one is a multiple of it, and at least the stride times the extent of the
-    next dim. So dims [0, N-1) are collapsed into rows in their order; larger strides leave rows, or
-    the ends of rows, as padding. shard_shape: rows and columns of the plane on each core; a tile
-    need not divide them. By default, the plane by the grid, where the rows are whole steps of d0.
-    grid: rows and columns of cores; by default as many as there are shards. tile: rows and columns,
-    None for row-major scalars. memory_space, tile_format, row_alignment: as for `gl.GridLayout`.
+    stride: strides in elements, as in PyTorch; by default those of a contiguous tensor. The last
+    must be 1. The last but one is the width of a row, at least the extent of the inner dim. Every
+    other stride is a multiple of this width, and at least the stride times the extent of the next
+    dim. So dims [0, N-1) are collapsed into rows in their order; larger strides leave rows, or the
+    ends of rows, as padding. shard_shape: rows and columns of the plane per core; the tile need not
+    divide them. By default the plane divided by the grid, where the plane has shape[0] steps of
+    stride[0]. grid: rows and columns of cores; by default the number of shards. tile: rows and
+    columns, None for row-major scalars. memory_space, tile_format, row_alignment: as for
+    `gl.GridLayout`.
 
-    The physical shape is grid + shard in tiles + tile. `LayoutError` for other strides, and for
-    shards that do not hold the tensor.
+    The physical shape is grid + shard in tiles + tile. `LayoutError` for other strides, and if all
+    shards together are smaller than the tensor.
 
     >>> layout = ttnn_document((12, 12, 16), "float32", grid=(2, 1), tile=(32, 32))
     >>> layout.stride, layout.shard_shape, layout.physical_shard_shape, layout.grid_shape
@@ -77,11 +78,11 @@ class TtnnDocument(Layout):
         used = _used(shape, self.stride)
         if grid is None and shard_shape is not None:
             sizes = as_shape(shard_shape, "shard_shape")
-            if len(sizes) == len(used):  # an empty shard is one of an empty plane
+            if len(sizes) == len(used):  # a shard without elements needs one core
                 grid = [max(n, 1) for n in _divided(used, sizes)]
         self.grid: Shape = positive((1, 1) if grid is None else grid, "grid")
         if len(self.grid) != 2:
-            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
+            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN places tensors on a plane")
         self.shard_shape: Shape = (
             _divided(self.plane, self.grid)
             if shard_shape is None
@@ -119,8 +120,8 @@ class TtnnDocument(Layout):
             "grid": (1, 1),
             "memory_space": "l1",
         }
-        said = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
-        named = {name: value for name, value in said.items() if value != defaults.get(name)}
+        given = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
+        named = {name: value for name, value in given.items() if value != defaults.get(name)}
         arguments = (self.shape, self.dtype.name)
         return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self))
 
@@ -138,28 +139,28 @@ class TtnnDocument(Layout):
 
     @property
     def row_alignment(self) -> int | None:
-        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked."""
+        """The alignment of each row of a core's buffer, in bytes; None if none is required."""
         return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def physical_shard_shape(self) -> Shape:
-        """The document's: "The shard_shape padded out to tile_shape"."""
+        """The shard padded to tiles; the document: "The shard_shape padded out to tile_shape"."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
 
     @property
     def grid_shape(self) -> Shape:
-        """The cores that hold a part of the tensor: divup(rows, shard rows), and so for columns.
+        """The cores that hold a part of the tensor: divup(rows, shard rows), columns likewise.
 
-        The document's own formula is `written_grid_shape`.
+        For the document's own formula, see `written_grid_shape`.
         """
         return _divided(_used(self.shape, self.stride), self.shard_shape)
 
     @property
     def written_grid_shape(self) -> Shape:
-        """The document's formula for `grid_shape`, to the letter.
+        """The document's formula for `grid_shape`, taken literally.
 
-        `[divup(stride[0] // stride[-2], shard_shape[0]), divup(stride[-2], shard_shape[0])]` counts
-        the rows of one index of d0, and divides columns by the rows of a shard.
+        `[divup(stride[0] // stride[-2], shard_shape[0]), divup(stride[-2], shard_shape[0])]`. It
+        counts only the rows of one index of d0, and divides columns by the rows of a shard.
 
         >>> layout = ttnn_document((2, 3, 64, 128), grid=(2, 4))
         >>> layout.grid_shape, layout.written_grid_shape
@@ -178,7 +179,7 @@ class TtnnDocument(Layout):
 
     @property
     def as_grid(self) -> GridLayout:
-        """The same layout as the compiler models it: an affine map and a stated shard.
+        """The same layout in the compiler's model, with an affine map and a stated shard.
 
         >>> print(ttnn_document((12, 12, 16), grid=(2, 1)).as_grid.linear)
         (d0, d1, d2) -> (d0 * 12 + d1, d2)
@@ -191,7 +192,7 @@ class TtnnDocument(Layout):
         return self.as_grid.grouped
 
 
-# The name by which a text calls it, as for the other systems.
+# The name in texts, as for the other systems.
 ttnn_document = TtnnDocument
 
 _ARGUMENTS = (
@@ -218,20 +219,20 @@ def contiguous(shape: Shape) -> Shape:
 
 
 def _as_stride(stride: Any, shape: Shape) -> Shape:
-    """The strides, which must collapse dims [0, N-1) into rows."""
+    """Return strides that collapse dims [0, N-1) into rows, in their order; else LayoutError."""
     found = as_shape(stride, "stride")
     if len(found) != len(shape):
-        raise LayoutError(f"stride {found} must have a number for each dim of the shape {shape}")
+        raise LayoutError(f"stride {found} must have one number per dim of the shape {shape}")
     if found and found[-1] != 1:
         raise LayoutError(
-            f"stride {found}: the inner dim lies along a row of the plane, so its stride must be 1"
+            f"stride {found}: the inner dim is a row of the plane, so its stride must be 1"
         )
     for d in reversed(range(len(found) - 1)):
         least = found[d + 1] * max(shape[d + 1], 1)
         if found[d] < least:
             raise LayoutError(
-                f"stride {found} of {shape}: that of dim {d} is below {least}, what dim {d + 1} "
-                f"spans; TTNN collapses dims into rows in their order, so give {least} or more"
+                f"stride {found} of {shape}: that of dim {d} is below {least}, the span of dim "
+                f"{d + 1}; TTNN collapses dims into rows in their order, so give {least} or more"
             )
         if found[d] % found[-2]:
             raise LayoutError(
@@ -252,14 +253,14 @@ def _linear(stride: Shape) -> AffineMap:
 
 
 def _plane(shape: Shape, stride: Shape) -> Shape:
-    """Rows, in whole steps of d0, and columns."""
+    """The rows, shape[0] steps of stride[0], and the columns of the plane."""
     if len(shape) < 2:
         return (1, *shape, *(1 for _ in range(1 - len(shape))))
     return (shape[0] * (stride[0] // stride[-2]), stride[-2])
 
 
 def _used(shape: Shape, stride: Shape) -> Shape:
-    """Rows and columns of the plane up to the last element."""
+    """The rows and columns of the plane up to the last element."""
     if 0 in shape:
         return (0, 0)
     if len(shape) < 2:

@@ -1,10 +1,10 @@
-"""`TtnnLayout`: today's `#ttnn.ttnn_layout` of tt-mlir. Pad to tiles, collapse, divide.
+"""`TtnnLayout`: tt-mlir's current `#ttnn.ttnn_layout`. Pad to tiles, collapse, divide.
 
     logical dims --last two padded to the tile--> padded dims --all but the last joined--> plane
                  --ceilDiv(grid)--> core, shard --ceilDiv(tile)--> tiles
 
-The tile comes before the grid: in the document model (`gl.GridLayout`) the grid comes first. So
-53x63 on 3x2 holds 22, 22, 9 rows here, and 18, 18, 17 there. Sizes are in elements.
+The tile comes before the grid; in the document model (`gl.GridLayout`) the grid comes first. So
+53x63 on 3x2 cores gives 22, 22, 9 rows here, and 18, 18, 17 there. Sizes are in elements.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BUFFER_TYPES = ("l1", "l1_small", "dram", "system_memory", "trace")
 MEMORY_LAYOUTS = ("interleaved", "block_sharded", "height_sharded", "width_sharded")
-# Cores of a row of the worker grid, when the cores of a one-dimensional sharding are numbered.
+# Cores per row of the worker grid, by which height and width shardings number their cores.
 WORKER_COLUMNS = 8
 _MAX_RANGES = 256
 
@@ -39,17 +39,18 @@ Ranges = tuple[tuple[Core, Core], ...]
 
 
 class TtnnLayout(Layout):
-    """Today's `ttnn_layout`: pad to tiles, collapse all dims but the last, divide by the grid.
+    """tt-mlir's current `ttnn_layout`: pad to tiles, collapse, divide by the grid.
 
     grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
-    scalars. memory_layout: interleaved (grid 1x1, or in l1 the worker grid whose banks have the
-    pages: then `workers`), height_sharded (Mx1), width_sharded (1xM) or block_sharded; by default
-    what the grid says. buffer_type: l1, l1_small, dram, system_memory or trace. core_ranges: the
-    cores of a sharded layout as pairs of (x, y) corners; by default `WORKER_COLUMNS` a row.
-    tile_format, row_alignment: as for `gl.GridLayout`.
+    scalars. memory_layout: interleaved, height_sharded (grid Mx1), width_sharded (1xM) or
+    block_sharded; by default as the grid implies. An interleaved layout has grid 1x1; in l1 it may
+    be given the grid of the workers whose banks hold the pages, which becomes `workers`.
+    buffer_type: l1, l1_small, dram, system_memory or trace. core_ranges: the cores of a sharded
+    layout as pairs of (x, y) corners; by default rows of `WORKER_COLUMNS` cores. tile_format,
+    row_alignment: as for `gl.GridLayout`.
 
-    The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
-    memory or interleaved DRAM on more than one core, block-sharded DRAM.
+    The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses, such as
+    system memory or interleaved DRAM on more than one core, and block-sharded DRAM.
 
     >>> layout = ttnn((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
     >>> layout.shard_shape, layout.physical_shard_shape, layout.physical_shape
@@ -57,11 +58,11 @@ class TtnnLayout(Layout):
     >>> layout.memory_layout, layout.stride
     ('block_sharded', (64, 1))
 
-    The terms of tt-mlir's document are said of the padded plane here; its own description is
-    `ttnn_document`.
+    The terms of tt-mlir's document refer to the padded plane here; `ttnn_document` follows the
+    document itself.
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class TtnnLayout(Layout):
         shape = as_shape(shape, "shape")
         self.grid: Shape = positive(grid, "grid")
         if len(self.grid) != 2:
-            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
+            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN places tensors on a plane")
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
         self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
@@ -108,8 +109,8 @@ class TtnnLayout(Layout):
     def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         cores, counts, inner = [], [], []
         for k, axis in enumerate(axes):
-            whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
-            core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
+            padded = builder.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = builder.split(padded, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
             shard = builder.resize(shard, self.physical_shard_shape[k])
             if self.tile is None:
@@ -152,7 +153,7 @@ class TtnnLayout(Layout):
         return f"TtnnLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
+        """The type as tt-mlir prints it; `ttnn_layout_text` parses it."""
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         words = f", row_alignment = {self.row_alignment}" if self.row_alignment else ""
         words += f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
@@ -165,9 +166,9 @@ class TtnnLayout(Layout):
 
     @property
     def memref(self) -> str:
-        """One core's shard as tt-mlir writes it.
+        """One core's shard as tt-mlir prints it.
 
-        Of an interleaved layout with a worker grid, one worker's share of the pages in a row.
+        For an interleaved layout with a worker grid, it is one worker's pages in a row.
 
         >>> TtnnLayout((64, 64), grid=(2, 1)).memref
         'memref<32x64xf32, #ttnn.buffer_type<l1>>'
@@ -183,14 +184,14 @@ class TtnnLayout(Layout):
 
     @property
     def memref_shape(self) -> Shape:
-        """Extents of the memref, in tiles: those of one core's shard."""
+        """The extents of the memref, in tiles: one core's shard, or one worker's pages."""
         if self.workers is None:
             return self.tile_counts
         return (1, -(-prod(self.tile_counts) // prod(self.workers)))
 
     @property
     def ranges_text(self) -> str:
-        """`core_ranges` as tt-mlir writes them.
+        """`core_ranges` as tt-mlir prints them.
 
         >>> TtnnLayout((64, 64), grid=(2, 1)).ranges_text
         'core_ranges = <[#ttnn.core_range<(0,0), (1,0)>]>'
@@ -199,12 +200,12 @@ class TtnnLayout(Layout):
 
     @property
     def has_stated_ranges(self) -> bool:
-        """Whether `core_ranges` are other ones than the grid's own."""
+        """Whether `core_ranges` differ from the defaults of the grid."""
         return self.core_ranges != _default_ranges(self.grid, self.memory_layout)
 
     @property
     def linear(self) -> AffineMap:
-        """Logical index -> index in the plane of padded rows and columns."""
+        """The map from a logical index to the row and column in the padded plane."""
         rank = len(self.shape)
         if rank < 2:
             return embedding(2, range(2 - rank, 2))
@@ -218,19 +219,19 @@ class TtnnLayout(Layout):
 
     @property
     def stride(self) -> Shape:
-        """Elements from one index to the next of each dim, as in PyTorch, in the padded plane."""
+        """The strides in elements, as in PyTorch, of the padded tensor."""
         padded = self.padded_shape[len(self.padded_shape) - len(self.shape) :]
         return tuple(prod(padded[d + 1 :]) for d in range(len(padded)))
 
     @property
     def tile_counts(self) -> Shape:
-        """The shard in tiles: the memref shape."""
+        """The shard in tiles, which is the shape of a shard's memref."""
         rows, columns = (-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
         return (rows, align(columns, self.row_multiple) if self.tile is None else columns)
 
     @property
     def row_alignment(self) -> int | None:
-        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+        """The alignment of each row of a core's buffer, in bytes; None if none is required.
 
         >>> TtnnLayout((3, 5), "bfloat16", row_alignment=16).bytes_per_core
         48
@@ -239,19 +240,19 @@ class TtnnLayout(Layout):
 
     @property
     def physical_shard_shape(self) -> Shape:
-        """The shard padded out to tiles, or to the alignment of rows."""
+        """The shard padded to tiles, or to the alignment of rows."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
 
     @property
     def memory(self) -> str:
-        """The memory space of the buffer type: L1 for small buffers too, and host memory."""
+        """The memory space of the buffer type; l1_small is l1, and system_memory is system."""
         return {"l1_small": "l1", "system_memory": "system"}.get(self.buffer_type, self.buffer_type)
 
     def is_placed(self, chip: Chip | str) -> bool:
-        """Whether the chip has the cores, or banks of DRAM, that shards are dealt to.
+        """Whether the chip has enough cores, or banks of DRAM, for the shards.
 
-        Those of `core_ranges` where they are stated, else as many as there are; a block-sharded
-        grid lies on the chip as it is.
+        Stated `core_ranges` and block-sharded grids must be inside the chip's grid. For other
+        layouts the number of cores or banks must suffice.
 
         >>> grids = (("height_sharded", (13, 1)), ("block_sharded", (13, 1)), (None, (16, 2)))
         >>> [
@@ -284,9 +285,9 @@ ttnn = TtnnLayout
 def interleaved_shard_shape(
     shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = None
 ) -> Shape:
-    """What one core holds of a tensor interleaved over the grid: one row of tiles, in elements.
+    """The shard size of a tensor interleaved over a grid: one row of tiles, in elements.
 
-    It is a size, ceil(tiles / cores): where each page lies is for tt-metal to say.
+    It has ceil(tiles / cores) tiles. It is only a size; tt-metal decides where each page is placed.
 
     >>> interleaved_shard_shape((512, 512), (8, 8), (32, 32))
     (32, 128)
@@ -298,13 +299,13 @@ def interleaved_shard_shape(
 
 
 def _padded(shape: Shape, tile: Shape) -> Shape:
-    """The shape with at least rows and columns, these padded to the tile."""
+    """The shape with rank at least 2, and its last two dims padded to the tile."""
     shape = (1,) * (2 - len(shape)) + shape
     return (*shape[:-2], align(shape[-2], tile[0]), align(shape[-1], tile[1]))
 
 
 def _plane(builder: StepBuilder, rank: int, padded: Shape) -> tuple[int, int]:
-    """Rows and columns of the padded plane, all dims but the last joined."""
+    """Pad the last two dims and join all dims but the last; return the rows and columns."""
     axes = [*(builder.unit() for _ in range(2 - rank)), *range(rank)]
     axes[-2:] = [builder.resize(axis, n) for axis, n in zip(axes[-2:], padded[-2:], strict=True)]
     return builder.join(axes[:-1]), axes[-1]
@@ -324,10 +325,10 @@ def _ranges_text(ranges: Ranges) -> str:
 
 
 def _default_ranges(grid: Shape, memory_layout: str) -> Ranges:
-    """The cores as rectangles of (x, y) corners, both included; none unless sharded.
+    """The cores as rectangles of (x, y) corners, both included; empty unless sharded.
 
-    Cores of height and width sharding are numbered row by row, `WORKER_COLUMNS` a row; those
-    that fill no row are a second rectangle.
+    Height and width shardings number cores row by row, `WORKER_COLUMNS` per row; a last, partial
+    row is a second rectangle.
     """
     if memory_layout == "interleaved":
         return ()
@@ -340,7 +341,7 @@ def _default_ranges(grid: Shape, memory_layout: str) -> Ranges:
 
 
 def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
-    """Rectangles of cores that do not overlap and are as many as the grid has."""
+    """Return disjoint rectangles with as many cores as the grid; otherwise raise LayoutError."""
     try:
         found: Any = tuple(
             tuple(as_shape(corner, "core_ranges") for corner in one) for one in ranges
@@ -354,10 +355,10 @@ def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
     if any(len(one) != 2 or len(one[0]) != 2 or len(one[1]) != 2 for one in found):
         raise LayoutError(f"core_ranges {ranges!r} must be pairs of (x, y) corners")
     if memory_layout == "interleaved" and found:
-        raise LayoutError(f"core_ranges {ranges!r}: pages of an interleaved layout are on no core")
+        raise LayoutError(f"core_ranges {ranges!r}: an interleaved layout has no core ranges")
     sizes = [(c - a + 1, d - b + 1) for (a, b), (c, d) in found]
     if any(x < 1 or y < 1 for x, y in sizes):
-        raise LayoutError(f"core_ranges {ranges!r}: the second corner lies before the first")
+        raise LayoutError(f"core_ranges {ranges!r}: the second corner is before the first")
     for k, ((a, b), (c, d)) in enumerate(found):
         for (e, f), (g, h) in found[:k]:
             if a <= g and e <= c and b <= h and f <= d:
@@ -365,7 +366,7 @@ def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
     if found and sum(x * y for x, y in sizes) != prod(grid):
         raise LayoutError(
             f"core_ranges {ranges!r} are {sum(x * y for x, y in sizes)} cores: the core ranges do "
-            f"not follow from {memory_layout} on {dims_text(grid)}, whose cores are such as "
+            f"not follow from {memory_layout} on {dims_text(grid)}; its default is "
             f"{_ranges_text(_default_ranges(grid, memory_layout))}"
         )
     return tuple(found)
@@ -383,8 +384,8 @@ def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:
     if memory_layout == "interleaved" and prod(grid) != 1:
         raise LayoutError(
             f"grid {grid} of an interleaved layout must be 1x1 outside of l1; "
-            "interleaved_shard_shape gives what one core holds of it, and height_sharded, "
-            "width_sharded or block_sharded divide it"
+            "interleaved_shard_shape gives the size per core; use height_sharded, width_sharded or "
+            "block_sharded to divide the tensor"
         )
     if memory_layout == "block_sharded" and buffer_type == "dram":
         raise LayoutError("block_sharded is illegal in dram: use height_sharded or width_sharded")

@@ -1,9 +1,9 @@
-"""Reads the text of today's `ttnn_layout`: a tensor type with the attribute as its encoding.
+"""Parser of the current `ttnn_layout`: a tensor type with the attribute as its encoding.
 
 `tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, memref<1x1x!ttcore.tile<32x32,
 bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>`.
-`, row_alignment = 16` (bytes) and `, oob = zero` after the last word are this library's: the
-attribute says nothing of rows, nor of padding.
+This library adds `, row_alignment = 16` (in bytes) and `, oob = zero` after the last word, because
+the attribute states neither the alignment of rows nor the value of padding.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-# Signed integers by their own names; MLIR's i32 says nothing of a sign.
+# Names of signed integers; MLIR's i32 is signless.
 _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
-# Every value of a block format is one of bfloat16.
+# All values of a block format are exact in bfloat16.
 _BLOCKS = dict.fromkeys(dtypes.BLOCK_FORMATS, "bfloat16")
 _DTYPES = {**_SIGNED, **dtypes.FROM_TILE, **dtypes.FROM_MLIR, **_BLOCKS}
-# What a compiled program's types say besides, which is of no place of an element.
-_ASIDE = ("mesh", "exactGrid", "ignorePhysicalLayout")
+# Further words in a compiled program's types, which do not affect the placement of elements.
+_IGNORED = ("mesh", "exactGrid", "ignorePhysicalLayout")
 
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
-    """The layout of a type with a `ttnn_layout`; `LayoutError` where its parts disagree."""
+    """Read a type with a `ttnn_layout`; `LayoutError` if its parts contradict each other."""
     for word in ("tensor", "<"):
         reader.expect(word)
     shape = reader.dims_before_element()
@@ -44,10 +44,10 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
 def read_layout(
     reader: Reader, shape: Shape, element: str, *, compiled: bool = False
 ) -> TtnnLayout:
-    """The attribute of a tensor of that shape and element type, up to its own `>`.
+    """Read the attribute of a tensor of this shape and element type, including its `>`.
 
-    compiled: of a value of a compiled program, whose types may say more (`_ASIDE`), and may leave
-    the cores of shards out; they have none of this library's own words.
+    compiled: whether it is the type of a value in a compiled program. Such a type may have further
+    words (`_IGNORED`) and may omit the cores of shards, but has none of this library's own words.
     """
     for word in ("#ttnn.ttnn_layout", "<"):
         reader.expect(word)
@@ -57,12 +57,12 @@ def read_layout(
     for word in (",", "<"):
         reader.expect(word)
     at_grid = reader.at
-    # tt-mlir takes any grid in L1, for scalars one of no dims too: one core.
+    # In L1, tt-mlir accepts any grid, including <> for scalars, which means one core.
     grid = () if reader.peek(">") else reader.dims()
     for word in (">", ","):
         reader.expect(word)
     if compiled and reader.peek("mesh"):
-        _pass_over(reader)
+        _skip_word(reader)
         reader.expect(",")
     reader.skip()
     at = reader.at
@@ -83,7 +83,7 @@ def read_layout(
 
 
 def _read_memory_layout(reader: Reader, found: dict[str, Any], compiled: bool) -> None:
-    """`, <interleaved>`: tt-mlir leaves it out for system memory, which is always that."""
+    """Read `, <interleaved>`, which tt-mlir omits for system memory."""
     start = reader.at
     if found["buffer_type"] == "system_memory":
         if not reader.take(",") or (compiled and not reader.peek("<")):
@@ -97,39 +97,39 @@ def _read_memory_layout(reader: Reader, found: dict[str, Any], compiled: bool) -
 
 
 def _read_rest(reader: Reader, found: dict[str, Any], compiled: bool) -> tuple[int, Ranges]:
-    """What comes after the memory layout: where core ranges stand, and these."""
+    """Read the words after the memory layout; return the position and value of core ranges."""
     if compiled:
-        _read_aside(reader)
+        _skip_words(reader)
     at, ranges = _read_ranges(reader)
     if ranges:
         found["core_ranges"] = ranges
     if compiled:
-        _read_aside(reader)
+        _skip_words(reader)
     else:
         found["row_alignment"] = _read_alignment(reader)
         found["oob"] = read_oob(reader)
     return at, ranges
 
 
-def _read_aside(reader: Reader) -> None:
-    """Pass over `, exactGrid = true`, if the text goes on so."""
+def _skip_words(reader: Reader) -> None:
+    """Skip words such as `, exactGrid = true`, if the text continues with them."""
     while True:
         start = reader.at
-        if not reader.take(",") or not any(map(reader.peek, _ASIDE)):
+        if not reader.take(",") or not any(map(reader.peek, _IGNORED)):
             reader.at = start
             return
-        _pass_over(reader)
+        _skip_word(reader)
 
 
-def _pass_over(reader: Reader) -> None:
-    """`exactGrid = true`, `mesh = <"mesh">`."""
-    reader.match("|".join(_ASIDE), f"one of {', '.join(_ASIDE)}")
+def _skip_word(reader: Reader) -> None:
+    """Skip `exactGrid = true` or `mesh = <"mesh">`."""
+    reader.match("|".join(_IGNORED), f"one of {', '.join(_IGNORED)}")
     reader.expect("=")
     reader.match(r"[#\w.]+(?:\s*<[^<>]*>)?|<[^<>]*>", "its value")
 
 
 def read_element(reader: Reader) -> str:
-    """The element type of a tensor; of a tile's, that of its elements or their block format."""
+    """Read the element type of a tensor; for a tile, that of its elements or its block format."""
     if reader.take("!ttcore.tile"):
         reader.expect("<")
         reader.dims()
@@ -141,7 +141,7 @@ def read_element(reader: Reader) -> str:
 
 
 def dtype_of(element: str) -> str:
-    """The dtype of an element type that was read."""
+    """The name of the dtype of an element type."""
     return _DTYPES[element]
 
 
@@ -152,7 +152,10 @@ def _check_stated(
     counts: tuple[int, Shape],
     ranges: tuple[int, Ranges],
 ) -> None:
-    """`LayoutError` where what a text states, and where, does not follow from the rest of it."""
+    """Raise `LayoutError` if the map, the memref or the core ranges contradict the layout.
+
+    Each is a pair of its position in the text and its stated value.
+    """
     if not _is_same_map(linear[1], layout):
         reader.fail(
             f"the map {linear[1]} does not follow from the shape and the tile: TTNN pads to tiles, "
@@ -161,26 +164,26 @@ def _check_stated(
         )
     if counts[1] != layout.memref_shape:
         reader.fail(
-            f"memref {dims_text(counts[1])} does not follow from the shape, the tile and the grid: "
-            f"{dims_text(layout.memref_shape)} does, as {layout.memref}",
+            f"memref {dims_text(counts[1])} does not follow from the shape, the tile and the grid, "
+            f"which give {dims_text(layout.memref_shape)}: {layout.memref}",
             counts[0],
         )
     if ranges[1] != layout.core_ranges:
-        wanted = layout.ranges_text if layout.core_ranges else "no core_ranges"
+        expected = layout.ranges_text if layout.core_ranges else "no core_ranges"
         reader.fail(
             f"the core ranges do not follow from {layout.memory_layout} on "
-            f"{dims_text(layout.grid)}: {wanted}",
+            f"{dims_text(layout.grid)}; expected {expected}",
             ranges[0],
         )
 
 
 def _is_same_map(linear: AffineMap, layout: TtnnLayout) -> bool:
-    """Whether a stated map sends every index where the layout's does."""
+    """Whether a stated map equals that of the layout for all indices."""
     if str(linear) == str(layout.linear):
         return True
     maps = (linear, layout.linear)
     if layout.ndim < 2 and str(linear) == "(d0, d1) -> (d0, d1)":
-        return True  # of the plane, as optimisers write it for scalars
+        return True  # the map of the plane, which optimisers print for scalars
     if linear.num_dims != layout.ndim or len(linear.results) != 2 or 0 in layout.shape:
         return False
     first, second = (each.simplify(layout.shape) for each in maps)
@@ -206,7 +209,7 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
     else:
         name = reader.element(also=tuple(_SIGNED))
     if dtype_of(name) != dtype_of(element) or (element in _BLOCKS and name != element):
-        reader.fail(f"the memref holds {name}, but the tensor {element}: they must agree", at)
+        reader.fail(f"the memref holds {name}, but the tensor holds {element}", at)
     for word in (",", "#ttnn.buffer_type", "<"):
         reader.expect(word)
     found["buffer_type"] = reader.match(r"[A-Za-z0-9_]+", "a buffer type")
@@ -216,7 +219,7 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
 
 
 def _read_alignment(reader: Reader) -> int | None:
-    """`, row_alignment = 16`, if the text goes on with it."""
+    """Read `, row_alignment = 16`; None if the text does not continue with it."""
     reader.skip()
     start = reader.at
     if not reader.take(",") or not reader.take("row_alignment"):
@@ -227,7 +230,10 @@ def _read_alignment(reader: Reader) -> int | None:
 
 
 def _read_ranges(reader: Reader) -> tuple[int, Ranges]:
-    """`, core_ranges = <[#ttnn.core_range<(0,0), (7,7)>]>`, if the text goes on with it."""
+    """Read `, core_ranges = <[#ttnn.core_range<(0,0), (7,7)>]>`, if the text continues with it.
+
+    Returns the position, and the ranges, which are empty otherwise.
+    """
     reader.skip()
     start = reader.at
     if not reader.take(",") or not reader.take("core_ranges"):

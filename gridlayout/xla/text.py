@@ -1,10 +1,10 @@
-"""The text of XLA types, `bf16[4,8]{1,0:T(2,4)(2,1)S(5)}`: reading it; `str` of a layout prints it.
+"""Parser of XLA types, `bf16[4,8]{1,0:T(2,4)(2,1)S(5)}`; `str` of a layout prints them.
 
     type   = element [ dims ] layout?
     layout = { minor_to_major (: D? T? L? #? *? E? S? SC? P? M?)? }
 
-The fields come in that order and no other. Printing leaves out what is the default. Read, but
-never printed: element types in capitals (`F32`), and `∗` or `-1` for the `*` of a combined dim.
+The fields must be in this order. Printing omits defaults. The parser also accepts element types in
+capitals (`F32`), and `∗` or `-1` for the `*` of a combined dim; these are never printed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _COMBINED = re.compile(r"[*∗]|-1(?![0-9])")
 
 
 def starts_type(text: str) -> bool:
-    """Whether the text begins like an XLA type: a name and a bracket, or a tuple of types."""
+    """Return whether the text starts with a name and a bracket, or with a tuple of types."""
     return _TYPE.match(text) is not None or text.lstrip().startswith("(")
 
 
 def read_type(reader: Reader) -> XlaLayout:
-    """The layout of an XLA array type. `LayoutError` names the column."""
+    """Read an XLA array type; `LayoutError` names the column."""
     reader.skip()
     at = reader.at
     if reader.peek("("):
@@ -56,7 +56,7 @@ def read_type(reader: Reader) -> XlaLayout:
 
 
 def _blame(arguments: dict[str, Any]) -> str:
-    """The first argument with which those before it don't make a layout."""
+    """The name of the argument that makes the constructor fail: the first that does so."""
     names = list(arguments)
     for k in range(2, len(names)):
         try:
@@ -67,7 +67,7 @@ def _blame(arguments: dict[str, Any]) -> str:
 
 
 def _numbers(reader: Reader, closers: str, dynamic: bool = False) -> tuple[int, ...]:
-    """Numbers with commas between, perhaps none, up to one of the closing characters."""
+    """Read comma-separated numbers up to one of the closing characters; there may be none."""
     found: list[int] = []
     if any(reader.peek(c) for c in closers):
         return ()
@@ -80,7 +80,7 @@ def _numbers(reader: Reader, closers: str, dynamic: bool = False) -> tuple[int, 
 
 
 def _read_fields(reader: Reader, arguments: dict[str, Any], places: dict[str, int]) -> None:
-    """Add what the fields say to `arguments`, and where they say it to `places`."""
+    """Read the fields into `arguments`, and their positions into `places`."""
     for word, name, read in _FIELDS:
         if reader.peek(f"{word}("):
             places[name] = reader.at
@@ -113,11 +113,11 @@ def _integer_type(reader: Reader) -> str:
 
 
 def _dense(reader: Reader) -> None:
-    """D(D,D): every dim dense, which is the default."""
+    """Read D(D,D): every dim is dense, which is the default."""
     reader.expect("(")
     while True:
         if not reader.take("D") or reader.peek("+") or reader.peek("~"):
-            reader.fail("a dim that is not plain dense (D) makes a sparse array: not supported")
+            reader.fail("a dim that is not dense (D) makes a sparse array, which is not supported")
         if not reader.take(","):
             break
     reader.expect(")")
@@ -159,7 +159,7 @@ def _splits(reader: Reader) -> tuple[tuple[int, tuple[int, ...]], ...]:
     return tuple(splits)
 
 
-# The fields in their order: the word, the constructor's argument, what reads the value.
+# The fields in order: the word, the constructor's argument, the function that reads the value.
 _FIELDS: tuple[tuple[str, str, Callable[[Reader], Any]], ...] = (
     ("D", "dense", _dense),
     ("T", "tiles", _tiles),

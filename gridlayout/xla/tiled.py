@@ -1,12 +1,12 @@
-"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}`.
+"""XLA's tiled layouts, `f32[3,5]{1,0:T(2,2)}`.
 
-The dims of an array in physical order, the major first, are `minor_to_major` backward. A tile
-names the minor ones of them: each is padded to a multiple of its tile, split in (number of tiles,
-index in the tile), and the tile dims become the minor ones. Further tiles do the same to what is
-there then, so that they may reach across tiles. `*` joins a dim to the next minor one before.
+The physical dims of an array, the major first, are `minor_to_major` reversed. A tile of rank r
+applies to the r minor physical dims: each is padded to a multiple of its tile size and split into
+(tile number, index in the tile), and the tile dims become the minor dims. Each further tile applies
+to the result, so it may extend across tiles. `*` first joins a dim with the next minor dim.
 
-The physical shape is that of the last step, and the buffer is row-major over it: the offset of an
-element is the document's linear index.
+The physical shape is the result of the last tile. The buffer is row-major over it, so the offset of
+an element is the linear index of XLA's document.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from gridlayout.strided import oob_argument
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-COMBINE = -1  # in a tile: the document's asterisk
+COMBINE = -1  # in a tile: the asterisk of XLA's document
 ELEMENT_TYPES = dtypes.FROM_XLA
 _NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 _INDEX_TYPES = ("u8", "u16", "u32", "u64")
-# What a text says that names dims and tiles only, by constructor argument.
+# The defaults of the fields other than dims and tiles, by constructor argument.
 _PLAIN: dict[str, Any] = {
     **{"tail_alignment": 1, "index_type": None, "pointer_type": None, "element_bits": 0},
     **{"memory_space": 0, "splits": (), "metadata_bytes": 0},
@@ -43,15 +43,16 @@ Tiles = tuple[Shape, ...]
 
 
 class XlaLayout(Layout):
-    """An array as XLA lays it out.
+    """The layout of an XLA array.
 
-    minor_to_major: the dims, the minor first; by default the last dim is. tiles: one after another,
-    each over the minor physical dims; `COMBINE` (-1) for `*`. The other fields of a layout's text:
-    tail_alignment (L): the buffer's elements are a multiple of it. index_type and pointer_type
-    (`#`, `*`): kept and printed. element_bits (E): bits an element takes, 0 for the type's own.
-    memory_space (S); splits (SC): pairs of a physical dim, 0 the major, and the indices where it is
-    split; metadata_bytes (M): bytes in front of the data; these three are kept and printed.
-    `LayoutError` for what contradicts itself.
+    minor_to_major: the dims, the minor first; by default the last dim is the minor one. tiles:
+    applied in order, each to the minor physical dims; `COMBINE` (-1) stands for `*`. The other
+    arguments are fields of the text. tail_alignment (L): the number of elements of the buffer is a
+    multiple of it. element_bits (E): bits per element, 0 for those of the type. splits (SC): pairs
+    of a physical dim, 0 for the major one, and the indices at which it is split. metadata_bytes
+    (M): bytes before the data. index_type (`#`), pointer_type (`*`), memory_space (S), splits and
+    metadata_bytes do not affect the index map; they are stored and printed. `LayoutError` for
+    arguments that contradict each other.
 
     >>> x = layout((3, 5), "float32", tiles=[(2, 2)])
     >>> print(x, x.physical_shape, x.locate((2, 3)).offset, x.nbytes)
@@ -99,7 +100,7 @@ class XlaLayout(Layout):
         )
 
     def _fields(self) -> dict[str, Any]:
-        """What a text says beside the dims and the tiles, by constructor argument."""
+        """The fields other than the dims and the tiles, by constructor argument."""
         return {name: getattr(self, name) for name in _PLAIN}
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
@@ -114,7 +115,7 @@ class XlaLayout(Layout):
         return call_text("xla.layout", *arguments, **fields, **oob_argument(self))
 
     def __str__(self) -> str:
-        """The canonical text of the type; the constructor call where it can't say all."""
+        """The canonical text of the type, or the constructor call if a type cannot express it."""
         if self.oob is not None or self.dtype.name not in _NAMES:
             return repr(self)
         dims = ",".join(map(str, self.shape))
@@ -142,35 +143,35 @@ class XlaLayout(Layout):
         )
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type, whose own bits an element then takes."""
+        """The same layout with another element type; elements take the bits of that type."""
         return super().with_dtype(dtype, oob)._changed(element_bits=0)
 
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The tiles, the first one first, in elements."""
+        """The elements per tile, in the order of the tiles."""
         return tuple(prod(n for n in tile if n != COMBINE) for tile in self.tiles)
 
     @property
     def shard_text(self) -> str:
-        """What the type has in braces."""
+        """The braces of the type's text."""
         inside = str(self).partition("{")[2]
         return f"{{{inside}" if inside else ""
 
     @property
     def memory(self) -> str:
-        """The memory space, which XLA gives a number."""
+        """The memory space, which is a number in XLA."""
         return f"memory {self.memory_space}"
 
     @property
     def stored_bits(self) -> int:
-        """Bits that one element takes: E, or the type's own, a byte at least."""
+        """Bits per element: E if given, otherwise those of the type, at least 8."""
         return self.element_bits or max(dtypes.bits(self.dtype), 8)
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of the buffer: all tiles whole, and a multiple of the tail alignment."""
+        """Bytes of the buffer: full tiles, rounded up to the tail alignment."""
         return self._bytes(self._aligned(prod(self.physical_shape)))
 
     def _aligned(self, elements: int) -> int:
@@ -181,12 +182,12 @@ class XlaLayout(Layout):
 
     @property
     def first_tile_bytes(self) -> int:
-        """The bytes by XLA's own size function, which looks at the first tile only.
+        """The bytes by XLA's own size function, which considers only the first tile.
 
-        The document's number is `nbytes`. They differ where a later tile pads, where `splits` cut a
-        tiled array (this is the largest part), and where an array without tiles has a tail
-        alignment (this is without it). `LayoutError` where the first tile combines dims, for which
-        that function has no number. Source: openxla/xla, `ShapeUtil::ArraySize`.
+        `nbytes` is the number of XLA's document. They differ if a later tile pads, if `splits`
+        divide a tiled array (this gives the largest part), and if an array without tiles has a tail
+        alignment (this ignores it). `LayoutError` if the first tile combines dims, which that
+        function does not support. Source: openxla/xla, `ShapeUtil::ArraySize`.
 
         >>> x = layout((6, 6), "float32", tiles=[(4, 4), (3, 1)])
         >>> x.first_tile_bytes, x.nbytes
@@ -195,7 +196,9 @@ class XlaLayout(Layout):
         if not self.tiles:
             return self._bytes(self.size)
         if COMBINE in self.tiles[0]:
-            raise LayoutError(f"{self}: XLA's size function takes no combined dims (*); see nbytes")
+            raise LayoutError(
+                f"{self}: XLA's size function does not support combined dims (*); use nbytes"
+            )
         part = list(self.shape)
         for d, at in self.splits:
             k = self.minor_to_major[-1 - d]
@@ -206,22 +209,24 @@ class XlaLayout(Layout):
     # -- JAX -----------------------------------------------------------------------------------
 
     def to_jax(self) -> Any:
-        """The `jax.experimental.layout.Layout` of the same order and tiles.
+        """The `jax.experimental.layout.Layout` with the same order and tiles.
 
-        `LayoutError` for what that class does not hold: combined dims, and fields other than E.
+        `LayoutError` for what that class does not support: combined dims, and fields other than E.
         """
-        # JAX only to make its own object: describing a layout needs none.
+        # Only this method needs JAX.
         from jax.experimental.layout import Layout as JaxLayout
 
         if any(COMBINE in tile for tile in self.tiles):
-            raise LayoutError(f"{self}: jax.experimental.layout.Layout has no combined dims (*)")
+            raise LayoutError(
+                f"{self}: jax.experimental.layout.Layout does not support combined dims (*)"
+            )
         other = {name for name, value in self._fields().items() if value != _PLAIN[name]}
         if self.element_bits < 8:
             other.discard("element_bits")
         if other:
             raise LayoutError(
-                f"{self}: jax.experimental.layout.Layout holds order, tiles and E below 8 bits; it "
-                f"can't hold {', '.join(sorted(other))}"
+                f"{self}: jax.experimental.layout.Layout supports order, tiles and E below 8 bits, "
+                f"but not {', '.join(sorted(other))}"
             )
         return JaxLayout(
             tuple(reversed(self.minor_to_major)),
@@ -244,7 +249,7 @@ def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayo
         order, tiles = jax_layout.major_to_minor, jax_layout.tiling
     except AttributeError:
         raise LayoutError(
-            f"{type(jax_layout).__name__} is no jax.experimental.layout.Layout: it has no "
+            f"{type(jax_layout).__name__} is not a jax.experimental.layout.Layout: it has no "
             "major_to_minor and tiling"
         ) from None
     bits = getattr(jax_layout, "sub_byte_element_size_in_bits", 0)
@@ -252,16 +257,17 @@ def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayo
 
 
 def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
-    """The tiles that TPU programs usually have for an array of this shape, the last dim minor.
+    """The usual tiles of TPU programs for an array of this shape, with the last dim minor.
 
-    Types of 16 and 8 bits put 2 and 4 rows in one 32-bit word by a last tile, (2, 1) or (4, 1).
-    Rank 2 and more: (8, 128), with fewer rows (4, 2, 1) where the second-minor dim is that small,
-    but as many as make whole words. Rank 1: the next power of two, from 128 words to 1024 elements,
-    and in smaller types (128,) before the last tile. Rank 0: 128 words, in one tile.
+    Types of 16 and 8 bits pack 2 and 4 rows into a 32-bit word by a last tile, (2, 1) or (4, 1).
+    Rank 2 and more: the first tile is (8, 128). It has 4, 2 or 1 rows if the second-minor dim is
+    that small, but at least as many as fill a word. Rank 1: the first tile is the next power of
+    two, at least 128 words and at most 1024 elements; types below 32 bits add (128,) before the
+    last tile. Rank 0: one tile of 128 words.
 
-    That is a convention read off compiled programs, not a rule of the document: the compiler may
-    choose otherwise, such as (16, 128) and (32, 128) for buffers of small types. `LayoutError` for
-    types of 64 bits and of less than 8, which it does not cover.
+    This is a convention observed in compiled programs, not a rule of XLA's document. The compiler
+    may choose other tiles, such as (16, 128) and (32, 128) for buffers of small types.
+    `LayoutError` for types of 64 bits and of less than 8 bits, which the convention does not cover.
 
     >>> tpu_tiles((300, 300), "bfloat16"), tpu_tiles((3, 300), "float32"), tpu_tiles((7,), "int32")
     (((8, 128), (2, 1)), ((4, 128),), ((128,),))
@@ -288,8 +294,8 @@ def _power_of_two(n: int) -> int:
 
 
 def _tiled(builder: StepBuilder, order: list[int], tile: Shape) -> list[int]:
-    """The axes, the major first, after one tile over the minor ones."""
-    while len(order) < len(tile):  # a tile of higher rank than the array: dims of extent 1 in front
+    """Apply one tile to the minor axes; return the new axes, the major first."""
+    while len(order) < len(tile):  # the tile has a higher rank than the array
         order = [builder.unit(), *order]
     head, tail = order[: len(order) - len(tile)], order[len(order) - len(tile) :]
     counts, inner, joined = [], [], []
@@ -297,15 +303,17 @@ def _tiled(builder: StepBuilder, order: list[int], tile: Shape) -> list[int]:
         joined.append(axis)
         if size == COMBINE:
             continue
-        whole, joined = builder.join(joined), []
-        number = -(-builder.extent[whole] // size)
-        count, rest = builder.split(builder.resize(whole, number * size), (number, size))
+        dim, joined = builder.join(joined), []
+        number = -(-builder.extent[dim] // size)
+        count, rest = builder.split(builder.resize(dim, number * size), (number, size))
         counts.append(count)
         inner.append(rest)
     order = [*head, *counts, *inner]
-    # Refused here, as a text may go on with thousands of tiles.
+    # Checked after every tile, because an untrusted text may have thousands of tiles.
     if len(order) > MAX_RANK:
-        raise LayoutError(f"tile {tile} makes {len(order)} physical dims; up to {MAX_RANK} can be")
+        raise LayoutError(
+            f"tile {tile} makes {len(order)} physical dims; up to {MAX_RANK} are supported"
+        )
     return order
 
 
@@ -360,7 +368,7 @@ def _index_type(name: Any, what: str) -> str | None:
 
 
 def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:
-    """The splits, checked against the extents in physical order, the major first."""
+    """Return checked splits; `physical` has the extents in physical order, the major first."""
     found: dict[int, Shape] = {}
     for pair in _sequence(splits, "splits (SC)"):
         try:

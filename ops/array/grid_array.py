@@ -95,7 +95,7 @@ class GridArray(metaclass=_Meta):
 
     @property
     def size(self) -> int:
-        """Logical elements."""
+        """The number of logical elements."""
         return self.type.size
 
     @property

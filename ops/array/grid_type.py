@@ -77,7 +77,7 @@ class GridType(hijax.HiType):
 
     @cached_property
     def size(self) -> int:
-        """Logical elements."""
+        """The number of logical elements."""
         return int(np.prod(self.shape, dtype=object))
 
     @property

@@ -22,7 +22,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import (
     Part,
     Read,
-    common,
+    intersection,
     sizes_of,
     slices_of,
     volume_of,
@@ -108,7 +108,7 @@ class Held:
         found = sum(
             part.copy(np.asarray(data), box, out)
             for part, data in self.parts
-            if any(common(own, box) is not None for own in part.boxes)
+            if any(intersection(own, box) is not None for own in part.boxes)
         )
         if found != volume_of(box):
             raise LayoutError(
@@ -130,7 +130,7 @@ class JoinedBoxes:
         out: Any = None
         seen: Any = None
         for own, array in self.pieces:
-            shared = common(own, box)
+            shared = intersection(own, box)
             if shared == box:
                 return np.asarray(array[slices_of(box, own)])
             if shared is not None:

@@ -19,7 +19,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.parts import Part, chunks_of, common, sizes_of, slices_of, volume_of
+from gridlayout.layouts.parts import Part, chunks_of, intersection, sizes_of, slices_of, volume_of
 
 # Bytes of whole cores that are read at once, and elements of a box whose places are computed.
 _MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
@@ -106,7 +106,7 @@ class Stored:
         copied = 0
         for cores in chunks_of(_cores_of(layout, box), max(_MOST_BYTES // self._core_bytes, 1)):
             part = Part(layout, tuple(low for low, _ in cores), sizes_of(cores))
-            if any(common(own, box) is not None for own in part.boxes):
+            if any(intersection(own, box) is not None for own in part.boxes):
                 copied += part.copy(self.region(slices_of(cores)), box, out)
         assert copied == volume_of(box)
 

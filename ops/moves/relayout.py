@@ -103,7 +103,7 @@ def nothing_moves(old: Layout, new: Layout) -> bool:
     if old.same_physical(new):
         return True
     route = find_route(old, new) if old.core_rank == new.core_rank else None
-    return route is not None and route.is_nothing
+    return route is not None and route.is_identity
 
 
 def find_move(

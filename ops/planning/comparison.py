@@ -18,7 +18,7 @@ from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Equation, Simulation
 from gridlayout.svg import Drawing
 from gridlayout.tables.columns import WIDTH, tables_of
-from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.words import duration, plain
 
 _COLUMN = 34  # the widest column of a program
@@ -196,7 +196,7 @@ class TimeComparison:
 
     def to_html(self) -> str:
         """Return it as one self-contained page of HTML, with the drawing."""
-        return whole(f"Times of {self.title}", self._repr_html_())
+        return html_page(f"Times of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
         head, *sums = self._sums()

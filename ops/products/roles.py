@@ -17,8 +17,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.choose import price
-from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost
+from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -39,7 +39,7 @@ def product_of(
 
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
-    """The roles of a layout's collapsed dims, or None where one mixes roles."""
+    """Return the roles of a layout's collapsed dims, or None where a dim mixes roles."""
     own = grouped(layout)
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
@@ -109,10 +109,11 @@ def _batched(
     contract: Pair,
     batch: Pair,
 ) -> tuple[Side, Side]:
-    """Layouts for both operands, batch dims alike in both, for which the fewest bytes move.
+    """Return layouts for both operands, with equal batch dims, for which the fewest bytes move.
 
-    Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
-    of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
+    Batch dims are placed as in either operand, or joined, over all cores or over all except those
+    of the last grid dim. Layouts that give a device a quarter more multiplications than the least
+    are excluded.
     """
     joint = tuple(range(len(batch[0])))
     ways = (
@@ -143,7 +144,7 @@ def _batched(
 
 
 def _held(layout: Layout, batch: Dims) -> Runs:
-    """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
+    """Return each batch dim alone, with the cores of the grid dims where it is outermost."""
     cores = dict.fromkeys(batch, 1)
     if (own := grouped(layout)) is not None:
         for k, group in enumerate(own.groups):

@@ -20,7 +20,7 @@ from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor, ttnn_place
 from gridlayout.tables.columns import WIDTH, tables_of
-from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
@@ -136,8 +136,8 @@ class Comparison:
         return json.dumps({**found, "left_out": self.left_out}, indent=1)
 
     def to_html(self) -> str:
-        """The same as one page of HTML that needs nothing else, with the drawing."""
-        return whole(f"Comparison of {self.title}", self._repr_html_())
+        """Return it as one self-contained page of HTML, with the drawing."""
+        return html_page(f"Comparison of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
         head, *costs = self._cost_rows(1 << 10)

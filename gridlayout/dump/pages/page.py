@@ -8,7 +8,7 @@ from html import escape
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages import table
 from gridlayout.layouts.memory import number
-from gridlayout.tables.html import STYLE, html_table, whole
+from gridlayout.tables.html import STYLE, html_page, html_table
 from gridlayout.tables.words import plain
 
 # A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
@@ -32,7 +32,9 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 
 def page_of(found: Contents) -> str:
     """A whole page."""
-    return whole(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
+    return html_page(
+        f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>"
+    )
 
 
 def body_of(found: Contents) -> str:

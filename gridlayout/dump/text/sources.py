@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
-from gridlayout.mlir.whole_text import Text
+from gridlayout.mlir.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

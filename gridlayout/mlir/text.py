@@ -1,4 +1,4 @@
-"""`Text`: all of a compiler's text, with its name and the chip that it is for."""
+"""`Text`: the complete text of a compiler, with its name and the chip that it states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gridlayout.layouts.memory import Chip
 
 
 class Text(NamedTuple):
-    """A whole text: what its source is called, and the chip that it says it is for."""
+    """A complete text: the name of its source, the text, and the chip that it states."""
 
     name: str
     text: str
