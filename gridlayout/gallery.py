@@ -94,7 +94,7 @@ def _ttnn() -> Iterator[Entry]:
     )
     yield figure(
         "ttnn_today",
-        "The present TTNN pads each batch to tiles before it divides: shards of 192x32.",
+        "The current TTNN pads each batch to tiles before it divides: shards of 192x32.",
         tenstorrent.ttnn(shape, "bfloat16", grid=(2, 1), tile=tile).draw("physical"),
     )
 

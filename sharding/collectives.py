@@ -112,8 +112,8 @@ def in_words(collectives: Sequence[Collective]) -> list[str]:
 class Collectives:
     """A list of the collectives of one decision, in order.
 
-    Each method appends one collective and returns the list; one without bytes or with one device
-    per group is not appended. Byte counts are per device.
+    Each method appends to `found` and returns this object. Collectives without bytes, or with one
+    device per group, are not appended. Byte counts are per device.
 
     >>> from gridlayout import DeviceGrid
     >>> Collectives(DeviceGrid((1,))).all_gather(("x",), 64).found

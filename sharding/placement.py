@@ -155,13 +155,13 @@ def default_placement(axes: MeshAxes, grid: Shape) -> Placement:
     (('y0', 'y1'), ('x',))
     """
     # Equal factors of one mesh axis are interchangeable: only their number per dim matters.
-    alike: dict[tuple[str, int], list[str]] = {}
+    equal: dict[tuple[str, int], list[str]] = {}
     for name, whole, size in zip(axes.names, axes.whole, axes.sizes, strict=True):
         if size > 1:
-            alike.setdefault((whole, size), []).append(name)
-    groups = tuple((*key, len(group)) for key, group in alike.items())
+            equal.setdefault((whole, size), []).append(name)
+    groups = tuple((*key, len(group)) for key, group in equal.items())
     placed: list[Axes] = [()] * len(grid)
-    for group, row in zip(alike.values(), dealt(grid, groups), strict=True):
+    for group, row in zip(equal.values(), dealt(grid, groups), strict=True):
         rest = list(group)
         for k, count in enumerate(row):
             placed[k] += tuple(rest[:count])

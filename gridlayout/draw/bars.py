@@ -35,7 +35,7 @@ def bars(
     >>> drawing.description
     'bytes: a 2 B, b 1 B.'
     """
-    said = [
+    texts = [
         f"{measure.caption}: "
         + ", ".join(f"{name} {word}" for name, word in zip(names, measure.words, strict=True))
         for measure in measures
@@ -43,7 +43,7 @@ def bars(
     panels = [_panel(names, measure) for measure in measures]
     wide = max((panel.width for panel in panels), default=0)  # aligns the panels in columns
     panels = [replace(panel, width=wide) for panel in panels]
-    return figure(title, subtitle, f"{'; '.join(said)}.", panels, notes=notes)
+    return figure(title, subtitle, f"{'; '.join(texts)}.", panels, notes=notes)
 
 
 def _panel(names: Sequence[str], measure: Measure) -> Picture:

@@ -55,16 +55,16 @@ def curves(
         for each in charts
     ]
     axes = [Axes(each, counted) for each in checked]
-    said = [*notes]
+    all_notes = [*notes]
     if any(p.value == 0 for each in axes if not each.is_share for p in each.points):
-        said.append("Times of 0 s have no place on a logarithmic axis, and are left out.")
+        all_notes.append("Times of 0 s have no place on a logarithmic axis, and are left out.")
     drawn = [(each, chart) for each, chart in zip(axes, checked, strict=True) if each.values]
     if not drawn:
         nothing = "There is nothing to draw."
-        return figure(title, subtitle, nothing, [], notes=[*said, nothing])
+        return figure(title, subtitle, nothing, [], notes=[*all_notes, nothing])
     left = max(each.down.width for each, _ in drawn) + 8
     panels = [_picture(each, chart, left) for each, chart in drawn]
-    return figure(title, subtitle, _in_words(checked, counted), panels, notes=said)
+    return figure(title, subtitle, _in_words(checked, counted), panels, notes=all_notes)
 
 
 def _checked(line: Curve, chart: Chart) -> Curve:
@@ -97,14 +97,14 @@ def _in_words(charts: Sequence[Chart], counted: str) -> str:
         )
         return ", ".join(values) or "nothing"
 
-    said = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
-    said[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
+    texts = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
+    texts[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
     for chart in charts:
         kind = "share" if chart.is_share else "time"
         guides = f"; guides: {at_last(chart.guides, kind)}" if chart.guides else ""
         caption = chart.caption[:1].upper() + chart.caption[1:]
-        said.append(f"{caption} on {count_text(last)}: {at_last(chart.lines, kind)}{guides}.")
-    return " ".join(said)
+        texts.append(f"{caption} on {count_text(last)}: {at_last(chart.lines, kind)}{guides}.")
+    return " ".join(texts)
 
 
 def _value_text(value: float, kind: str) -> str:

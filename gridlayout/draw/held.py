@@ -50,10 +50,10 @@ def held_over_time(
         return figure(title, subtitle, nothing, [], notes=[*notes, nothing])
     chart = _Chart(tuple(held), room)
     legend = [("c5", "held"), ("c6", "above the capacity")] if chart.over else []
-    said = [*notes]
+    all_notes = [*notes]
     if chart.columns < len(held):
-        said.append("A column stands for several steps; its height is their maximum.")
-    return figure(title, subtitle, _in_words(chart), [_picture(chart)], legend, said)
+        all_notes.append("A column stands for several steps; its height is their maximum.")
+    return figure(title, subtitle, _in_words(chart), [_picture(chart)], legend, all_notes)
 
 
 def _checked(step: Held) -> float:

@@ -99,5 +99,5 @@ def _slot_texts(points: Points, size: int) -> tuple[str, str]:
 
 def _default_slot(layout: Layout) -> int:
     if layout.slot_size is None:
-        raise LayoutError(f"{layout!r} has no default slot size: pass slot=, in elements")
+        raise LayoutError(f"{layout!r} has no slots by default: pass slot=, in elements")
     return layout.slot_size

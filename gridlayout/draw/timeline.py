@@ -79,14 +79,14 @@ def timeline(
     budget = min(MAX_RECTS, max(_FEWEST, _ALL_RECTS // len(drawn)))
     rows = [_row(track.spans, time, fills, budget) for track in drawn]
     bars = [bar for lanes in rows for lane in lanes for bar in lane]
-    said = [
+    all_notes = [
         *notes,
         *([_NARROW] if any(len(bar.spans) > 1 for bar in bars) else []),
         *([_OVERLAP] if any(len(lanes) > 1 for lanes in rows) else []),
         *([_left_out(every)] if len(every) > MAX_TRACKS else []),
     ]
     panel = _picture(drawn, rows, time, fills)
-    return figure(title, subtitle, _in_words(every, time), [panel], legend, said)
+    return figure(title, subtitle, _in_words(every, time), [panel], legend, all_notes)
 
 
 def _checked(track: Track) -> tuple[Span, ...]:
@@ -295,15 +295,15 @@ def _left_out(tracks: Sequence[Track]) -> str:
 
 
 def _in_words(tracks: Sequence[Track], time: _Time) -> str:
-    said, length = [], time.high - time.low
+    texts, length = [], time.high - time.low
     for track in tracks[:MAX_TRACKS]:
         share = f", busy {time_text(_busy(track.spans))}" if track.spans else ""
         share += f" ({_busy(track.spans) / length:.0%})" if track.spans and length else ""
-        said.append(f"{short(track.name, _HOVER)}: {_count(len(track.spans))}{share}")
+        texts.append(f"{short(track.name, _HOVER)}: {_count(len(track.spans))}{share}")
     more = f" {_left_out(tracks)}" if len(tracks) > MAX_TRACKS else ""
     count = f"{len(tracks):,} track{'' if len(tracks) == 1 else 's'}"
     since = f", from {time.text(time.low)}" if time.low else ""
-    return f"{count} over {time_text(length)}{since}. {'; '.join(said)}.{more}"
+    return f"{count} over {time_text(length)}{since}. {'; '.join(texts)}.{more}"
 
 
 # -- the picture -----------------------------------------------------------------------------------

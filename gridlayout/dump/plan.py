@@ -112,7 +112,7 @@ def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
 def allocated(layout: Layout) -> tuple[int, int]:
     """Return the bytes of one core's buffer and of all buffers, in whole pages.
 
-    A page is a tile. An untiled buffer has pages of 32x32 elements, as the present compiler
+    A page is a tile. An untiled buffer has pages of 32x32 elements, as the current compiler
     allocates it; in TTNN, its pages are rows, each of them aligned.
 
     >>> allocated(GridLayout((33, 63), grid=(2, 1))), allocated(GridLayout((33, 63), grid=(3, 1)))

@@ -197,7 +197,7 @@ class Dump:
             holds = self.memory.holds()
             for name, tally in self.waiting.items():
                 if name in holds or not holds:
-                    self.now.tally.take(tally)
+                    self.now.tally.merge(tally)
         self.memory = None
         self.waiting.clear()
 
@@ -231,7 +231,7 @@ class Dump:
             self._unnamed(statement.op, statement.mentions, sizes)
         if statement.transfer:
             self.now.tally.transfer(statement, statement.transfer, sizes)
-        self.now.tally.used(self.function, statement)
+        self.now.tally.count_uses(self.function, statement)
         self._distribution(statement, line.text)
 
     def _hlo(self, line: Line) -> None:
@@ -257,7 +257,7 @@ class Dump:
                 tally.add(statement.op, result, each, self.function)
         if statement.transfer:
             tally.transfer(statement, statement.transfer, sizes)
-        tally.used(self.function, statement)
+        tally.count_uses(self.function, statement)
         if self.computation is not None and self.memory is not None:
             whole = len(own) == 1 and not found.kind.startswith("(")
             held = [own[0].nbytes] if whole else array_sizes(found.kind)

@@ -37,7 +37,7 @@ class Tally:
         self.data_bytes += data_bytes
         self.count += 1
         rank = (max(nbytes - data_bytes, 0), nbytes)
-        if self.values.passes_over(rank):
+        if self.values.rejects(rank):
             return
         # The row of a value: its line, last use, op, type, address and number of uses.
         row = [result.line, result.line, op, result.text, result.address, 0]
@@ -63,12 +63,12 @@ class Tally:
         before, after, data_bytes, same = sides
         permutation = permutation_of(before, after, transfer.permutation, transfer.swap)
         if permutation is not None and (permutation or not same):
-            if self.moves.passes_over(data_bytes):
+            if self.moves.rejects(data_bytes):
                 return
             key = (statement.op, transfer.before, transfer.after.text, permutation)
             self.moves.add(key, data_bytes, (transfer.after.line, transfer.after.name))
 
-    def used(self, function: str, statement: Statement) -> None:
+    def count_uses(self, function: str, statement: Statement) -> None:
         """Count the uses of values whose rows are stored."""
         for name in statement.operands:
             place = self.places.get((function, name))
@@ -76,10 +76,10 @@ class Tally:
                 entry[2][5] += 1
                 entry[2][1] = statement.line
 
-    def take(self, other: Tally) -> None:
+    def merge(self, other: Tally) -> None:
         """Add another tally."""
-        self.values.take(other.values)
-        self.moves.take(other.moves)
+        self.values.merge(other.values)
+        self.moves.merge(other.moves)
         self.nbytes += other.nbytes
         self.data_bytes += other.data_bytes
         self.count += other.count

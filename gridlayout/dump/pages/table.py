@@ -83,7 +83,9 @@ def summary_of(found: Explanation) -> str:
         return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (
         "".join(f"; {peak.memory} peak {size(peak.nbytes)}" for peak in found.peaks)
-        + "".join(f"; no peak of {plain(f, 80) or 'it'}: too many values" for f in found.unpeaked)
+        + "".join(
+            f"; no peak of {plain(f, 80) or 'the module'}: too many values" for f in found.unpeaked
+        )
         + chip
     )
     return (

@@ -247,7 +247,7 @@ def _collapsed(linear: str, shape: Shape) -> Shape | None:
 
 
 def _of_buffers(text: str) -> Sizes | None:
-    """Return the sizes of a memref in a memory space, or of the compiler's present metal_layout."""
+    """Return the sizes of a memref in a memory space, or of the compiler's current metal_layout."""
     if "oob" in text:
         return None
     try:

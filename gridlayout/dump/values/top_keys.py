@@ -25,10 +25,10 @@ class TopKeys:
         self.seen: dict[Any, list[Any]] = {}  # count, rank, and the data of the first occurrence
         self.heap: list[tuple[Any, int, Any]] = []
 
-    def passes_over(self, rank: Any) -> bool:
-        """Count a key and return True if its rank is too low for any key of it to be stored.
+    def rejects(self, rank: Any) -> bool:
+        """Return whether a key of this rank can't be stored; if so, count the key.
 
-        Otherwise return False and count nothing: `add` must follow.
+        Otherwise nothing is counted, and `add` must be called.
         """
         low = len(self.heap) == self.limit and rank < self.heap[0][0]
         self.total += low
@@ -55,7 +55,7 @@ class TopKeys:
         for _, _, key in sorted(self.heap, reverse=True):
             yield key, self.seen[key][0], self.seen[key][2]
 
-    def take(self, other: TopKeys) -> None:
+    def merge(self, other: TopKeys) -> None:
         """Add the counts of another counter."""
         held = 0
         for _, _, key in sorted(other.heap, reverse=True):
