@@ -1,7 +1,8 @@
-"""`cheapest`: choose the way of least time among several ways to perform one operation.
+"""`cheapest`: chooses the fastest of several ways to perform one operation.
 
-It chooses single relayouts, slices and products; `ops/plan/` chooses for whole programs. Rules and
-moves list the ways, a `Machine` estimates the time of each, and `LIMITS` bounds the search.
+It is used for single relayouts, slices and products; `ops/plan/` chooses for complete programs.
+Rules and moves list the ways, a `Machine` estimates the time of each, and `LIMITS` bounds the
+search.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Collective:
 
 
 def in_words(collectives: Sequence[Collective]) -> list[str]:
-    """Return what each device receives, in words; equal collectives are joined as rounds of one.
+    """Return what each device receives, in words; the rounds of one collective are summed.
 
     >>> in_words([Collective("permute", ("x",), 4, n, 4) for n in (96, 96, 64)])
     ['up to 256 B by permute over x (4 devices), in 3 rounds']
@@ -165,7 +165,7 @@ class Collectives:
         return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n, copied=nbytes if dim else 0)
 
     def permute(self, axes: Axes, nbytes: int, receive: int) -> Collectives:
-        """Add a permute in which `receive` devices per group receive `nbytes` each."""
+        """Add a permute: in each group, `receive` devices get `nbytes` each."""
         groups = self.device.size // self.device.count(axes)
         return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
 

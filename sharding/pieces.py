@@ -100,8 +100,10 @@ class Deal:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """How pieces are sent. stays: pieces that keep their device. slots: one permute each. deal: one
-    all_to_all instead of slots.
+    """How pieces are sent.
+
+    stays: pieces that keep their device. slots: one permute each. deal: one all_to_all instead of
+    slots.
     """
 
     stays: tuple[Slot, ...]
@@ -247,9 +249,7 @@ class Pieces:
         return Slot(rows, tuple(rows.sizes.max(axis=0).tolist()), self.device.size)
 
     def _stationary(self) -> tuple[Slot, ...]:
-        """Return the pieces that keep their device: slots of the first of each device, the second,
-        and so on.
-        """
+        """Return the pieces that keep their device, as slots: slot k has the k-th of each device."""
         rows = self.rows.at(self.rows.source == self.rows.target)
         rows = rows.at(np.argsort(rows.source, kind="stable"))
         _, starts = np.unique(rows.source, return_index=True)

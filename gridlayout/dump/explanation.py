@@ -103,7 +103,7 @@ class Explanation:
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """The values that own memory and have a name, in order of lines.
+        """The values that own memory and have a name, sorted by line.
 
         If there are more than max(limit, 512), those of most waste.
         """
@@ -219,17 +219,15 @@ def explain(
 ) -> Any:
     """Return the costs of a layout, or of the layouts in a compiler's dump: bytes, padding, fit.
 
-    source: one of
-    a layout or a `GridArray`: the result is its `summary`, with a `better` layout if `plan` finds
-    one;
-    a tree of arrays and layouts: the result is the table of `gl.summary`;
-    a dump: a path; a text, unless it is the name of a file; bytes; a binary stream; lines; or the
-    result of `jax.jit(f).lower(...)` or its `.compile()` (for Tenstorrent's chips, the TTNN IR in
-    it). It may be tt-mlir IR with `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a
-    memory space, HLO, StableHLO with shardings, or the text of any layout. It is read once and not
-    stored, so memory is bounded for any size;
-    a function: `jax.jit` compiles it for the arguments and the compiled program is explained; of
-    `gl.on_grid(f)`, the program that the devices run.
+    source: a layout or a `GridArray`: the result is its `summary`, with a `better` layout if `plan`
+    finds one. Or a tree of arrays and layouts: the result is the table of `gl.summary`. Or a
+    function: `jax.jit` compiles it for the arguments, and the compiled program is explained; for
+    `gl.on_grid(f)` this is the program that the devices run. Or a dump: a path; a text, unless it
+    is the name of a file; bytes; a binary stream; lines; or the result of `jax.jit(f).lower(...)`
+    or its `.compile()` (for Tenstorrent's chips, the TTNN IR in it). A dump may be tt-mlir IR with
+    `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with
+    shardings, or the text of any layout. It is read once and not stored, so memory is bounded for
+    any size.
 
     arguments: the arguments of the function. chip: the chip whose memory is checked, a `gl.Chip` or
     a name ("wormhole"); by default the chip of the dump's `system_desc`, else a Wormhole. limit:

@@ -82,10 +82,11 @@ class Proposal:
 
 @lru_cache(maxsize=1024)
 def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
-    """Return the best candidate for a layout of `THRESHOLD` padding or more, None if none is.
+    """Return a better layout; None if there is none.
 
-    chip: a candidate must fit on it (`can_be_on`); a layout that does not fit may use more of its
-    cores.
+    Candidates are tried if the padding share is `THRESHOLD` or more, or the layout does not fit.
+    chip: a candidate must fit on it (`can_be_on`); for a layout that does not fit, candidates may
+    use more of its cores.
 
     >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     >>> found.layout, found.saved_per_core
@@ -196,7 +197,10 @@ def _of_document(layout: GridLayout, cores: int | None) -> Candidates:
 
 
 def _runs(dims: int, parts: int) -> list[tuple[tuple[int, int], ...]]:
-    """Return ways to cut `dims` dims into `parts` collapse intervals, larger first parts first."""
+    """Return ways to cut `dims` dims into `parts` collapse intervals, as pairs (start, end).
+
+    Those with more dims in the first intervals are first.
+    """
     cuts = islice(combinations(range(dims - 1, 0, -1), parts - 1), _MAX_RUNS)
     return [tuple(pairwise((0, *reversed(cut), dims))) for cut in cuts]
 

@@ -194,7 +194,7 @@ class Meshes:
         return len(pairs), 2 if any(a != b for a, b in pairs) else 1, named
 
     def _axis_of(self, a: int, b: int) -> str:
-        """Return the axis along which alone two devices differ; empty if there is none."""
+        """Return the only axis along which two devices differ; empty if they differ along more."""
         for mesh in self.by_name.values():
             differ = []
             for k, (name, size) in enumerate(mesh):

@@ -29,7 +29,7 @@ def mark_of(text: str) -> str | None:
 
 
 class Passes:
-    """The passes read so far. titles: the first line and the title of each."""
+    """The passes read so far. titles: pairs (line number of the beginning, title)."""
 
     def __init__(self) -> None:
         self.titles: list[tuple[int, str]] = []
