@@ -249,7 +249,7 @@ class Pieces:
         return Slot(rows, tuple(rows.sizes.max(axis=0).tolist()), self.device.size)
 
     def _stationary(self) -> tuple[Slot, ...]:
-        """Return the pieces that keep their device, as slots: slot k has the k-th of each device."""
+        """Return the pieces that keep their device; slot k has the k-th piece of each device."""
         rows = self.rows.at(self.rows.source == self.rows.target)
         rows = rows.at(np.argsort(rows.source, kind="stable"))
         _, starts = np.unique(rows.source, return_index=True)
