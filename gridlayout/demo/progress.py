@@ -12,7 +12,7 @@ from tqdm import tqdm
 INTRODUCTION = """\
 gridlayout demo: trains a classifier of handwritten digits, written in plain JAX
 and optax, on a virtual 4x4 grid of cores in 32x32 tiles, on 8 emulated devices.
-Few of its tensors divide by that, so they are padded: results must not change."""
+Most tensors do not divide evenly and are padded; the results must not change."""
 WIDTH = 80  # columns of the demo's output
 TICK = 0.2  # seconds between updates
 _SHARE = 0.02  # share of the rest of a phase by which the bar advances per tick

@@ -104,7 +104,7 @@ def _cut(data: bytes) -> int:
     """Return where to cut a long line: before a type that may be incomplete, else at a space."""
     near = len(data) - MAX_TEXT
     found = data.rfind(b"tensor<", near)
-    # Today's metal_layout has a type inside it: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
+    # The current metal_layout contains a type: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
     while found > 0 and data.endswith(b"> : ", 0, found):
         found = data.rfind(b"tensor<", near, found)
     found = found if found > 0 else data.rfind(b" ", near)
