@@ -15,7 +15,7 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchange.Exchange"),
     ("py:class", "gridlayout.sharding.pieces.Pieces"),
     ("py:class", "gridlayout.ops.programs.program.Program"),
-    ("py:class", "gridlayout.dump.reading.Found"),
+    ("py:class", "gridlayout.dump.reading.PassResult"),
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
     ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
     ("py:class", "gridlayout.dump.explanation.Options"),

@@ -1,4 +1,4 @@
-"""The gallery: layouts of every system, drawn, on one page of HTML; the core model comes first."""
+"""The gallery: drawings of layouts of all systems on one HTML page, the core model first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.svg import Drawing, escape, tag
 from gridlayout.text import parse
 
-# The chip of the figures of local memory: 4 NPUs, blocks of 4 bytes.
+# The chip in the figures of local memory: 4 NPUs, blocks of 4 bytes.
 TOY = sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A figure: the document and the section it is of, its id, what to see, the drawing."""
+    """A figure: the document and section that describe it, its id, caption and drawing."""
 
     document: str
     section: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 def entries() -> Iterator[Entry]:
-    """Every figure of the gallery, document by document.
+    """Yield every figure of the gallery, document by document.
 
     >>> len({entry.name for entry in entries()}) == len(list(entries()))
     True
@@ -54,7 +54,7 @@ def _core_model() -> Iterator[Entry]:
     yield figure(
         "Tiled layouts",
         "padding",
-        "Each core's shard in whole 32x32 tiles; what is left of a tile is padding.",
+        "Each core's shard in whole 32x32 tiles; the rest of a tile is padding.",
         layout.draw("physical"),
     )
     yield figure(
@@ -72,7 +72,7 @@ def _core_model() -> Iterator[Entry]:
     yield figure(
         "Grid Shape",
         "relayout",
-        "From 3x2 cores to 2x3: the bytes that each core holds for each other.",
+        "A relayout from 3x2 to 2x3 cores: the bytes that each core sends to each other core.",
         layout.draw("flows", to=layout.replace(grid=(2, 3))),
     )
 
@@ -84,17 +84,17 @@ def _ttnn() -> Iterator[Entry]:
     yield figure(
         "ttnn",
         "(12, 12, 16) by the strides (192, 16, 1) in a plane of 144x16, in shards of 72x16: six "
-        "batches a core, whatever the tile.",
+        "batches per core, for any tile.",
         document.draw(),
     )
     yield figure(
         "ttnn_shards",
-        "The same shards padded out to tiles, 96x32: batches lie across tiles.",
+        "The same shards padded to tiles, 96x32: a batch may span two tiles.",
         document.draw("physical"),
     )
     yield figure(
         "ttnn_today",
-        "TTNN of today pads each batch to tiles before it divides: shards of 192x32.",
+        "The current TTNN pads each batch to tiles before it divides: shards of 192x32.",
         tenstorrent.ttnn(shape, "bfloat16", grid=(2, 1), tile=tile).draw("physical"),
     )
 
@@ -111,14 +111,15 @@ def _xla() -> Iterator[Entry]:
     yield figure(
         "Tiled layout",
         "figure1_memory",
-        "The same, in memory: tiles stay whole, so positions past the array's bounds are padding.",
+        "The same in memory: tiles are stored completely, so positions past the array's bounds "
+        "are padding.",
         first.draw("memory"),
     )
     yield figure(
         "Repeated tiling",
         "figure2",
-        "4x8 in tiles of 2x4, a colour each, and those in tiles of 2x1, a red border each: the two "
-        "16-bit values of a 32-bit word.",
+        "4x8 in tiles of 2x4 (one colour each), which are divided into tiles of 2x1 (red borders): "
+        "the two 16-bit values of a 32-bit word.",
         parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles"),
     )
 
@@ -146,7 +147,7 @@ def _sophon() -> Iterator[Entry]:
     yield figure(
         "128-Byte Aligned Layout",
         "aligned_2",
-        "(2, 3, 4, 5) from NPU 2, a feature a row; coloured by channel.",
+        "(2, 3, 4, 5) from NPU 2, one feature per row; coloured by channel.",
         sophon.local((2, 3, 4, 5), "float32", start=2 * 1024, chip=TOY).draw(
             "memory", color=1, width=32, label="number"
         ),
@@ -178,7 +179,7 @@ def _megengine() -> Iterator[Entry]:
         "2x5 values of int32: 4 bytes to the next column, 20 to the next row.",
         megengine.contiguous((2, 5), "int32").draw("strides", label="byte"),
     )
-    # Elements of a row: those that lie together, as the document's figures group them.
+    # The width is the number of contiguous elements, as the document's figures group them.
     for name, width, section in (
         ("NCHW", 9, "NCHW and NHWC"),
         ("NHWC", 64, "NCHW and NHWC"),
@@ -202,14 +203,14 @@ def _mli() -> Iterator[Entry]:
     yield figure(
         section,
         "HWC",
-        "A feature map (4, 4, 3), HWC, a line for each of its rows: the channels of a pixel lie "
-        "side by side. Coloured by channel.",
+        "A feature map (4, 4, 3), HWC, one line per row: the channels of a pixel are contiguous. "
+        "Coloured by channel.",
         image.draw("memory", color=2, width=12),
     )
     yield figure(
         section,
         "CHW",
-        "The same tensor, transposed to CHW, a line for each channel, which is a whole image. "
+        "The same tensor, transposed to CHW, one line per channel, which is a complete image. "
         "Coloured by channel.",
         image.transpose("HWC->CHW").draw("memory", color=0, width=16),
     )
@@ -222,7 +223,7 @@ def _mli() -> Iterator[Entry]:
 
 
 def gallery_page() -> str:
-    """The gallery as one page of HTML, which needs nothing beside itself."""
+    """Return the gallery as a self-contained HTML page."""
     body = [tag("h1", "Layouts, drawn"), tag("p", escape(_INTRODUCTION))]
     for document, found in groupby(entries(), key=lambda entry: entry.document):
         body.append(tag("h2", escape(document)))
@@ -236,7 +237,7 @@ def gallery_page() -> str:
 
 
 def write_gallery(path: str | Path) -> int:
-    """Write the gallery's page to a file; gives the number of figures on it."""
+    """Write the gallery's page to a file; return the number of figures on it."""
     page = gallery_page()
     Path(path).write_text(page, encoding="utf-8")
     return page.count("<figure ")
@@ -244,7 +245,7 @@ def write_gallery(path: str | Path) -> int:
 
 _INTRODUCTION = (
     "Layouts of every system, drawn as this library builds them, after the figures of the "
-    "documents that describe them. Hover over a cell to see which element lies where."
+    "documents that describe them. Hover over a cell to see its element and address."
 )
 _STYLE = (
     "<style>:root{color-scheme:light dark}"

@@ -1,17 +1,18 @@
-"""Colours: eight fills that colour-blind readers can tell apart, in a light and a dark version.
+"""The colours of drawings: eight fills for colour-blind readers too, in light and dark versions.
 
-The hues follow Okabe and Ito's set, moved apart until any two differ by 20 or more (CIE 1976) to
-protanopes, deuteranopes and tritanopes too. A fill never stands alone: cells carry labels, padding
-is hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2, level AA).
+The hues follow Okabe and Ito's set. They are adjusted so that any two differ by 20 or more
+(CIE 1976), also for protanopes, deuteranopes and tritanopes. Colour is never the only sign: cells
+have labels, and padding is hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2,
+level AA).
 """
 
 from __future__ import annotations
 
-# Sky blue, orange, green, purple, yellow, blue, vermilion, violet (in the dark version crimson): no
-# grey, which is for padding and for what stays where it is.
+# Sky blue, orange, green, purple, yellow, blue, vermilion, violet (in the dark version crimson).
+# Grey is reserved for padding and for data that does not move.
 LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#8a6cf6")
 DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#7e0030")
-# From the first offset to the last one.
+# The ramp of offsets, from the first to the last.
 LIGHT_RAMP = (
     *(
         "#f1f7fc",
@@ -55,7 +56,7 @@ HUES = len(LIGHT)
 
 
 def colours(dark: bool = False) -> dict[str, str]:
-    """Every colour by name: c0 ... of the fills, s0 ... of the ramp, and the tones.
+    """Return every colour by name: c0, ... of the fills, s0, ... of the ramp, and the tones.
 
     >>> colours()["paper"], colours(dark=True)["c0"]
     ('#ffffff', '#626992')
@@ -66,7 +67,7 @@ def colours(dark: bool = False) -> dict[str, str]:
 
 
 def style(name: str) -> str:
-    """The style element of the drawing whose id is `name`; it says nothing of other elements.
+    """Return the style element of the drawing with id `name`; it affects no other element.
 
     >>> style("gl1").count("prefers-color-scheme: dark")
     1
@@ -75,7 +76,7 @@ def style(name: str) -> str:
     rules = [
         f"#{name}{{{light};background:var(--paper);max-width:100%;height:auto}}",
         f"@media (prefers-color-scheme: dark){{#{name}{{{dark}}}}}",
-        # JupyterLab's theme is its own, whatever the system's is.
+        # JupyterLab's theme is independent of the system's.
         f'[data-jp-theme-light="true"] #{name}{{{light}}}',
         f'[data-jp-theme-light="false"] #{name}{{{dark}}}',
         *(f"#{name} {selector}{{{declarations}}}" for selector, declarations in _RULES),

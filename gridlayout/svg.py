@@ -1,7 +1,7 @@
-"""`Drawing`: a picture as SVG text; and the few functions that write SVG text.
+"""`Drawing`: a picture as SVG text, and functions that write SVG text.
 
-Whatever comes from outside goes through `escape` on its way into the text, so no name of a dtype
-or of a memory space can become markup.
+All external text is escaped by `escape`, so that no name of a dtype or memory space can become
+markup.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 from gridlayout.errors import LayoutError
 from gridlayout.palette import style
 
-# What XML 1.0 has no way to say: control characters, surrogates and two non-characters.
-_UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML 1.0 does not allow: control characters, surrogates and two non-characters.
+_INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 
 
 @dataclass(frozen=True, repr=False)
 class Drawing:
-    """A picture: `svg` is the whole text, `description` says in words what it shows.
+    """A picture. svg: the complete SVG text. description: what it shows, in words.
 
-    html: the same with parts that fold, where it has such parts; needs nothing beside itself.
+    html: the same with foldable parts, as self-contained HTML; empty if it has no such parts.
 
-    Notebooks show it inline, so that the browser shows what is under the mouse: JupyterLab puts
-    what `_repr_svg_` gives into an image, in which nothing can be hovered.
+    Notebooks show it inline by `_repr_html_`, so that hover texts work. JupyterLab would put the
+    result of `_repr_svg_` into an image, which has no hover texts.
     """
 
     svg: str
@@ -35,9 +35,9 @@ class Drawing:
     html: str = ""
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG text to a file that ends in .svg, or the drawing as a page to an .html.
+        """Write the SVG text to a .svg file, or the drawing as a page to an .html file.
 
-        `LayoutError` for another ending: the file would not hold what its name says.
+        Raises `LayoutError` for any other suffix.
         """
         path = Path(path)
         kind = path.suffix.lower()
@@ -64,10 +64,10 @@ class Drawing:
 
 
 def drawing(title: str, description: str, width: float, height: float, body: str) -> Drawing:
-    """The drawing of `body`, `width` by `height` pixels, with its colours and its alt text.
+    """Return the drawing of `body`, of `width` by `height` pixels, with its style and alt text.
 
-    The id of the `svg` element, under which its style rules stand, is made of the content: several
-    drawings on one page don't restyle one another, and the same drawing has the same text again.
+    The style rules apply to the id of the `svg` element, which is a hash of the content. So several
+    drawings on one page do not affect each other, and equal drawings have equal text.
 
     >>> drawing("<a>", "One dot.", 8, 8, tag("circle", r=2)).title
     '<a>'
@@ -89,9 +89,9 @@ def drawing(title: str, description: str, width: float, height: float, body: str
 
 
 def hatches(name: str) -> str:
-    """The patterns, in the element of this id, of padding and of cells that hold several things.
+    """Return the hatching patterns of padding and of mixed cells, for the element of this id.
 
-    Told apart by direction.
+    The two differ in direction.
     """
     size = dict.fromkeys(("width", "height"), 7)
     lines = {"pad": "M-1 1l2 -2M0 7l7 -7M6 8l2 -2", "mix": "M-1 6l2 2M0 0l7 7M6 -1l2 2"}
@@ -109,7 +109,7 @@ def hatches(name: str) -> str:
 
 
 def tag(element: str, content: str = "", /, **attributes: str | float) -> str:
-    """An element: `content` is SVG text as it is, attribute values are escaped.
+    """Return an element. content: SVG text, not escaped. attributes: values are escaped.
 
     >>> tag("text", escape("a < b"), class_="label", x=1.25)
     '<text class="label" x="1.2">a &lt; b</text>'
@@ -130,9 +130,9 @@ def _number(value: float) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as character data: no markup, and nothing that XML can't hold.
+    """Return `text` as character data: markup escaped, characters that XML forbids replaced.
 
     >>> escape("<l1>\\x00")
     '&lt;l1&gt;\ufffd'
     """
-    return re.sub("[&<>\"']", lambda m: _MARKUP[m[0]], _UNSPEAKABLE.sub("\ufffd", text))
+    return re.sub("[&<>\"']", lambda m: _MARKUP[m[0]], _INVALID.sub("\ufffd", text))

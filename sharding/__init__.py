@@ -1,1 +1,1 @@
-"""Placement: which JAX device holds which core. Imports `gridlayout`, never `gridlayout.ops`."""
+"""Placement of core grids on JAX devices. Imports `gridlayout`, never `gridlayout.ops`."""

@@ -1,7 +1,8 @@
-"""`cheapest`: of several ways to do one thing, the one that takes the least time on the machine.
+"""`cheapest`: chooses the fastest of several ways to perform one operation.
 
-Relayouts, slices and products are each chosen here; `ops/plan/` chooses for whole programs. Rules
-and moves offer, a `Machine` prices, and `LIMITS` says where a search ends.
+It is used for single relayouts, slices and products; `ops/plan/` chooses for complete programs.
+Rules and moves list the ways, a `Machine` estimates the time of each, and `LIMITS` bounds the
+search.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Offer(Generic[T]):
-    """A way to do something, and what it takes.
+    """A way to perform an operation, and its time in seconds.
 
-    price: seconds; of a way that takes longer than the seconds it is given, any number above these.
-    bound: seconds that it takes at least, which are quicker to know.
+    price: a function that returns the time. Its argument is the least time known so far: for a way
+    that takes longer, it may return any larger number. bound: a lower bound of the time, which is
+    quicker to compute.
     """
 
     way: T
@@ -30,10 +32,10 @@ class Offer(Generic[T]):
 def cheapest(
     offers: Iterable[Offer[T]], best: T | None = None, least: float = inf, most: float = inf
 ) -> tuple[T | None, float]:
-    """The way of the least time, and its seconds; of ways that take as long the first.
+    """Return the way of least time and its seconds; among equal ones, the first.
 
-    offers: by their bounds, the least first. best, least: a way that is known already. most: how
-    many offers in a row are priced that are no better.
+    offers: sorted by their bounds, the smallest first. best, least: a known way and its seconds.
+    most: the search ends after this number of consecutive offers that are no better.
 
     >>> cheapest([Offer("a", lambda _: 2.0), Offer("b", lambda _: 1.0), Offer("c", lambda _: 1.0)])
     ('b', 1.0)

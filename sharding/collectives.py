@@ -1,7 +1,7 @@
-"""`Collective`: what devices send each other in one operation, and the operations themselves.
+"""`Collective`: the description of one collective, and functions that execute collectives.
 
-A `Collective` says it before anything runs: which kind, over which mesh axes, how many devices in a
-group, and the bytes that a device receives. The functions below do it, inside `shard_map`.
+A `Collective` exists before anything runs: its kind, mesh axes, group size and the bytes that a
+device receives. The functions at the end of this module execute collectives inside `shard_map`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from gridlayout.layouts.memory import MEMORY_SPACES
 Axes = tuple[str, ...]
 ALL_GATHER, ALL_REDUCE, ALL_TO_ALL = "all_gather", "all_reduce", "all_to_all"
 PERMUTE, REDUCE_SCATTER = "permute", "reduce_scatter"
-COPY = "copy"  # from one memory space to another: a device's own
+COPY = "copy"  # of a device's own part, from one memory space to another
 
 
 @dataclass(frozen=True)
 class Collective:
-    """One collective operation, as a device sees it.
+    """One collective operation.
 
-    kind: all_gather, all_reduce, all_to_all, permute or reduce_scatter; or copy, of a device's own
-    part from one memory space to another, which `axes` then names. axes: the mesh axes it goes
-    over. group_size: devices along these. received_bytes: what a device receives, the most where
-    they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
-    all devices receive that. count: how often it is done, in a loop. together: how
-    many collectives are joined with it, itself among them. copied_bytes: of which a device makes a
-    copy besides, as parts along a dim but the first are not one after another.
+    kind: all_gather, all_reduce, all_to_all, permute or reduce_scatter; or copy: each device copies
+    its own part between two memory spaces, which `axes` then names. axes: the mesh axes of the
+    groups. group_size: devices per group. received_bytes: bytes that a device receives, the most of
+    all devices; an all_reduce counts as a reduce_scatter and an all_gather. receivers: the number
+    of devices, of all groups, that receive. count: the number of executions, in a loop. together:
+    the number of collectives that are combined into one with it, including itself. copied_bytes:
+    bytes that a device also copies locally, because parts along any dim but the first are not
+    contiguous.
 
     >>> print(Collective("all_gather", ("x",), 4, 65536, 8))
     all_gather x:4 65,536 B
@@ -54,21 +55,21 @@ class Collective:
 
     @property
     def latency_only(self) -> Collective:
-        """The same that sends nothing."""
+        """The same collective with 0 bytes."""
         return replace(self, received_bytes=0, copied_bytes=0)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes received over all devices, every time it is done."""
+        """Bytes received, summed over all devices and executions."""
         return self.received_bytes * self.receivers * self.count
 
     def times(self, count: int) -> Collective:
-        """The same, done so many times."""
+        """Return the same collective, executed `count` times as often."""
         return replace(self, count=self.count * count)
 
     @property
     def words(self) -> str:
-        """What it is, for a person.
+        """The collective in words.
 
         >>> print(Collective("all_gather", ("x",), 4, 65536, 8).words)
         65,536 B by all-gather over x (4 devices)
@@ -90,7 +91,7 @@ class Collective:
 
 
 def in_words(collectives: Sequence[Collective]) -> list[str]:
-    """What each device receives, for a person; what is sent in several rounds, once.
+    """Return what each device receives, in words; the rounds of one collective are summed.
 
     >>> in_words([Collective("permute", ("x",), 4, n, 4) for n in (96, 96, 64)])
     ['up to 256 B by permute over x (4 devices), in 3 rounds']
@@ -120,7 +121,10 @@ class Devices(Protocol):
 
 
 class Collectives:
-    """The collectives of one decision, written down in order.
+    """A list of the collectives of one decision, in order.
+
+    Each method appends to `found` and returns this object. Collectives without bytes, or with one
+    device per group, are not appended. Byte counts are per device.
 
     >>> from gridlayout import DeviceGrid
     >>> Collectives(DeviceGrid((1,))).all_gather(("x",), 64).found
@@ -149,46 +153,46 @@ class Collectives:
         return self
 
     def all_gather(self, axes: Axes, nbytes: int, dim: int = 0) -> Collectives:
-        """Every device gets all parts, one after another along a dim; nbytes: of one."""
+        """Add a gather of all parts along `dim`. nbytes: of one part."""
         n = self.device.count(axes)
         return self._add(ALL_GATHER, axes, nbytes * (n - 1), copied=nbytes * n if dim else 0)
 
     def all_to_all(self, axes: Axes, nbytes: int, dims: tuple[int, int] = (0, 0)) -> Collectives:
-        """Every device gets a piece of every part; nbytes: of a part.
+        """Add an exchange in which every device gets a piece of every part. nbytes: of one part.
 
-        dims: that is cut, and along which pieces are one after another then.
+        dims: the dim along which parts are split, and that along which pieces are concatenated.
         """
         n, copies = self.device.count(axes), sum(map(bool, dims))
         return self._add(ALL_TO_ALL, axes, nbytes // n * (n - 1), copied=nbytes * copies)
 
     def all_reduce(self, axes: Axes, nbytes: int) -> Collectives:
-        """Every device gets the sum, or extreme, of all; nbytes: of one."""
+        """Add a reduction (sum, max, ...) of all parts to every device. nbytes: of one part."""
         n = self.device.count(axes)
         return self._add(ALL_REDUCE, axes, 2 * (n - 1) * nbytes // n)
 
     def reduce_scatter(self, axes: Axes, nbytes: int, dim: int = 0) -> Collectives:
-        """Every device gets a piece of the sum, which is cut along a dim; nbytes: of the whole."""
+        """Add a reduction; every device gets a piece along `dim`. nbytes: of one operand."""
         n = self.device.count(axes)
         return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n, copied=nbytes if dim else 0)
 
     def permute(self, axes: Axes, nbytes: int, receive: int) -> Collectives:
-        """So many of the devices along the axes receive what another sends; nbytes: of that."""
+        """Add a permute: in each group, `receive` devices get `nbytes` each."""
         groups = self.device.size // self.device.count(axes)
         return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
 
     def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
-        """Everyone's from the next one, round the ring, so many times."""
+        """Add `count` rotations by one device around a ring."""
         return self._add(PERMUTE, axes, nbytes, None, count)
 
     def copy(self, before: str | None, after: str | None, nbytes: int) -> Collectives:
-        """Every device's own part from one memory space to another; nothing between the same."""
+        """Add a copy of every device's part between two memory spaces, if they differ."""
         if before != after and {before, after} <= {*MEMORY_SPACES} and nbytes:
             spaces = (str(before), str(after))
             self.found.append(Collective(COPY, spaces, 1, nbytes, self.device.size))
         return self
 
     def broadcast(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
-        """A root's to everyone, by a tree, so many times."""
+        """Add `count` broadcasts from one device to all, each by a tree of permutes."""
         n = self.device.count(axes)
         for reach in _reaches(n):
             receivers = self.device.size // n * min(reach, n - reach)
@@ -197,31 +201,31 @@ class Collectives:
 
 
 def check_sendable(dtype: np.dtype[Any]) -> None:
-    """`LayoutError` for types that devices can't send each other: those of 2 bits.
+    """Raise `LayoutError` for types that collectives do not support: those of 2 bits.
 
-    XLA's collectives on CPUs (JAX 0.10 to 0.12) return other bits, or end the process.
+    XLA's collectives on CPUs (JAX 0.10 to 0.12) return wrong bits or abort the process.
 
     >>> check_sendable(np.dtype("int8"))
     """
     if dtypes.bits(dtype) < 4:
         raise LayoutError(
-            f"{dtype.name} can't lie on devices, whose collectives lose elements of 2 bits: use "
-            "int4 or int8 there; gl.image and gl.pack take it as it is"
+            f"{dtype.name} can't be stored on devices, because their collectives corrupt elements "
+            "of 2 bits: use int4 or int8 there; gl.image and gl.pack support it"
         )
 
 
 def total_bytes(collectives: Iterable[Collective]) -> int:
-    """Bytes received over all devices."""
+    """Return the bytes received, summed over all devices."""
     return sum(each.total_bytes for each in collectives)
 
 
 def ring(n: int) -> list[tuple[int, int]]:
-    """Pairs (from, to) of a rotation by one."""
+    """Return the pairs (from, to) of a rotation by one device."""
     return [((k + 1) % n, k) for k in range(n)]
 
 
 def _reaches(n: int) -> list[int]:
-    """How far each round of a broadcast sends: those that have it send it twice as far."""
+    """Return the distance of each round of a broadcast: 1, 2, 4, ... below `n`."""
     found, reach = [], 1
     while reach < n:
         found.append(reach)
@@ -232,7 +236,7 @@ def _reaches(n: int) -> list[int]:
 # -- inside shard_map ------------------------------------------------------------------------------
 
 
-# This device's number along axes of these sizes, where many will ask for it.
+# Sizes of mesh axes, and this device's index along them, cached by `once`.
 _here: ContextVar[tuple[Mapping[str, int], Any] | None] = ContextVar(
     "gridlayout_here", default=None
 )
@@ -240,9 +244,9 @@ _here: ContextVar[tuple[Mapping[str, int], Any] | None] = ContextVar(
 
 @contextmanager
 def once(sizes: Mapping[str, int]) -> Iterator[None]:
-    """Inside, this device's number along these axes is computed once, here, for all that ask.
+    """Compute this device's index along these axes once, for all calls of `index_of` inside.
 
-    To be entered directly in a `shard_map`: programs inside, loops too, read it from there.
+    Enter it directly inside `shard_map`; nested programs, such as loop bodies, use the value.
     """
     token = _here.set((sizes, lax.optimization_barrier(index_of(tuple(sizes)))))
     try:
@@ -252,7 +256,7 @@ def once(sizes: Mapping[str, int]) -> Iterator[None]:
 
 
 def index_of(axes: Axes) -> Any:
-    """This device's number along mesh axes."""
+    """Return this device's index along mesh axes, the major axis first."""
     if not axes:
         return 0
     known: tuple[Mapping[str, int], Any] = _here.get() or ({}, None)
@@ -267,24 +271,24 @@ def index_of(axes: Axes) -> Any:
 
 
 def slice_at(x: jax.Array | np.ndarray, start: Any, count: int, dim: int) -> jax.Array:
-    """`count` positions along `dim` from `start` on, a number that is never negative."""
+    """Return `count` positions along `dim` from `start`, which must not be negative."""
     if isinstance(start, int):
         return lax.slice_in_dim(x, start, start + count, axis=dim)
     return lax.dynamic_slice_in_dim(x, start, count, dim, allow_negative_indices=False)
 
 
 def permute(x: jax.Array, axes: Axes, pairs: Sequence[tuple[int, int]]) -> jax.Array:
-    """Pairs (from, to) along the axes; who is sent nothing gets zeros."""
+    """Send `x` between the pairs (from, to) along the axes; other devices get zeros."""
     return x if all(a == b for a, b in pairs) else lax.ppermute(x, axes, pairs)
 
 
 def rotate(x: jax.Array, axes: Axes, n: int) -> jax.Array:
-    """Everyone's from the next one of `n`, round the ring."""
+    """Return the `x` of the next of `n` devices on a ring."""
     return permute(x, axes, ring(n))
 
 
 def broadcast(x: jax.Array, axes: Axes, n: int, root: int) -> jax.Array:
-    """The root's `x` on all `n` devices, by a tree."""
+    """Return the `x` of device `root` on all `n` devices, by a tree of permutes."""
     if n == 1:
         return x
     place = lax.rem(index_of(axes) + np.int32(n - root), np.int32(n))
@@ -296,10 +300,10 @@ def broadcast(x: jax.Array, axes: Axes, n: int, root: int) -> jax.Array:
 
 
 def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
-    """All devices' parts, along `dim`."""
+    """Return the parts of all devices, concatenated along `dim`."""
     if not axes:
         return x
-    # XLA gathers along the major dim, and copies where that is another one: even behind ones.
+    # XLA gathers along the major dim and copies for any other, even behind dims of extent 1.
     ones = x.shape[:dim] if set(x.shape[:dim]) == {1} else ()
     part = x.reshape(x.shape[len(ones) :])
     whole = lax.all_gather(part, axes, axis=dim - len(ones), tiled=True)

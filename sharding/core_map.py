@@ -1,10 +1,11 @@
-"""`StatedMap`: where a core grid lies, as a user states it: a map from virtual cores to the mesh.
+"""`StatedMap`: the placement of a core grid by a map that a user states.
 
     (d0, d1, ...) -> (coordinates in the mesh ..., core inside the device ...)
 
-The cores of one device must be a box of consecutive ones, as the parts of a sharded array are.
-Boxes along the mesh's own axes, whichever (transposed, folded), need no more than that; others (a
-snake, a staircase) need the mesh's devices in the order in which the boxes come.
+The cores of one device must form a box of consecutive cores, because the parts of a sharded array
+do. If the boxes follow the axes of the mesh in any order (transposed, folded), the mesh is used as
+it is. For other maps (a snake, a staircase) the devices of the mesh are reordered to follow the
+boxes.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from gridlayout.sharding.placement import Axes, MeshAxes, Placement, default_pla
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Ints = NDArray[np.int64]
-# Larger grids are not looked at core by core, and a device's box is looked for so far along a dim.
+# The most cores for which the map is evaluated; the most positions along a dim to find a box.
 _MOST_CORES, _FAR = 1 << 22, 1 << 16
-# NumPy broadcasts so many arrays.
+# The most arrays that NumPy broadcasts.
 _MOST_DIMS = 32
 
 
 class _Order(NamedTuple):
-    """A grid of boxes that covers the mesh: how it is placed, and the device of each box."""
+    """A grid of boxes that covers the mesh: its placement, and the device of each box."""
 
     placement: Placement
     devices: Ints
@@ -41,9 +42,10 @@ class _Order(NamedTuple):
 
 @dataclass(frozen=True)
 class StatedMap:
-    """A map from virtual cores to the devices of a mesh with these sizes, and cores inside them.
+    """A map from virtual cores to the devices of a mesh, and to cores inside a device.
 
-    chip: how many cores a device has along each of the results after those, where that is known.
+    sizes: the extents of the mesh; the first results of the map are coordinates in it. chip: the
+    number of cores per device along each of the other results, if known.
     """
 
     map: AffineMap
@@ -52,16 +54,17 @@ class StatedMap:
     chip: Shape = ()
 
     def places(self, grid: Shape) -> Ints | None:
-        """The number of each core's device in the mesh, row-major.
+        """Return the row-major index in the mesh of each core's device.
 
-        None where the map leads out of the mesh, or two cores to one place.
+        None if a core is outside the mesh, or two cores have one place. Raises `LayoutError` for a
+        grid of too many cores.
         """
         if len(grid) != self.map.num_dims:
             return None
         if prod(grid) > _MOST_CORES:
             raise LayoutError(
-                f"grid {grid} has {prod(grid)} cores; a core_map is followed core by core, for up "
-                f"to {_MOST_CORES}"
+                f"grid {grid} has {prod(grid)} cores, but a core_map is evaluated for each core "
+                f"and supports at most {_MOST_CORES}: use a smaller grid"
             )
         return self._places([np.arange(n) for n in grid])
 
@@ -76,10 +79,10 @@ class StatedMap:
         return np.ravel_multi_index(tuple(results[: len(self.sizes)]), self.sizes)
 
     def placement(self, grid: Shape) -> Placement | None:
-        """Where a grid lies; None where the map says nothing of it.
+        """Return the placement of a grid; None if the map does not place all of its cores.
 
-        `LayoutError` where it deals a device cores that are no box, or boxes in an order that no
-        axes have.
+        Raises `LayoutError` if the cores of a device are no box, or if the order of the boxes is
+        that of no mesh axes.
         """
         devices = self.places(grid)
         if devices is None:
@@ -92,22 +95,25 @@ class StatedMap:
         same = np.array_equal(spread[tuple(map(slice, grid))], devices)
         if not same or len(np.unique(blocks)) < blocks.size:
             raise LayoutError(
-                f"core_map {self.map} deals the devices cores of grid {grid} that are no box of "
-                f"consecutive ones, so that no device's part is one array: let a device's cores "
-                f"follow each other along every grid dim, as in (d0) -> (d0 floordiv 2, d0 mod 2)"
+                f"core_map {self.map} assigns cores of grid {grid} to a device that are no box of "
+                f"consecutive cores, so the device's part would be no array: assign consecutive "
+                f"cores along each grid dim, as in (d0) -> (d0 floordiv 2, d0 mod 2)"
             )
         axes = self._axes_along(blocks if self.order is None else np.argsort(self.order)[blocks])
         if axes is None:
             raise LayoutError(
-                f"core_map {self.map} puts the parts of grid {grid} on devices "
+                f"core_map {self.map} places the parts of grid {grid} on devices "
                 f"{blocks.ravel()[:8].tolist()}{'...' if blocks.size > 8 else ''} of {self.sizes}, "
-                "which no axes of the mesh count, in whatever order its devices are: take another "
-                "grid, or make the mesh of the devices that it uses"
+                "an order that no axes of the mesh have, even with its devices reordered: use "
+                "another grid, or a mesh of only these devices"
             )
         return self.axes.placement(grid, axes, box)
 
     def _axes_along(self, positions: Ints) -> list[Axes] | None:
-        """The axes by which positions in the mesh count along each dim; None where none do."""
+        """Return the mesh axes that divide each dim, given the mesh position of each box.
+
+        None if no axes have that order.
+        """
         found: list[Axes] = []
         free = {self.axes.strides[n]: n for n, size in self.axes.size_of.items() if size > 1}
         expected = np.zeros(positions.shape, np.int64)
@@ -129,7 +135,7 @@ class StatedMap:
 
     @cached_property
     def _lines(self) -> list[Ints]:
-        """The devices of the cores along each dim, from core 0 to the first outside the mesh."""
+        """For each dim, the devices of the cores along it, until a core is outside the mesh."""
         lines = []
         for k in range(self.map.num_dims):
             cores = [np.arange(_FAR) if d == k else np.zeros(_FAR, np.int64) for d in self._dims]
@@ -145,12 +151,12 @@ class StatedMap:
 
     @cached_property
     def _box(self) -> Shape:
-        """The cores of a device along each dim."""
+        """The number of cores per device along each dim."""
         return tuple(map(_run, self._lines))
 
     @cached_property
     def _found(self) -> _Order | None:
-        """The most boxes on different devices, if these are in another order than the mesh's."""
+        """The largest grid of boxes on different devices, if their order is not the mesh's."""
         lines = [line[::n] for line, n in zip(self._lines, self._box, strict=True)]
         reach = [min(len(np.unique(line)), len(line)) for line in lines]
         size, in_order = prod(self.sizes), 0
@@ -171,9 +177,9 @@ class StatedMap:
 
     @cached_property
     def order(self) -> tuple[int, ...] | None:
-        """The devices' numbers in the mesh in the order in which placements count them.
+        """The mesh indices of the devices, in the order that placements use.
 
-        None where that is the mesh's own.
+        None if that is the order of the mesh.
         """
         if self._found is None:
             return None
@@ -186,7 +192,7 @@ class StatedMap:
             along = np.tensordot(np.array(strides, np.int64), digits, 1)
             along = along[: devices.shape[k]]
             positions += along.reshape(-1, *(1,) * (devices.ndim - 1 - k))
-        # Devices without a box take the places that are left, in their order.
+        # Devices without a box follow in the free positions, in the mesh's order.
         size = prod(self.sizes)
         order = np.full(size, -1)
         order[positions] = devices
@@ -194,7 +200,10 @@ class StatedMap:
         return tuple(order.tolist())
 
     def coordinates(self, rank: int, digits: Mapping[str, AffineExpr]) -> list[AffineExpr]:
-        """The mesh coordinates of the device at these numbers along the axes, of `rank` dims."""
+        """Return the mesh coordinates of a device from its index along each factor.
+
+        digits: expressions of `rank` dims.
+        """
         if self._found is None:
             return self.axes.coordinates(digits)
         if self._found.devices.size < prod(self.sizes):
@@ -208,10 +217,10 @@ class StatedMap:
 
 
 def stated_map(core_map: AffineMap | CoreMap | str, sizes: Shape, axes: MeshAxes) -> StatedMap:
-    """The map that a user gives: itself, its text, or that of a Tenstorrent device.
+    """Return the `StatedMap` of what a user passes: a map, its text, or a Tenstorrent `CoreMap`.
 
-    The device number of a `CoreMap` counts the devices of the mesh row-major. `LayoutError`: what
-    is neither, or a map that puts core 0 outside the mesh.
+    The device number of a `CoreMap` is the row-major index of a device in the mesh. Raises
+    `LayoutError` for other types, and for a map that does not place core 0 in the mesh.
     """
     chip: Shape = ()
     if isinstance(core_map, str):
@@ -220,7 +229,8 @@ def stated_map(core_map: AffineMap | CoreMap | str, sizes: Shape, axes: MeshAxes
     if isinstance(core_map, CoreMap):
         if core_map.devices > prod(sizes):
             raise LayoutError(
-                f"core_map is of {core_map.devices} devices, the mesh of {sizes} has {prod(sizes)}"
+                f"core_map is for {core_map.devices} devices, but the mesh {sizes} has only "
+                f"{prod(sizes)}: use a mesh of {core_map.devices} devices or more"
             )
         chip, (device, *inside) = core_map.rectangle, core_map.forward.results
         digits = [device // prod(sizes[k + 1 :]) % n for k, n in enumerate(sizes)]
@@ -232,31 +242,34 @@ def stated_map(core_map: AffineMap | CoreMap | str, sizes: Shape, axes: MeshAxes
         )
     rank, results = core_map.num_dims, len(core_map.results)
     if rank > _MOST_DIMS:
-        raise LayoutError(f"core_map takes {rank} grid dims; up to {_MOST_DIMS} are followed")
+        raise LayoutError(f"core_map takes {rank} grid dims; up to {_MOST_DIMS} are supported")
     if not rank or results < len(sizes):
         raise LayoutError(
-            f"core_map {core_map} must take the dims of a grid and give a number for each of the "
-            f"{len(sizes)} mesh axes {sizes}, then those of the core inside the device"
+            f"core_map {core_map} must map the dims of a grid to a coordinate on each of the "
+            f"{len(sizes)} mesh axes {sizes}, followed by the coordinates of the core inside the "
+            "device"
         )
     found = StatedMap(core_map, sizes, axes, chip)
     if found.places((1,) * rank) is None:
         first = core_map(*(0,) * rank)
-        raise LayoutError(f"core_map {core_map} puts core 0 at {first}, outside the mesh {sizes}")
+        raise LayoutError(
+            f"core_map {core_map} places core 0 at {first}, but it must be inside the mesh {sizes}"
+        )
     return found
 
 
 def _line(k: int, rank: int) -> tuple[Any, ...]:
-    """What picks the first line along dim `k`."""
+    """Return the index of the first line along dim `k`."""
     return tuple(slice(None) if d == k else 0 for d in range(rank))
 
 
 def _run(line: Ints) -> int:
-    """How many numbers at the beginning of a line are the same."""
+    """Return how many numbers at the beginning of a line are equal."""
     return int(np.argmax([*(line != line[0]), True])) if len(line) else 1
 
 
 def _joined(results: Sequence[Ints]) -> Ints:
-    """One number for each different row of the results."""
+    """Return one number per position, equal where all results are equal."""
     numbers = np.zeros(results[0].size, np.int64)
     for x in results:
         _, found = np.unique(x, return_inverse=True)
@@ -266,7 +279,7 @@ def _joined(results: Sequence[Ints]) -> Ints:
 
 
 def _in_steps(values: Sequence[int], index: AffineExpr) -> AffineExpr:
-    """The value at an index, as the first one and what each later one adds."""
+    """Return `values[index]` as an affine expression: the first value plus later changes."""
     found = constant(values[0])
     for k, (before, after) in enumerate(pairwise(values), 1):
         if before != after:
@@ -275,7 +288,7 @@ def _in_steps(values: Sequence[int], index: AffineExpr) -> AffineExpr:
 
 
 def _factored(size: int, reach: Sequence[int]) -> Iterator[Shape]:
-    """Every shape of this size, up to `reach` along each dim; the largest first dims first."""
+    """Yield every shape of this size, at most `reach` along each dim, in descending order."""
     if not reach:
         yield from [()] if size == 1 else []
         return

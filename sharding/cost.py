@@ -1,4 +1,4 @@
-"""`Cost`: what a user states that an operation takes."""
+"""`Cost`: the cost of an operation as a user states it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes received over all devices, floating-point operations in all, peak bytes on one core.
+    """The cost of an operation.
+
+    bytes_moved: bytes received, summed over all devices. flops: floating-point operations of all
+    devices. peak_bytes: the peak memory of one core.
 
     >>> Cost(bytes_moved=64).flops
     0

@@ -121,7 +121,7 @@ class DeviceGrid:
 
     @cached_property
     def shape(self) -> Shape:
-        """Devices along each mesh axis."""
+        """The number of devices along each mesh axis."""
         return tuple(self.mesh.shape.values())
 
     @cached_property

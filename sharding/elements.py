@@ -1,4 +1,4 @@
-"""`Elements`: an array as processes compare it, by digests of blocks: all of them, or a sample."""
+"""`Elements`: an array whose content processes compare, by digests of all blocks or a sample."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 
 import numpy as np
 
-# Bytes up to which data is compared by a cryptographic digest, and those of which all is compared.
+# Largest data in bytes that is compared by a cryptographic digest; largest that is compared fully.
 MOST_BYTES, MOST_READ = 16 * 2**20, 2**30
 # Bytes of a block.
 _BLOCK = 2**16
 
 
 def digest_of(data: Any) -> bytes:
-    """32 bytes that say whether two are the same."""
+    """Return the SHA-256 digest of data, 32 bytes."""
     return hashlib.sha256(data).digest()
 
 
 class Elements:
-    """An array, which differs from another in an element.
+    """An array whose content is compared with that of other processes.
 
-    exact: whether all of it is compared, however long that takes. Else an array of more than 16 MB
-    is compared by a CRC of each block of 64 KiB, which reads gigabytes in a second, and of one of
-    more than 1 GiB 16,384 blocks are, evenly spread, the first and the last among them.
+    It is compared by SHA-256 digests of blocks of 64 KiB. exact: whether this is done for any size.
+    If not, an array of more than 16 MiB is compared by CRCs of its blocks, which are computed at
+    gigabytes per second; of an array of more than 1 GiB, 16,384 evenly spaced blocks are compared,
+    including the first and the last.
 
     >>> found = Elements(np.arange(6, dtype=np.int32).reshape(2, 3))
     >>> len(found), found.unit(4)
@@ -43,7 +44,7 @@ class Elements:
 
     @property
     def how(self) -> str:
-        """What is compared, in words."""
+        """How the array is compared, in words."""
         if not self.is_fast:
             return "all"
         count = len(self.blocks)
@@ -63,7 +64,7 @@ class Elements:
         return zlib.crc32(data).to_bytes(4, "little") if self.is_fast else digest_of(data)
 
     def _bytes(self, number: int, count: int | None = None) -> Any:
-        """The bytes of a block that is compared, or of its first elements."""
+        """Return the bytes of a compared block, or of its first `count` elements."""
         start = self.blocks[number] * self.per
         stop = min(start + (self.per if count is None else count), self.array.size)
         if self.array.flags.c_contiguous:
@@ -71,7 +72,7 @@ class Elements:
         return self.array.flat[start:stop].view(np.uint8)
 
     def prefix(self, count: int | None) -> bytes:
-        """The digest of the first elements that are compared, row-major, or of all."""
+        """Return the digest of the first `count` compared elements, row-major, or of all."""
         if count is None:
             return digest_of(b"".join(self._digests))
         whole, rest = divmod(count, self.per)
@@ -79,7 +80,7 @@ class Elements:
         return digest_of(b"".join(self._digests[:whole]) + last)
 
     def unit(self, number: int) -> str:
-        """The element of a number: where it is, what it is and its bytes."""
+        """Return index, value and bytes of a compared element, as text."""
         block, rest = divmod(number, self.per)
         place = self.blocks[block] * self.per + rest
         index = tuple(int(i) for i in np.unravel_index(place, self.array.shape))

@@ -1,4 +1,4 @@
-"""Emulated devices: several CPU devices in one process, to try a mesh without one."""
+"""Emulated devices: several CPU devices in one process, to test a mesh without its hardware."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import jax
 from gridlayout.errors import LayoutError
 
 _YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
-# What this process was told, once it was.
+# The number of devices that this process requested; None if it requested none.
 _count: int | None = None
 
 
 def has_ynnpack() -> bool:
-    """Whether XLA on CPUs computes arithmetic and reductions of it by YNNPACK, in one kernel."""
+    """Return whether XLA on CPUs fuses arithmetic with reductions of its result, by YNNPACK."""
     flags = os.environ.get("XLA_FLAGS", "").split()
     return jax.__version_info__[:2] >= (0, 12) and f"{_YNNPACK}=" not in flags
 
@@ -25,10 +25,9 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
     """Make JAX run on `count` CPU devices in this process, and return them.
 
     Call it before anything that starts JAX (`jax.devices()`, any array). It does not start JAX
-    itself, so `jax.distributed.initialize` may come after it: then each process has as many devices
-    of its own. Calling it again with the same count does nothing, so a notebook cell can be run
-    twice. `LayoutError` when JAX has already started with another count, since JAX can't change it
-    then.
+    itself, so `jax.distributed.initialize` may follow; then each process has `count` devices.
+    Another call with the same count does nothing, so a notebook cell can be run twice. Raises
+    `LayoutError` if JAX has already started with another count, because JAX can't change it then.
 
         import gridlayout as gl
 
@@ -40,17 +39,17 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
         raise LayoutError(f"emulate_devices({count!r}): the count must be a whole number >= 1")
     if _count not in (None, count):
         raise LayoutError(
-            f"emulate_devices({count}): JAX has already started, or is to start, with {_count} "
-            "devices, as an earlier call said; call it once"
+            f"emulate_devices({count}): an earlier call requested {_count} devices; call it once, "
+            "or with the same count"
         )
-    # XLA's CPU client runs all devices' programs on one pool of threads, and a collective blocks
-    # its thread. With fewer than two threads a device, programs with several collectives hang, in
-    # plain JAX too, and so do steps in flight at once, hence synchronous dispatch. (Many more
-    # threads than that make every product slower.) The client reads both when it starts.
+    # XLA's CPU client runs the programs of all devices on one thread pool, and a collective blocks
+    # its thread. With fewer than two threads per device, programs with several collectives hang,
+    # also in plain JAX. So do several programs in flight, hence synchronous dispatch. (With many
+    # more threads, products become slower.) The client reads both settings when it starts.
     threads = max(2 * count, int(os.environ.get("NPROC") or 0))
     os.environ["NPROC"] = str(threads)
-    # XLA of JAX 0.12 builds YNNPACK's kernels as devices first run them, all at once, and crashes
-    # now and then, as they share what is not made for several threads.
+    # XLA of JAX 0.12 builds YNNPACK kernels when the devices first run them. They do so at the same
+    # time, sharing data that is not thread-safe, and sometimes crash.
     flags = os.environ.get("XLA_FLAGS", "")
     if jax.__version_info__[:2] == (0, 12) and _YNNPACK not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_YNNPACK}=".strip()
@@ -66,13 +65,13 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
 
 
 class _Devices(Sequence[jax.Device]):
-    """This process's devices, so many; looking at one starts JAX."""
+    """The `count` devices of this process; any access starts JAX."""
 
     def __init__(self, count: int) -> None:
         self.number = count
 
     def check(self) -> list[jax.Device]:
-        """The devices; `LayoutError` where there are others."""
+        """Return the devices; raise `LayoutError` if JAX has started with other devices."""
         devices = jax.local_devices()
         if len(devices) != self.number or devices[0].platform != "cpu":
             raise LayoutError(

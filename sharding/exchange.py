@@ -1,11 +1,10 @@
-"""`Exchange`: a route between two layouts as a program for one device of a mesh.
+"""`Exchange`: a relayout along a route between two layouts, as a program for one device of a mesh.
 
-The route first splits physical dims into digits, then joins digits into new dims. In between lies
-the moment when the digits that the mesh divides before and those that it divides after are all
-dims of the array: there each mesh axis moves from one digit to another in one all_to_all, or is
-gathered, or is sliced off. A dim that every device has whole may be padded first, so that the mesh
-divides it. What does not stand out as a digit (a grid that the mesh does not divide evenly) is
-gathered before the route, or sliced after it.
+The route first splits physical dims into digits, then joins digits into new dims. Between the two,
+all digits that the mesh divides before or after are dims of the array. There, each mesh axis moves
+from one digit to another by one all_to_all, or its digit is gathered or sliced. An unsharded dim
+may be padded first so that the mesh divides it. A dim that is no digit (its grid is not divided
+evenly by the mesh) is gathered before the route, or sliced after it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Transfer:
-    """Mesh axes: gathered along dim `source`, sliced off dim `target`, or both at once."""
+    """A move of mesh axes from dim `source` to dim `target`, by one all_to_all.
+
+    Without a target the axes are gathered, without a source the dim is sliced. size: the number of
+    devices along the axes.
+    """
 
     axes: Axes
     size: int
@@ -47,18 +50,19 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What one device does: gather whole dims, split, transfer, join, gather, slice whole dims.
+    """The program of one device: gathers, split into digits, transfers, join, gather, slices.
 
-    gathers: dims that are gathered first, to their `grid` extent. final: the gather along the first
-    dim of the result, which brings the rest to where it stays. slices: dims that are grown to their
-    slots last, of which each device keeps its part. whole, held: the shape of a device's part once
-    dims are gathered, and as digits, padded or not. first, last: the moves before and after the
-    transfers, made when they are first asked for: most exchanges are only counted.
+    gathers: dims that are gathered first, to their `grid` extent. final: a gather along the first
+    dim of the result, if some digits can be gathered there. slices: dims that are extended to their
+    slots last; each device takes its part of them. gathered_shape: the shape of a device's part
+    after `gathers`. digit_shape: its shape in digits, with padding. first, last: the moves before
+    and after the transfers; they are computed on first use, because most exchanges only serve to
+    count bytes.
     """
 
     gathers: Shape
-    whole: Shape
-    held: Shape
+    gathered_shape: Shape
+    digit_shape: Shape
     transfers: tuple[Transfer, ...]
     final: Transfer | None
     slices: Shape
@@ -67,22 +71,22 @@ class Exchange:
 
     @cached_property
     def first(self) -> tuple[Move, ...]:
-        """How the gathered dims are split into the digits that are transferred."""
+        """The moves that split the gathered dims into the digits that are transferred."""
         return self._first()
 
     @cached_property
     def last(self) -> tuple[Move, ...]:
-        """How the digits are joined into the dims of the new layout."""
+        """The moves that join the digits into the dims of the new layout."""
         return self._last()
 
     def padded(self, nbytes: int) -> int:
-        """The bytes of a device's part as digits, of those that it is before."""
-        return nbytes * prod(self.held) // prod(self.whole)
+        """Return the bytes of a device's part in digits. nbytes: of the gathered part."""
+        return nbytes * prod(self.digit_shape) // prod(self.gathered_shape)
 
     def collectives(
         self, local: int, result: int, before: Placement, device: DeviceGrid
     ) -> list[Collective]:
-        """What a device that holds `local` bytes, and `result` then, does with the others."""
+        """Return the collectives. local, result: bytes of a device's part before and after."""
         made = Collectives(device)
         for k in self.gathers:
             made.all_gather(before.axes[k], local, k)
@@ -109,9 +113,9 @@ def find_exchange(
     after: Placement | None = None,
     before: Placement | None = None,
 ) -> Exchange | None:
-    """The exchange along the route between two layouts on a device grid; None without a route.
+    """Return the exchange that receives the fewest bytes; None if there is no route.
 
-    before, after: how each grid lies on the devices, if not where the device grid places it.
+    before, after: the placements of the two grids; by default those of the device grid.
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -125,7 +129,7 @@ def find_exchange(
     after = after or device.placement(new.core_shape)
     local = local_bytes(old, before), local_bytes(new, after)
     best, least = None, 0
-    # Mesh axes that go the same way go together, unless the digits stand apart.
+    # Mesh axes with the same source and target are transferred together, or else each alone.
     ways = ((early, yes) for early in _early_steps(route, before, after) for yes in (True, False))
     for early, together in ways:
         found = _Finder(route, before, after, device.fine.shape, together, early).exchange()
@@ -138,7 +142,7 @@ def find_exchange(
 
 
 def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[list[Numbered]]:
-    """What devices may do to their parts before digits are split: nothing, or to pad whole dims."""
+    """Yield the steps to perform before digits are split: none, or padding of unsharded dims."""
     yield []
     parts = {k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]}
     if found := route.steps_before_splits(parts, {k for k, axes in enumerate(after.axes) if axes}):
@@ -146,13 +150,16 @@ def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[
 
 
 def local_bytes(layout: Layout, placement: Placement) -> int:
-    """Bytes of one device's part."""
+    """Return the bytes of one device's part."""
     elements = prod(placement.per_device) * prod(layout.local_shape)
     return elements * dtypes.bits(layout.dtype) // 8
 
 
 class _Finder:
-    """Digits are numbered: first the axes of the route, then what the mesh axes split them into."""
+    """Computes one exchange.
+
+    Digits have numbers: first the axes of the route, then the factors that mesh axes split off.
+    """
 
     def __init__(
         self,
@@ -165,9 +172,9 @@ class _Finder:
     ) -> None:
         self.route, self.before, self.after, self.sizes = route, before, after, sizes
         self.together, self.early = together, early
-        self.kept = kept_dims(route, before, after)
+        self.unmoved = unmoved_dims(route, before, after)
         self.extent = dict(enumerate(route.shape))
-        self.parts: dict[int, Shape] = {}  # a digit: the digits that it is split into
+        self.parts: dict[int, Shape] = {}  # for each digit that is split, its parts
         self.claimed: set[int] = set()  # digits that mesh axes divide
         self.later: list[Numbered] = []
         roots = list(range(len(route.shape)))
@@ -182,7 +189,7 @@ class _Finder:
                 self.extent.update(zip(done.makes, done.sizes, strict=True))
             else:
                 self.later.append(done)
-        self.roots = roots  # the axes that are there after the early steps
+        self.roots = roots  # the axes after the early steps
         self.pieces = self._leaves(roots)
         self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
         self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
@@ -194,32 +201,32 @@ class _Finder:
         gathers, slices = [], []
         for k, axes in enumerate(self.before.axes):
             even = self.before.slots[k] == self.before.grid[k]
-            stays = not axes or k in self.kept
+            stays = not axes or k in self.unmoved
             if not stays and not (even and self._claim([k], axes, source)):
                 gathers.append(k)
         for k, axes in enumerate(self.after.axes):
             axis = self.route.order[k]
-            digits = self._joined(axis, joins)
+            own = self._joined(axis, joins)
             even = self.after.slots[k] == self.after.grid[k]
-            stays = k in self.kept.values() or (not axes and even)
-            even = even and all(digit in self.extent for digit in digits)
-            if not stays and not (even and self._claim(digits, axes, target)):
+            stays = k in self.unmoved.values() or (not axes and even)
+            even = even and all(digit in self.extent for digit in own)
+            if not stays and not (even and self._claim(own, axes, target)):
                 slices.append(k)
         dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
         final = None if slices else self._final(dims, joins, source, target)
         late = {} if final is None else final[1]
         moving = {axes: digit for axes, digit in source.items() if axes not in late}
-        held = self._locals(dims, source)
-        whole = self._whole(gathers)
+        digits = self._locals(dims, source)
+        gathered = self._gathered_shape(gathers)
         return Exchange(
-            # From the last on: what lies before the gathered dim is then still small.
+            # The last dim first: the dims before it are then still small.
             tuple(reversed(gathers)),
-            whole,
-            held,
+            gathered,
+            digits,
             tuple(self._transfers(dims, moving, target)),
             None if final is None else final[0],
             tuple(slices),
-            lambda: self._first(whole, dict(zip(dims, held, strict=True))),
+            lambda: self._first(gathered, dict(zip(dims, digits, strict=True))),
             lambda: self._last(dims, self._locals(dims, {**target, **late})),
         )
 
@@ -230,18 +237,18 @@ class _Finder:
         source: Mapping[Axes, int],
         target: Mapping[Axes, int],
     ) -> tuple[Transfer, dict[Axes, int]] | None:
-        """The gather of the digits that the first dim of the result begins with, and these.
+        """Return a gather of the leading digits of the result's first dim, and these digits.
 
-        Of those that are only gathered. None where there are none, or where padding, which the
-        result has and the digits have not, would be sent too.
+        Only digits that have no target are gathered there. None if there are none, or if the gather
+        would also send padding, which the result has and the digits do not have.
         """
         extents = self._extents()
         first = next((k for k, n in enumerate(extents) if n > 1), 0)
-        wanted = target.values()
+        targets = target.values()
         gathered = {
             digit: axes
             for axes, digit in source.items()
-            if axes not in target and digit not in wanted
+            if axes not in target and digit not in targets
         }
         found: dict[Axes, int] = {}
         for digit in self._leaves(self._joined(self.route.order[first], joins)):
@@ -257,7 +264,7 @@ class _Finder:
         return Transfer(axes, size, first, None), found
 
     def _extents(self) -> list[int]:
-        """The extents of a device's part of the result."""
+        """Return the extents of a device's part of the result."""
         sizes = {**self.extent}
         for done in self.later:
             sizes.update(zip(done.makes, done.sizes, strict=True))
@@ -266,13 +273,13 @@ class _Finder:
         return extents
 
     def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
-        """The digits that are joined into an axis, the major first."""
+        """Return the digits that are joined into an axis, the major first."""
         if axis in self.extent or axis not in joins:
             return [axis]
         return [digit for read in joins[axis] for digit in self._joined(read, joins)]
 
     def _leaves(self, digits: Sequence[int]) -> list[int]:
-        """The digits that given ones are split into by now, the major first."""
+        """Return the parts into which digits are split so far, the major first."""
         return [
             leaf
             for digit in digits
@@ -280,7 +287,7 @@ class _Finder:
         ]
 
     def _runs(self, axes: Axes) -> list[Axes]:
-        """The axes of a dim in runs that follow each other in the other layout too."""
+        """Return the axes of a dim in runs; axes of one run are consecutive in the other layout."""
         runs: list[Axes] = []
         others = [found for found in (*self.before.axes, *self.after.axes) if found != axes]
         pairs = {pair for found in others for pair in pairwise(found)}
@@ -296,7 +303,10 @@ class _Finder:
         return runs
 
     def _claim(self, digits: Sequence[int], axes: Axes, into: dict[Axes, int]) -> bool:
-        """Give each run of mesh axes its digit, split off where needed; False if one finds none."""
+        """Assign a digit to each run of mesh axes; return False if a run has none.
+
+        A digit larger than the run is split.
+        """
         found: dict[Axes, int] = {}
         queue = self._leaves(digits)
         for run in self._runs(axes):
@@ -320,18 +330,18 @@ class _Finder:
         return True
 
     def _locals(self, dims: Sequence[int], claims: Mapping[Axes, int]) -> Shape:
-        """The extents of the digits on one device, some of which mesh axes divide."""
-        kept = {k: self.before.per_device[k] for k in self.kept}
-        return tuple(1 if d in claims.values() else kept.get(d, self.extent[d]) for d in dims)
+        """Return the extents of the digits on one device. claims: digits that mesh axes divide."""
+        unmoved = {k: self.before.per_device[k] for k in self.unmoved}
+        return tuple(1 if d in claims.values() else unmoved.get(d, self.extent[d]) for d in dims)
 
-    def _whole(self, gathers: Sequence[int]) -> Shape:
-        """The shape of a device's part once dims are gathered."""
+    def _gathered_shape(self, gathers: Sequence[int]) -> Shape:
+        """Return the shape of a device's part after the gathers."""
         dims = dict(enumerate(self.before.grid))
         dims |= {k: n for k, n in enumerate(self.before.per_device) if k not in gathers}
         return tuple(dims.get(k, n) for k, n in enumerate(self.route.shape))
 
     def _first(self, shape: Shape, held: Mapping[int, int]) -> tuple[Move, ...]:
-        """The early steps, and the dims split into digits."""
+        """Return the moves of the early steps and of the split into digits."""
         builder = StepBuilder(shape)
         at = dict(enumerate(range(len(shape))))
         for done in self.early:
@@ -344,7 +354,10 @@ class _Finder:
     def _transfers(
         self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]
     ) -> list[Transfer]:
-        """Slices first, then what can go at once, then gathers, also where axes wait in a ring."""
+        """Return the transfers: slices, then all_to_alls, then gathers.
+
+        If axes wait for each other in a circle, one of them is gathered to break it.
+        """
         found = []
         at = dict(source)  # where each mesh axis is now
         waiting = [axis for axis in target if source.get(axis) != target[axis]]
@@ -373,7 +386,7 @@ class _Finder:
         return found
 
     def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
-        """The digits joined to the route's axes again, and the rest of the route."""
+        """Return the moves that join the digits to the route's axes, and the rest of the route."""
         builder = StepBuilder(shape)
         at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
         for piece in self.pieces:
@@ -385,8 +398,8 @@ class _Finder:
         return moves_of(shape, builder.steps, [at[axis] for axis in self.route.order])
 
 
-def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
-    """The core dims that stay on their devices: dim before -> dim after."""
+def unmoved_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
+    """Return the core dims that keep their devices, as {dim before: dim after}."""
     return {
         i: k
         for i, k in route.unchanged_dims

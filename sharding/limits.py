@@ -1,4 +1,4 @@
-"""`LIMITS`: where searches stop, and what decides between ways that take about as long."""
+"""`LIMITS`: bounds of searches, and thresholds for choices between ways of similar time."""
 
 from __future__ import annotations
 
@@ -7,106 +7,127 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a search stops, and what decides between ways that take about as long.
+    """Bounds of searches, and thresholds for choices between ways of similar time.
 
-    Seconds are a machine's, and right to about a quarter; searches have to end.
+    Times are estimates of a machine, with an error of about a quarter.
     """
 
-    # Whole programs. How much longer than the fastest one may take that sends nothing; one that
-    # sends half as often, half of that.
+    # -- whole programs --
+
+    # A program without collectives is chosen if it takes at most this share longer than the
+    # fastest; one with half as many collectives, if it takes at most half of this share longer.
     margin: float = 0.44
-    # A program of one product is chosen as a whole from so many collectives on, and where the mesh
-    # is used in no more units than these.
+    # A program is planned as a whole only if it uses the mesh in at most `units` units. A program
+    # of at most one product must also have at least `sends` collectives, unless it is in a loop.
     sends: int = 3
     units: int = 3
-    # Programs of so many products are also planned with the cheapest algorithm for each of them;
-    # what of the time that has to take to be done so, as its kernels copy more.
+    # Programs of at most `products` products are also planned with the cheapest algorithm for each
+    # product. That plan is chosen if it takes less than the share `less` of the time: its kernels
+    # copy more.
     products: int = 4
     less: float = 0.9
-    # Classes of dims that are divided in turn; nodes that are priced in all; ways of each node.
+    # The most classes of dims that are divided in turn; the most nodes that are priced in total;
+    # the most ways per node.
     classes: int = 6
     nodes: int = 20_000
     ways: int = 6
 
-    # Plans. For programs of at most so many products a mesh is taken in three units, if it has no
-    # more axes, else in two.
+    # -- plans --
+
+    # For programs of at most this number of products, a mesh is divided into three units unless it
+    # has more axes; for larger programs, into two.
     parted: int = 6
-    parted_cores: int = 16  # the same of a mesh of cores
-    # Programs of more equations choose once for all that are alike, with all that is so many
-    # equations away; so many times of the most memory in use are told to the solver.
+    parted_cores: int = 16  # the same for a mesh of cores
+    # In programs of more equations, equal equations share one choice. Equations are equal if their
+    # neighbourhoods of this radius, in equations, are equal. The solver is given this number of
+    # times at which most memory is in use.
     alike: int = 80
     radius: int = 2
     rows: int = 48
-    # By how much of the bound the plan of such a program may be above it for the search to end.
+    # The search for a plan of such a program ends when the plan exceeds the bound by at most this
+    # share.
     gap: float = 0.05
-    # And of a plan of cores, for another one that holds less to be tried.
+    # If a plan of cores exceeds the bound by more than this share, plans that hold less memory are
+    # tried too.
     above: float = 0.01
-    # Of the ways to divide a node, those that compute for the least time: of such a program, and of
-    # one of fewer equations.
+    # The number of ways to divide a node that are considered, those of least compute time: in such
+    # a program, and in one of fewer equations.
     choices: int = 128
     all_choices: int = 1024
-    # By how much less a plan has to take, by measured figures, for arrays to be laid out otherwise
-    # than they are.
+    # By measured figures, a plan must save at least this share of the time for arrays to change
+    # their layouts.
     stays: float = 0.1
-    # Of plans that take as long, the one that sends less often and whose operands hold less: what
-    # each collective adds, in seconds, and what of the time to pass over an operand.
+    # Among plans of equal time, the one with fewer collectives and smaller operands is chosen: the
+    # seconds added per collective, and the share added of the time to read an operand.
     once: float = 1e-12
     held: float = 1e-6
-    # Of a core's L1, what its kernels' circular buffers take.
+    # The share of a core's L1 that its kernels' circular buffers use.
     buffers: float = 0.1
-    # Values in a core's L1 begin at multiples of so many bytes.
+    # The alignment of values in a core's L1, in bytes.
     align: int = 32
 
-    # Loops whose body sends at least so often are planned a second time with arrays of so many
-    # bytes replicated; those of unknown length are taken to run so many times.
+    # -- loops --
+
+    # A loop whose body has at least this number of collectives is also planned with arrays of at
+    # most this number of bytes replicated. A loop of unknown length is assumed to run this number
+    # of times.
     often: int = 16
     small_bytes: int = 1 << 15
     trips: int = 16
 
-    # Products. Plans in a row, on grids of neither operands nor result, that are no better than the
-    # best; how many times the fewest multiplications batches may leave a device.
+    # -- products --
+
+    # The search over grids other than those of operands and result ends after this number of
+    # consecutive plans that are no better. Batch dims may be divided so that a device has at most
+    # this factor times the fewest multiplications.
     plans: int = 8
     work: float = 1.25
 
-    # Of what devices compute before a collective, how much later the last finishes at most.
+    # The most that the last device is later than the first before a collective, as a share of
+    # their compute time.
     apart: float = 0.3
 
-    # Factorizations of one matrix and sorts of one vector go in no more steps: each is compiled.
+    # The most steps of a factorization of one matrix or a sort of one vector: each is compiled.
     panels: int = 64
 
-    # Relayouts. How many times what must move may be received, for the sake of fewer collectives,
-    # where devices have unequal parts.
+    # -- relayouts --
+
+    # With unequal parts on the devices, at most this factor times the necessary bytes are received
+    # if that takes fewer collectives.
     slack: float = 1.25
-    # Boxes are not sent piece by piece between more devices, in more pieces or rounds: finding them
-    # and compiling them takes long. Parts of arrays on one grid need few rounds, on more devices.
+    # The most devices, pieces and rounds of a relayout in pieces: beyond, it takes long to find and
+    # compile them. A relayout of few rounds, as between arrays on one grid, may have more devices.
     devices: int = 2048
     pieces: int = 1 << 14
     rounds: int = 128
     few_rounds: int = 2
     devices_in_few: int = 1 << 16
-    # Pieces of a device are put by one gather up to so many bytes in all, and where they fill one
-    # of so many blocks.
+    # One gather places all pieces of a device if they have at most this number of bytes in total
+    # and at least one block in this number is filled.
     gathered_bytes: int = 1 << 20
     blocks: int = 4
-    # How much larger the largest box of a round may be than its smallest, along each dim; how many
-    # ways to make rounds, those of the fewest, are tried to the end.
+    # The largest ratios of the boxes' extents in one round, along each dim; the number of ways to
+    # form rounds, those with the fewest, that are computed completely.
     ratios: tuple[float, ...] = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
     tried: int = 2
-    # How many times as large a buffer may become when it is extended to whole rows.
+    # The most that a buffer may grow, as a factor, when it is extended to whole rows.
     growth: int = 8
 
-    # Arrays of at least so many bytes, in memory that is the host's, the host reads and lays out
-    # anew part by part: a program holds several copies.
+    # Arrays of at least this number of bytes in host memory are read and relaid out by the host,
+    # part by part: a program would hold several copies.
     host_bytes: int = 1 << 24
 
-    # Results. Storage of so many bytes in all is never too much for one; a core that would have
-    # fewer of its elements, in bytes, is left out where the operand's grid is too large for it.
+    # -- results --
+
+    # Storage of at most this number of bytes in total is never too large for a result. If the
+    # operand's grid is too large for a result, cores with fewer than this number of bytes of its
+    # elements are not used.
     page_bytes: int = 4096
     core_bytes: int = 256
 
-    # Arrays that are joined where they are, each of which a device holds as large as the result.
+    # The most arrays that are concatenated in place; a device holds each in the result's size.
     joined: int = 8
-    # What of a move has to be saved for a result to be laid out on other cores.
+    # A result is placed on other cores if the move then takes less than this share of the bytes.
     saved: float = 0.5
 
 

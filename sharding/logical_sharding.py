@@ -1,4 +1,4 @@
-"""A logical `jax.Array`'s sharding as a placement: which axes of a device grid divide which dim."""
+"""Converts the sharding of a logical `jax.Array` to a placement on a device grid."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Shape = tuple[int, ...]
 
 
 def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placement | None:
-    """The placement of a grid of the shards of a logical array, on the axes of `device.fine`.
+    """Return the placement of a logical array's shards on the axes of `device.fine`.
 
-    None where it has other devices, or divides a dim in an order that no axes count, and for arrays
-    without dims or elements.
+    None if the sharding uses other devices, if its order of shards along a dim is that of no mesh
+    axes, and for arrays without dims or elements.
 
     >>> import jax
     >>> from jax.sharding import NamedSharding, PartitionSpec
@@ -47,7 +47,10 @@ def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placem
 
 
 def _axes(numbers: NDArray[np.int64], names: Sequence[Any]) -> tuple[str, ...] | None:
-    """The axes that count these numbers, one a device, the major first; None where none do."""
+    """Return the axes, the major first, along which the devices have these numbers; None if none.
+
+    numbers: one per device, in the shape of the mesh.
+    """
     strides: dict[int, int] = {}
     for k in range(numbers.ndim):
         step = int(np.moveaxis(numbers, k, 0).reshape(numbers.shape[k], -1)[-1, 0])
@@ -68,6 +71,6 @@ def _axes(numbers: NDArray[np.int64], names: Sequence[Any]) -> tuple[str, ...] |
 
 
 def logical_layout(shape: Shape, dtype: Any, grid: Shape) -> GridLayout:
-    """A logical array in equal shards as a layout: a core a shard, untiled."""
+    """Return the untiled layout of a logical array in equal shards, one core per shard."""
     assert prod(shape)
     return GridLayout(shape, dtype, grid, collapse=[])

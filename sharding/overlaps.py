@@ -1,7 +1,7 @@
-"""`Overlaps`: what the boxes that devices hold and those that they need have in common.
+"""`Overlaps`: the intersections of the boxes that devices hold with those that they need.
 
-Windows that share no atoms have nothing to do with each other, so overlaps are found for a group of
-windows at a time, and multiplied.
+Windows that share no atoms are independent, so intersections are computed per group of windows and
+combined as a product.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from gridlayout.sharding.windows import Window
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
-_MOST_PAIRS = 1 << 24  # of boxes that are compared at once
+_MOST_PAIRS = 1 << 24  # most pairs of boxes that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Boxes, a row each: from which device and to which, and by atom the first corner in the array
-    of each, and the extents.
+    """Boxes that devices send each other, one per row.
+
+    source, target: the sending and the receiving device. sent, put: the box's first corner in the
+    array of each, by atom. sizes: its extents, by atom.
     """
 
     source: Ints
@@ -37,18 +39,18 @@ class Overlaps:
     sizes: Ints
 
     def at(self, which: Any) -> Overlaps:
-        """Some of the rows."""
+        """Return a selection of the rows."""
         fields = (self.source, self.target, self.sent, self.put, self.sizes)
         return Overlaps(*(field[which] for field in fields))
 
     @property
     def volume(self) -> int:
-        """Elements in all."""
+        """The number of elements in all boxes."""
         return int(self.sizes.prod(axis=1).sum())
 
     @property
     def degree(self) -> int:
-        """The most that one device sends, or gets."""
+        """The most boxes that one device sends or receives."""
         return most_at_one(self.source, self.target) if len(self.source) else 0
 
 
@@ -58,13 +60,20 @@ def find_overlaps(
     device: DeviceGrid,
     most: int,
 ) -> Overlaps | None:
-    """The overlaps of two layouts' windows, atoms in the given order; None if more than `most`."""
+    """Return the overlaps of two layouts' windows; None if there are more than `most`.
+
+    order: the order of the atoms.
+    """
     return _Finder(windows, order, device, most).overlaps()
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Boxes in columns: each window's number of the device, and each atom's least index and end."""
+    """Boxes, stored as columns.
+
+    numbers: for each window (layout, index), the device's index along its mesh axes. low, high: for
+    each atom, the first index and the end.
+    """
 
     numbers: dict[tuple[int, int], Ints]
     low: dict[int, Ints]
@@ -72,7 +81,7 @@ class _Table:
     count: int
 
     def at(self, rows: Any) -> _Table:
-        """Some of the rows."""
+        """Return a selection of the rows."""
         return _Table(
             {key: column[rows] for key, column in self.numbers.items()},
             {atom: column[rows] for atom, column in self.low.items()},
@@ -80,10 +89,10 @@ class _Table:
             len(rows),
         )
 
-    def beside(self, other: _Table) -> _Table | None:
-        """What every box has in common with every one of another table, if it is anything.
+    def intersect(self, other: _Table) -> _Table | None:
+        """Return the nonempty intersections of all boxes with all boxes of another table.
 
-        None where too many would have to be compared.
+        None if too many pairs would have to be compared.
         """
         both = sorted(self.low.keys() & other.low.keys())
         if (rows := self._meeting(other, both)) is None:
@@ -98,9 +107,10 @@ class _Table:
         return found if meets.all() else found.at(np.flatnonzero(meets))
 
     def _meeting(self, other: _Table, atoms: Sequence[int]) -> tuple[Ints, Ints] | None:
-        """Pairs of boxes that may have something in common, by number: along one atom they do.
+        """Return the pairs of boxes, as row numbers, that intersect along one of the atoms.
 
-        Along the one where the fewest do, of those along which the others follow each other.
+        Of the atoms along which the other table's boxes can be sorted, the one with the fewest
+        pairs is used. None if there are too many pairs.
         """
         least, found = self.count * other.count, None
         for atom in atoms:
@@ -125,7 +135,7 @@ class _Table:
 
 
 class _Finder:
-    """Finds what the boxes of two layouts have in common, by pair of devices."""
+    """Computes the overlaps of two layouts, by pair of devices."""
 
     def __init__(
         self,
@@ -139,30 +149,30 @@ class _Finder:
         self.sizes = tuple(device.fine.shape.values())
 
     def overlaps(self) -> Overlaps | None:
-        """All of them; None where there are too many."""
+        """Return all overlaps; None if there are too many."""
         joined = _Table({}, {}, {}, 1)
         every = [(side, k) for side, found in enumerate(self.windows) for k in range(len(found))]
         for _, places in components(frozenset(self.windows[s][k].atoms) for s, k in every):
             found = self._shared([every[place] for place in places])
             if found is None or joined.count * found.count > self.most:
                 return None
-            both = joined.beside(found)
-            assert both is not None  # no more than `most`
+            both = joined.intersect(found)
+            assert both is not None  # at most `most` pairs
             joined = both
         return self._on_devices(joined.numbers, joined.low, joined.high, joined.count)
 
     def _shared(self, members: Sequence[tuple[int, int]]) -> _Table | None:
-        """The overlaps of windows that share atoms."""
+        """Return the overlaps of windows that share atoms; None if there are too many."""
         found = _Table({}, {}, {}, 1)
         for side, k in members:
             window = self.windows[side][k]
             numbers, boxes = window.table
             low: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 0].T, strict=True))
             high: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 1].T, strict=True))
-            beside = found.beside(_Table({(side, k): numbers}, low, high, len(boxes)))
-            if beside is None:
+            both = found.intersect(_Table({(side, k): numbers}, low, high, len(boxes)))
+            if both is None:
                 return None
-            found = beside
+            found = both
         return found
 
     def _on_devices(
@@ -172,7 +182,7 @@ class _Finder:
         high: dict[int, Ints],
         count: int,
     ) -> Overlaps | None:
-        """The overlaps of every copy: each device takes its own from the nearest holder."""
+        """Return the overlaps for every copy; each device receives from the nearest holder."""
         (before, free), (after, copied) = (self._coordinates(numbers, k, count) for k in (0, 1))
         ranges = [range(n) if k in copied else (0,) for k, n in enumerate(self.sizes)]
         copies = np.array(list(product(*ranges)), np.int64)
@@ -192,7 +202,7 @@ class _Finder:
     def _coordinates(
         self, numbers: dict[tuple[int, int], Ints], side: int, count: int
     ) -> tuple[Ints, set[int]]:
-        """Device coordinates along the mesh axes, and the axes along which there are copies."""
+        """Return device coordinates along the mesh axes, and the axes that hold copies."""
         found = np.zeros((count, len(self.sizes)), np.int64)
         free = set(range(len(self.sizes)))
         for k, window in enumerate(self.windows[side]):
@@ -207,7 +217,7 @@ class _Finder:
     def _origins(
         self, numbers: dict[tuple[int, int], Ints], side: int, count: int, copies: int
     ) -> Ints:
-        """The indices of the first element in the array of each overlap's device."""
+        """Return, for each overlap, the index of the first element of its device's array."""
         found = np.zeros((count, len(self.order)), np.int64)
         for k, window in enumerate(self.windows[side]):
             at = [self.order.index(atom) for atom in window.atoms]

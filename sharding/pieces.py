@@ -1,10 +1,10 @@
-"""`Pieces`: what each device sends each other one when a layout changes, box by box.
+"""`Pieces`: a relayout in which devices send each other boxes of the tensor.
 
-Devices hold boxes of the tensor before and need others after; what two of them have in common is a
-piece. Pieces go in *slots*: of each device one piece at most that it sends and one that it gets, in
-a buffer as large as the largest. A slot is sent by a permute, or several by one all_to_all. Nothing
-else is sent: no padding of layouts, nothing that a device has already. What slots add by unequal
-pieces is kept below a quarter.
+Devices hold boxes of the tensor before and need others after. A *piece* is the intersection of two
+of these boxes. Pieces are grouped in *slots*. In a slot each device sends at most one piece and
+receives at most one, in a buffer of the largest piece's size. A slot is one permute; all pieces
+together may be one all_to_all. Nothing else is sent: no padding of layouts, no data that a device
+already has. The bytes that unequal pieces in one slot waste are below a quarter.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Tables = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """A box that every device cuts out and sends, and where it puts the one that it gets.
+    """Pieces that are sent at once: at most one from each device and one to each.
 
-    rows: the pieces, at most one from each device and one to each; size: of the box.
+    rows: the pieces. size: the shape of the buffer. devices: the number of all devices.
     """
 
     rows: Overlaps
@@ -45,22 +45,22 @@ class Slot:
 
     @property
     def receivers(self) -> int:
-        """How many devices get a piece from another."""
+        """The number of devices that receive a piece from another."""
         return int((self.rows.source != self.rows.target).sum())
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """(from, to), by the device's number; to itself where that leaves no device out."""
+        """The pairs (from, to) of device numbers, including pieces that a device keeps."""
         return sorted(zip(self.rows.source.tolist(), self.rows.target.tolist(), strict=True))
 
     @cached_property
     def tables(self) -> Tables:
-        """A row a device: the box's first corner in the sender's array, that in the receiver's, and
-        how much of what a device gets is wanted, 0 where it gets nothing.
+        """Arrays of one row per device: the box's first corner in the device's array as sender, the
+        one as receiver, and the valid extents of what it receives (0 if it receives nothing).
         """
         rows, shape = self.rows, (self.devices, len(self.size))
-        # Devices that take no part do as the others where these do alike: XLA then cuts at a known
-        # place, and masks along few dims.
+        # Where all participating devices have one value, the others get it too: XLA then slices at
+        # a constant position and masks along few dims.
         same = [np.where((x == x[0]).all(axis=0), x[0], 0) for x in (rows.sent, rows.put)]
         none = np.array(self.size)
         none[int((rows.sizes != none).any(axis=0).argmax())] = 0
@@ -71,9 +71,10 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Deal:
-    """An all_to_all along `axes`, of a box for each of `count` devices there.
+    """An all_to_all along `axes`, with one box for each of the `count` devices there.
 
-    senders, receivers: of each piece, the device's place along the axes.
+    rows: the pieces. senders, receivers: for each piece, the device's index along the axes. size:
+    the shape of a box. devices: the number of all devices.
     """
 
     axes: Axes
@@ -86,8 +87,8 @@ class Deal:
 
     @cached_property
     def tables(self) -> Tables:
-        """By device and place: the first corner of what goes there, where what comes from there is
-        put, and how much of it is wanted.
+        """Arrays by device and index along the axes: the first corner of the box sent there, the
+        first corner of the box received from there, and the valid extents of the latter.
         """
         shape = (self.devices, self.count, len(self.size))
         sent, put, counts = (np.zeros(shape, np.int64) for _ in range(3))
@@ -99,7 +100,11 @@ class Deal:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """In what pieces go: `stays` on their device, each slot by a permute, or all in a deal."""
+    """How pieces are sent.
+
+    stays: pieces that keep their device. slots: one permute each. deal: one all_to_all instead of
+    slots.
+    """
 
     stays: tuple[Slot, ...]
     slots: tuple[Slot, ...]
@@ -107,13 +112,13 @@ class Schedule:
 
     @cached_property
     def sizes(self) -> list[Shape]:
-        """Of each piece of a device: what stays, the slots, the places of a deal."""
+        """The shapes of a device's pieces: `stays`, then `slots`, then those of the deal."""
         found = [slot.size for slot in (*self.stays, *self.slots)]
         return found if self.deal is None else [*found, *[self.deal.size] * self.deal.count]
 
     @cached_property
     def tables(self) -> Tables:
-        """As the slots' and the deal's, by device and piece."""
+        """The tables of slots and deal, concatenated: by device and piece."""
         every = [[x[:, None] for x in slot.tables] for slot in (*self.stays, *self.slots)]
         every += [] if self.deal is None else [[*self.deal.tables]]
         sent, put, counts = (np.concatenate(some, axis=1) for some in zip(*every, strict=True))
@@ -121,15 +126,18 @@ class Schedule:
 
     @cached_property
     def starts(self) -> tuple[Shape, Ints]:
-        """Dims along which pieces are cut, and where each begins there: a row a device."""
+        """The dims along which pieces are sliced, and their starts there, one row per device."""
         sent = self.tables[0]
         along = tuple(np.flatnonzero(sent.any(axis=(0, 1))).tolist())
         return along, sent[:, :, along].reshape(len(sent), -1)
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One layout: its blocks, where it is placed, and the windows of its devices."""
+class PlacedBlocks:
+    """The blocks of one layout, their placement, and the windows of the devices.
+
+    atoms: the order of the atoms.
+    """
 
     blocks: Blocks
     placement: Placement
@@ -138,7 +146,7 @@ class Side:
 
     @property
     def is_even(self) -> bool:
-        """Whether all devices have equal parts, without padding but for that of tiles."""
+        """Whether all devices have equal parts without padding, except the padding of tiles."""
         flat = self.blocks.flat
         return (
             self.placement.slots == self.placement.grid and prod(flat.physical_shape) == flat.size
@@ -146,17 +154,17 @@ class Side:
 
     @property
     def extents(self) -> Shape:
-        """The shape of a device's array, a dim an atom."""
+        """The shape of a device's array, one dim per atom."""
         found = {k: n for w in self.windows for k, n in zip(w.atoms, w.extents, strict=True)}
         return tuple(found[k] for k in self.atoms)
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """How a device goes from its part of one layout to that of another. rows: all pieces."""
+    """A relayout in pieces. rows: all pieces. itemsize: bytes per element."""
 
-    source: Side
-    target: Side
+    source: PlacedBlocks
+    target: PlacedBlocks
     rows: Overlaps
     device: DeviceGrid
     itemsize: float
@@ -168,51 +176,51 @@ class Pieces:
 
     @cached_property
     def moved(self) -> int:
-        """Bytes of these, over all devices: what has to move."""
+        """Bytes of the moving pieces, summed over all devices: the least that must be sent."""
         return int(self.moving.volume * self.itemsize)
 
     @property
     def slack(self) -> float:
-        """How many times as many bytes may be received, for the sake of fewer collectives."""
+        """How many times `moved` may be received, if that takes fewer collectives."""
         return 1.0 if self.source.is_even and self.target.is_even else LIMITS.slack
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """In what the pieces are sent; None where that takes too many rounds."""
+        """The schedule of the pieces; None if it takes too many rounds."""
         degree = self.moving.degree
-        kept = self._kept()
+        stays = self._stationary()
         if not degree:
-            return Schedule(kept, ())
+            return Schedule(stays, ())
         if degree > LIMITS.few_rounds and (deal := self._deal()) is not None:
-            return Schedule(kept, (), deal)
+            return Schedule(stays, (), deal)
         if degree > LIMITS.rounds:
             return None
         rows, every = self.moving, self.rows
         if (every.sizes == every.sizes[0]).all() and every.degree == degree:
-            # What stays goes along, in rounds in which its device would be idle: no round then has
-            # to mind what was there.
-            rows, kept = every, ()
+            # Stationary pieces are part of rounds in which their device would be idle, so that no
+            # round has to preserve existing elements.
+            rows, stays = every, ()
         limit = max(self.slack * self.moving.volume, rows.volume)
         rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
         slots = tuple(self._slot(rows.at(own)) for own in rounds)
-        return Schedule(kept, slots) if len(slots) <= LIMITS.rounds else None
+        return Schedule(stays, slots) if len(slots) <= LIMITS.rounds else None
 
     @cached_property
     def order(self) -> Ints | None:
-        """A row a device: of each block of the new part, the number of the piece that fills it.
+        """For each device (row) and block of its new part, the number of the piece that fills it.
 
-        Numbers go over what stays, the slots, and the places of a deal; the one after them is of
-        blocks that nothing fills. None where pieces differ in size, don't lie in blocks or fill
-        few, and where they are so large that a kernel for each takes less than copying all twice.
+        Pieces are numbered as in `Schedule.sizes`; the next number marks blocks that no piece
+        fills. None if pieces differ in size, are not aligned to blocks, or fill few blocks, and if
+        they are so large that one kernel per piece is faster than copying all of them twice.
         """
         schedule, extents = self.schedule, np.array(self.target.extents)
         if schedule is None or len({*schedule.sizes}) != 1:
             return None
         if sum(map(self._bytes, schedule.sizes)) > LIMITS.gathered_bytes:
             return None
-        size, (_, put, wanted) = np.array(schedule.sizes[0]), schedule.tables
-        whole, blocks = (wanted == size).all(axis=2), extents // size
-        in_part = ~whole & (wanted > 0).all(axis=2)
+        size, (_, put, valid) = np.array(schedule.sizes[0]), schedule.tables
+        whole, blocks = (valid == size).all(axis=2), extents // size
+        in_part = ~whole & (valid > 0).all(axis=2)
         if (extents % size).any() or in_part.any() or (put % size)[whole].any():
             return None
         if blocks.prod() > LIMITS.blocks * len(schedule.sizes):
@@ -224,7 +232,7 @@ class Pieces:
 
     @property
     def collectives(self) -> list[Collective]:
-        """What a device does with the others."""
+        """The collectives of the schedule."""
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
         if (deal := schedule.deal) is not None:
@@ -240,8 +248,8 @@ class Pieces:
     def _slot(self, rows: Overlaps) -> Slot:
         return Slot(rows, tuple(rows.sizes.max(axis=0).tolist()), self.device.size)
 
-    def _kept(self) -> tuple[Slot, ...]:
-        """What stays: the first piece of every device, the second ones, ..."""
+    def _stationary(self) -> tuple[Slot, ...]:
+        """Return the pieces that keep their device; slot k has the k-th piece of each device."""
         rows = self.rows.at(self.rows.source == self.rows.target)
         rows = rows.at(np.argsort(rows.source, kind="stable"))
         _, starts = np.unique(rows.source, return_index=True)
@@ -250,13 +258,13 @@ class Pieces:
         return tuple(self._slot(rows.at(nth == k)) for k in range(max(lengths, default=0)))
 
     def _deal(self) -> Deal | None:
-        """All pieces in one all_to_all, where they are as many and as alike as that needs."""
+        """Return one all_to_all of all pieces; None if its boxes would send too many bytes."""
         rows, sizes = self.moving, tuple(self.device.fine.shape.values())
         ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
         along = [bool((a != b).any()) for a, b in zip(*ends, strict=True)]
         axes = tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x)
         count, size = self.device.count(axes), tuple(rows.sizes.max(axis=0).tolist())
-        # A device's piece for itself goes along.
+        # The box of a device for itself is counted too.
         pairs = self.rows.source * self.device.size + self.rows.target
         total = self.device.size * (count - 1) * prod(size)
         if total > self.slack * rows.volume or len(np.unique(pairs)) < len(pairs):
@@ -273,7 +281,7 @@ class Pieces:
 def find_pieces(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> Pieces | None:
-    """The pieces of a change of layout; None where they are no boxes, or too many.
+    """Return the pieces of a relayout; None if they are no boxes, or too many.
 
     >>> from gridlayout import GridLayout
     >>> from jax.sharding import AbstractMesh
@@ -290,8 +298,8 @@ def find_pieces(
     a, b = find_blocks(old), find_blocks(new)
     if a is None or b is None:
         return None
-    sides = (a, b)
-    windows = find_windows(sides, (before, after))
+    both = (a, b)
+    windows = find_windows(both, (before, after))
     if windows is None:
         return None
     order = tuple(k for window in windows[1] for k in window.atoms)
@@ -299,8 +307,8 @@ def find_pieces(
     if found is None:
         return None
     source, target = (
-        Side(side, placement, tuple(mine), order)
-        for side, placement, mine in zip(sides, (before, after), windows, strict=True)
+        PlacedBlocks(blocks, placement, tuple(own), order)
+        for blocks, placement, own in zip(both, (before, after), windows, strict=True)
     )
     pieces = Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)
     many = device.size > LIMITS.devices or len(found.source) > LIMITS.pieces

@@ -1,7 +1,7 @@
-"""`Placement`: which axes of a mesh divide which dim of a virtual core grid, and the default one.
+"""`Placement`: which mesh axes divide each dim of a virtual core grid.
 
-A mesh's axes are taken in their prime factors (`MeshAxes`), so that a grid of three dims can use a
-mesh of two.
+Mesh axes are split into their prime factors (`MeshAxes`), so that a grid of three dims can use a
+mesh of two axes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Axes = tuple[str, ...]
 
 
 def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:
-    """What names of parts of mesh axes mean, a line an axis; whole axes need no words.
+    """Return explanations of the names of factors of mesh axes, one line per mesh axis.
 
-    names: such as tables of collectives print. mesh: the devices along each axis of the mesh.
+    names: names of mesh axes or of their factors, as tables of collectives print them. mesh: the
+    number of devices along each mesh axis.
 
     >>> parts_in_words(["x", "y0"], {"x": 2, "y": 4})
     ['y0, y1: the mesh axis y of 4 devices in its prime factors, 2 x 2, the major first']
@@ -42,9 +43,9 @@ def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True)
 class MeshAxes:
-    """The axes of a mesh in their prime factors, the major first.
+    """The prime factors of the axes of a mesh, the major first.
 
-    names, sizes: of the factors; whole: the mesh axis that each is a factor of.
+    names, sizes: of the factors. whole: for each factor, the name of its mesh axis.
 
     >>> MeshAxes.of(("x", "y"), (2, 4))
     MeshAxes(names=('x', 'y0', 'y1'), sizes=(2, 2, 2), whole=('x', 'y', 'y'))
@@ -56,7 +57,7 @@ class MeshAxes:
 
     @staticmethod
     def of(names: Axes, sizes: Shape) -> MeshAxes:
-        """The factors of axes with these names and sizes."""
+        """Return the factors of mesh axes with these names and sizes."""
         factors = [
             (f"{name}{i}" if len(own) > 1 else name, prime, name)
             for name, size in zip(names, sizes, strict=True)
@@ -67,20 +68,23 @@ class MeshAxes:
 
     @cached_property
     def size_of(self) -> dict[str, int]:
-        """The devices along each factor."""
+        """The number of devices along each factor."""
         return dict(zip(self.names, self.sizes, strict=True))
 
     @cached_property
     def strides(self) -> dict[str, int]:
-        """How many devices further, counted row-major, the next one along each factor is."""
+        """The row-major stride of each factor, in devices."""
         return {name: prod(self.sizes[k + 1 :]) for k, name in enumerate(self.names)}
 
     def count(self, axes: Axes) -> int:
-        """Devices along some of them."""
+        """Return the number of devices along some factors."""
         return prod(self.size_of[axis] for axis in axes)
 
     def number(self, axes: Axes, digits: Mapping[str, AffineExpr]) -> AffineExpr:
-        """The place of a device along axes, the major first, of its places along each."""
+        """Return a device's index along several factors, from its index along each.
+
+        axes: the major first. digits: the index along each factor; 0 for those that are missing.
+        """
         found = constant(0)
         for axis in axes:
             found = found * self.size_of[axis] + digits.get(axis, constant(0))
@@ -88,20 +92,23 @@ class MeshAxes:
 
     @cached_property
     def factors(self) -> dict[str, Axes]:
-        """The factors of each axis of the mesh."""
+        """The factors of each mesh axis."""
         found: dict[str, Axes] = {}
         for name, whole in zip(self.names, self.whole, strict=True):
             found[whole] = (*found.get(whole, ()), name)
         return found
 
     def coordinates(self, digits: Mapping[str, AffineExpr]) -> list[AffineExpr]:
-        """The place of a device along each axis of the mesh."""
+        """Return a device's coordinate along each mesh axis."""
         return [self.number(axes, digits) for axes in self.factors.values()]
 
     def placement(
         self, grid: Shape, axes: Sequence[Axes], per_device: Shape | None = None
     ) -> Placement:
-        """The placement of a grid that these axes divide, `per_device` cores of each dim."""
+        """Return the placement of a grid whose dims are divided by these axes.
+
+        per_device: cores per device along each dim; by default as few as possible.
+        """
         along = [self.count(found) for found in axes]
         if per_device is None:
             per_device = tuple(-(-g // a) for g, a in zip(grid, along, strict=True))
@@ -111,10 +118,11 @@ class MeshAxes:
 
 @dataclass(frozen=True)
 class Placement:
-    """A virtual grid on a mesh: the mesh axes of each grid dim, and its slots (cores, rounded up).
+    """A virtual grid on a mesh.
 
-    A device holds `per_device` cores of each grid dim, consecutive ones. The axes are those of
-    `DeviceGrid.fine`.
+    axes: for each grid dim, the mesh axes of `DeviceGrid.fine` that divide it. slots: the grid
+    rounded up so that these axes divide it. per_device: consecutive cores per device along each
+    dim.
     """
 
     grid: Shape
@@ -123,7 +131,7 @@ class Placement:
     per_device: Shape
 
     def behind(self, count: int) -> Placement:
-        """The same cores on the same devices, of a grid with `count` dims of one core in front."""
+        """Return the placement of the same grid with `count` dims of one core in front."""
         ones = (1,) * count
         return Placement(
             (*ones, *self.grid),
@@ -134,26 +142,26 @@ class Placement:
 
     @property
     def spec(self) -> PartitionSpec:
-        """The partition spec of the grid dims; the dims inside a core are not split."""
+        """The `PartitionSpec` of the grid dims; the dims inside a core are not divided."""
         rank = max((k + 1 for k, axes in enumerate(self.axes) if axes), default=0)
         return PartitionSpec(*(axes or None for axes in self.axes[:rank]))
 
 
 @lru_cache(maxsize=4096)
 def default_placement(axes: MeshAxes, grid: Shape) -> Placement:
-    """The placement of a grid by `DeviceGrid.placement`'s rule.
+    """Return the placement of a grid by the rule of `DeviceGrid.placement`.
 
     >>> default_placement(MeshAxes.of(("x", "y"), (2, 4)), (3, 2)).axes
     (('y0', 'y1'), ('x',))
     """
-    # Equal factors of one mesh axis are alike: what counts is how many of them each dim gets.
-    alike: dict[tuple[str, int], list[str]] = {}
+    # Equal factors of one mesh axis are interchangeable: only their number per dim matters.
+    equal: dict[tuple[str, int], list[str]] = {}
     for name, whole, size in zip(axes.names, axes.whole, axes.sizes, strict=True):
         if size > 1:
-            alike.setdefault((whole, size), []).append(name)
-    groups = tuple((*key, len(group)) for key, group in alike.items())
+            equal.setdefault((whole, size), []).append(name)
+    groups = tuple((*key, len(group)) for key, group in equal.items())
     placed: list[Axes] = [()] * len(grid)
-    for group, row in zip(alike.values(), assign_factors(grid, groups), strict=True):
+    for group, row in zip(equal.values(), assign_factors(grid, groups), strict=True):
         rest = list(group)
         for k, count in enumerate(row):
             placed[k] += tuple(rest[:count])

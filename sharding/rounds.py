@@ -1,8 +1,9 @@
-"""Rounds: boxes that devices send each other, one from and one to each device a round.
+"""Groups boxes that devices send each other into rounds.
 
-A round's buffer is as large as its largest box, so boxes of similar sizes go together. Within a
-class of these an edge colouring gives as few rounds as can be; rounds of different classes then
-become one where no device takes part in both and the bytes allow it.
+In a round, each device sends at most one box and receives at most one. The buffer of a round has
+the size of its largest box, so boxes of similar sizes are grouped into classes. Within a class an
+edge colouring gives the fewest rounds. Rounds of different classes are then merged if no device is
+in both and the bytes allow it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Boxes, a row each: from which device, to which, and the extents."""
+    """Boxes to send, one per row: the sending device, the receiving device, and the extents."""
 
     source: Ints
     target: Ints
@@ -28,20 +29,20 @@ class Messages:
 
     @property
     def volume(self) -> int:
-        """Elements in all."""
+        """The number of elements in all boxes."""
         return int(self.sizes.prod(axis=1).sum())
 
     def in_rounds(self, limit: float) -> list[Ints]:
-        """The rows of each round, of as few rounds as are found that take `limit` elements.
+        """Return the rows of each round, in as few rounds as found within `limit` elements.
 
-        limit: at least `volume`.
+        limit: the most elements of all rounds' buffers; at least `volume`.
 
         >>> ends = np.array([1, 2, 3]), np.array([0, 1, 2])
         >>> Messages(*ends, np.array([[9], [8], [1]])).in_rounds(20)
         [array([0, 1]), array([2])]
         """
         good = [c for c in self._classes() if sum(map(self._taken, c)) <= limit]
-        # Without merging, a class takes as many rounds as the most that one device sends or gets.
+        # Without merging, a class takes as many rounds as the most boxes of one device.
         good.sort(key=lambda c: sum(most_at_one(self.source[k], self.target[k]) for k in c))
         found = []
         for classes in good[: LIMITS.tried]:
@@ -53,7 +54,7 @@ class Messages:
         return len(rows) * int(self.sizes[rows].max(axis=0).prod())
 
     def _classes(self) -> Iterator[list[Ints]]:
-        """Boxes of similar sizes, in each of several ways."""
+        """Yield several divisions of the rows into classes of similar sizes."""
         known = set()
         for ratio in LIMITS.ratios:
             numbers = np.zeros(len(self.sizes), np.int64)
@@ -74,7 +75,9 @@ class Messages:
         return [rows[colours == k] for k in range(int(colours.max()) + 1)]
 
     def _merged(self, rounds: list[Ints], limit: float) -> list[Ints]:
-        """Rounds of different devices made one, those first that add the least, up to the limit."""
+        """Merge rounds of disjoint devices, those that add the fewest elements first, up to the
+        limit.
+        """
         count = 1 + int(max(self.source.max(), self.target.max()))
         ends = np.zeros((len(rounds), 2 * count), np.int64)
         for k, rows in enumerate(rounds):
@@ -101,13 +104,13 @@ class Messages:
             lengths[i] += lengths[j]
             taken[i] = boxes[i].prod() * lengths[i]
             ends[i] += ends[j]
-            ends[j] = 1  # it takes part no more
+            ends[j] = 1  # round j no longer exists
             table[j] = table[:, j] = np.inf
             table[i] = table[:, i] = added(i)
 
 
 def most_at_one(source: Ints, target: Ints) -> int:
-    """The most messages that one device sends, or receives: the fewest rounds there can be.
+    """Return the most messages that one device sends or receives: a lower bound of the rounds.
 
     >>> most_at_one(np.array([0, 0, 1]), np.array([1, 2, 2]))
     2
@@ -116,18 +119,20 @@ def most_at_one(source: Ints, target: Ints) -> int:
 
 
 def coloured(source: Ints, target: Ints) -> Ints:
-    """The round of each message, as few as can be: by alternating paths (Kőnig's theorem).
+    """Return the round of each message, in the fewest rounds, by alternating paths.
+
+    This is an edge colouring of a bipartite graph (Kőnig's theorem).
 
     >>> coloured(np.array([0, 0, 1]), np.array([1, 2, 2])).tolist()
     [0, 1, 0]
     """
     count = most_at_one(source, target)
     ends = (source.tolist(), target.tolist())
-    # Of each end: the rounds that are free, as bits, and the message of each round.
+    # For each sender and receiver: its free rounds as bits, and its message in each round.
     free = [[(1 << count) - 1] * (max(side) + 1) for side in ends]
     at: list[list[dict[int, int]]] = [[{} for _ in side] for side in free]
     found = [0] * len(source)
-    # All devices' messages to the one so far away together fill a round.
+    # Messages in order of the distance between their devices: those of one distance fill a round.
     for n in np.lexsort((source, (target - source) % (1 + max(map(max, ends))))).tolist():
         s, t = ends[0][n], ends[1][n]
         both = free[0][s] & free[1][t]
@@ -152,7 +157,7 @@ def _swap(
     a: int,
     b: int,
 ) -> None:
-    """Rounds `a` and `b` change places along the path that begins with a message of round `a`."""
+    """Exchange rounds `a` and `b` along the path that begins with message `first` of round `a`."""
     path, side, colour = [first], 0, b
     while (message := at[side][ends[side][path[-1]]].get(colour)) is not None:
         path.append(message)

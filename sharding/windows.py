@@ -1,8 +1,9 @@
-"""`Window`: the interval of a block that a device holds, in coordinates that two layouts share.
+"""`Window`: the interval of a block that a device holds, in coordinates common to two layouts.
 
-Two layouts join logical dims differently. *Atoms* are the dims, joined as far as both join them
-alike: an index of each atom names an element. What a device holds of a block is an interval of its
-positions, which is a few boxes of atoms; the window says where they lie in the device's buffer.
+Two layouts may join logical dims differently. An *atom* is a run of logical dims that both layouts
+join in the same way; one index per atom identifies an element. A device holds an interval of a
+block's positions, which is a few boxes of atoms. A window describes where these boxes are in the
+device's buffer.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
-# Origins and boxes of the one position of an atom of extent 1.
+# The origins and boxes of an atom of extent 1.
 ONE: Any = (((0,),), ((((0, 1),),),))
 
 
 @dataclass(frozen=True)
 class Atom:
-    """Logical dims that both layouts join alike, the major first, and the extent of the index."""
+    """Logical dims that both layouts join in the same way, the major first, and their size."""
 
     dims: Shape
     extent: int
@@ -38,12 +39,14 @@ class Atom:
 
 @dataclass(frozen=True)
 class Window:
-    """A block's interval on each device, by the device's number `v` along the mesh axes.
+    """The interval of a block on each device.
 
-    atoms: numbers of the atoms, the major first. length: positions of a device. is_flipped: whether
-    the buffer is reversed first. shifts: how far it is then moved up, to begin with a whole row; in
-    the shape `extents` by `step` the dims are the atoms, but for the last. origins: of each atom,
-    the index of the first position; boxes: the elements that are there.
+    atoms: the numbers of the atoms, the major first. axes: the mesh axes that divide the block;
+    `shifts`, `origins` and `boxes` have one entry per device along them. length: positions per
+    device. is_flipped: whether the buffer is first reversed. shifts: the positions by which it is
+    then moved up, so that it begins with a whole row. extents, step: the buffer's shape is then
+    (*extents, step), whose dims except the last are the atoms. origins: the atoms' indices of the
+    first position. boxes: the boxes of atoms whose elements the device holds.
     """
 
     atoms: Shape
@@ -58,12 +61,14 @@ class Window:
 
     @property
     def width(self) -> int:
-        """Positions of the whole rows that the interval is brought to."""
+        """The number of positions after the interval is extended to whole rows."""
         return prod(self.extents) * self.step
 
     @cached_property
     def table(self) -> tuple[Ints, Ints]:
-        """The device's number of each box, and its ends: (boxes, atoms, least index and end)."""
+        """The device's index of each box, and the bounds: an array (boxes, atoms, 2) of first index
+        and end.
+        """
         found = [(v, box) for v, some in enumerate(self.boxes) for box in some]
         ends = np.array([box for _, box in found], np.int64).reshape(-1, len(self.atoms), 2)
         kept = (ends[..., 0] < ends[..., 1]).all(axis=1)
@@ -71,12 +76,12 @@ class Window:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the buffer is in a larger one, of whole rows, than the interval."""
+        """Whether the interval is extended to whole rows."""
         return self.width != self.length or any(self.shifts)
 
 
 def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:
-    """The atoms of two layouts of one logical shape.
+    """Return the atoms of two layouts of one logical shape.
 
     >>> from gridlayout import GridLayout
     >>> from gridlayout.layouts.blocks import find_blocks
@@ -96,28 +101,28 @@ def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:
     return atoms
 
 
-def _followers(side: Blocks) -> dict[int, int]:
-    """Of each dim, the one that a block joins right below it, without a gap."""
+def _followers(blocks: Blocks) -> dict[int, int]:
+    """Return, for each dim, the dim that a block joins directly below it, without a gap."""
     return {
         d: e
-        for block in side.blocks
+        for block in blocks.blocks
         for (d, high), (e, low) in pairwise(block.terms)
-        if high == low * side.layout.shape[e]
+        if high == low * blocks.layout.shape[e]
     }
 
 
 def find_windows(
-    sides: Sequence[Blocks], placements: Sequence[Placement]
+    both: Sequence[Blocks], placements: Sequence[Placement]
 ) -> tuple[list[Window], list[Window]] | None:
-    """The windows of two layouts' blocks; None where a device's interval is in no rows of atoms.
+    """Return the windows of two layouts' blocks; None if an interval can't be extended to rows.
 
-    A block of one position gives an atom of extent 1 to both.
+    A block of one position adds an atom of extent 1 to both layouts.
     """
-    atoms = find_atoms(*sides)
+    atoms = find_atoms(*both)
     found: tuple[list[Window], list[Window]] = ([], [])
     units: tuple[list[Window], list[Window]] = ([], [])
-    for n, (side, placement) in enumerate(zip(sides, placements, strict=True)):
-        for block in side.blocks:
+    for n, (blocks, placement) in enumerate(zip(both, placements, strict=True)):
+        for block in blocks.blocks:
             stride = dict(block.terms)
             names = [k for k, atom in enumerate(atoms) if atom.dims and atom.dims[-1] in stride]
             terms = [(k, stride[atoms[k].dims[-1]], atoms[k].extent) for k in names]
@@ -135,7 +140,7 @@ def find_windows(
 def _window(
     block: Block, terms: Sequence[tuple[int, int, int]], placement: Placement
 ) -> Window | None:
-    """terms: (atom, stride, extent), the largest strides first."""
+    """Return the window of one block. terms: (atom, stride, extent), the largest strides first."""
     axes: tuple[str, ...] = ()
     count = cores = 1
     if block.core is not None:
@@ -162,7 +167,10 @@ def _window(
 
 @dataclass(frozen=True)
 class _Joined:
-    """A position is the sum of stride * index; each device has `length` of them, from its start."""
+    """Joined atoms: a position is the sum of stride * index over the atoms.
+
+    Each device has `length` positions from its start.
+    """
 
     strides: Sequence[int]
     extents: Sequence[int]
@@ -171,12 +179,12 @@ class _Joined:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The positions of each device that are the elements' or between them."""
+        """The positions of each device, clipped to the range from first to last element."""
         top = 1 + sum(s * (n - 1) for s, n in zip(self.strides, self.extents, strict=True))
         return [(max(low, 0), min(low + self.length, top)) for low in self.starts]
 
     def level(self) -> int:
-        """The atom that all devices' rows are of: of the major ones each has one index only."""
+        """Return the first atom of which a device has more than one index."""
         busy = [(low, high - 1) for low, high in self.spans if low < high]
         level = 0
         while level + 1 < len(self.strides) and all(
@@ -187,7 +195,7 @@ class _Joined:
 
 
 def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None:
-    """The window of joined atoms, its buffer brought to whole rows of one of them."""
+    """Return the window of joined atoms, the buffer extended to whole rows of one of them."""
     level, strides = joined.level(), joined.strides
     row, above = strides[level], strides[level - 1] if level else 0
     shifts, origins = [], []

@@ -234,7 +234,7 @@ def test_what_can_not_be_compared_is_refused(plan):
     for why, programs in refused.items():
         with pytest.raises(LayoutError, match=why):
             gl.compare(*programs)
-    with pytest.raises(LayoutError, match="of dumps alone"):
+    with pytest.raises(LayoutError, match="apply to dumps only"):
         gl.compare(plan, text, chip="blackhole")
     with pytest.raises(LayoutError, match="must be 2 strings"):
         gl.compare(plan, text, names=["one"])

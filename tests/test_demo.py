@@ -30,8 +30,8 @@ def test_demo_learns_and_agrees_with_plain_jax() -> None:
     pytest.importorskip("optax")
     done = run("demo", "--full", *([] if tiers.ALL else ["--steps", "80"]))
     assert done.returncode == 0, done.stderr[-2000:]
-    answer, _, tables = done.stdout.partition(" s in all\n")
-    check_answer(answer + " s in all")
+    answer, _, tables = done.stdout.partition(" s in total\n")
+    check_answer(answer + " s in total")
     # All 14 arrays are on the 4x4 grid, in 32x32 tiles; results that are smaller in smaller ones.
     layouts = [line for line in tables.splitlines() if "#ttcore.metal_layout" in line]
     assert len(layouts) >= 18
@@ -60,7 +60,7 @@ def check_answer(text: str) -> None:
     start = next(k for k, line in enumerate(lines) if line.startswith("The largest of"))
     moves = [re.search(r" ([\d,]+) B by [a-z-]+ over ", line) for line in lines[start + 1 :][:5]]
     assert all(moves)
-    pattern = r"([\d,]+) steps a second on the grid, ([\d,]+) in plain JAX: [\d.]+ times (\w+)"
+    pattern = r"([\d,]+) steps per second on the grid, ([\d,]+) in plain JAX: [\d.]+ times (\w+)"
     grid, plain, word = re.search(pattern, text).groups()
     slower = int(grid.replace(",", "")) <= int(plain.replace(",", ""))
     assert word == ("slower" if slower else "faster")

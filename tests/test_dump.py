@@ -28,7 +28,7 @@ from gridlayout.dump.moves.move import moved
 from gridlayout.dump.plan import THRESHOLD, allocated, propose
 from gridlayout.dump.text.lines import PIECE
 from gridlayout.dump.text.mlir import MAX_ALIAS_CHARACTERS, MAX_ALIASES, MlirContext, define
-from gridlayout.dump.values.readings import _remembered
+from gridlayout.dump.values.type_texts import _remembered
 from gridlayout.tables.words import plain
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 
@@ -165,7 +165,7 @@ def test_dump_of_this_jax():
     # StableHLO states no layouts: nothing found, and nothing that looks like one.
     plain_text = gl.explain(lowered.as_text().splitlines())
     assert (plain_text.layouts, plain_text.all_unknown) == (0, 0)
-    assert "taken for StableHLO, which states no layouts" in plain_text.note
+    assert "read as StableHLO, which states no layouts" in plain_text.note
     assert plain_text.note in str(plain_text)
 
 
@@ -571,8 +571,8 @@ def test_what_does_not_fit_is_spread_over_the_chip(layout, grid):
     assert found.saved_per_core > 0
     made = gl.explain(str(layout), plan=True, chip=WORMHOLE)
     assert made.findings[0].proposal.layout.core_shape == grid
-    assert "layouts that waste less, or less a core on more cores" in str(made)
-    assert "<h2>Layouts that waste less, or less a core on more cores</h2>" in made.to_html()
+    assert "layouts that waste less, or hold less per core on more cores" in str(made)
+    assert "<h2>Layouts that waste less, or hold less per core on more cores</h2>" in made.to_html()
 
 
 NOT_SPREAD = [
@@ -693,7 +693,7 @@ def test_table(capfdbinary):
     assert "\x1b" not in out
     lines = out.splitlines()
     assert "chip Blackhole, 10x13 cores" in lines[0]
-    assert lines[2].split()[:5] == ["line", "times", "op", "value", "tensor"]
+    assert lines[2].split()[:5] == ["line", "count", "op", "value", "tensor"]
     assert "96.00x" in lines[3]
     assert "NO: l1" in lines[3]
     assert lines[2].index("tensor") == lines[3].index("f32[8,96,32]")
@@ -724,7 +724,7 @@ def test_standard_input():
     assert made.stdout.startswith(b"<stdin>: 13 layouts in 146 lines hold")
     nothing = run("-", input=b"\xfe\0\n\x80")
     assert nothing.returncode == 0
-    assert b"2 lines; no layout found: it was taken for binary data" in nothing.stdout
+    assert b"2 lines; no layout found: it was read as binary data" in nothing.stdout
 
 
 def test_missing_file():

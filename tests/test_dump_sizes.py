@@ -8,8 +8,8 @@ import distinct
 import pytest
 
 import gridlayout as gl
-from gridlayout.dump.values.readings import layout_of, sides_of
 from gridlayout.dump.values.sizes import sizes_of
+from gridlayout.dump.values.type_texts import compare_types, layout_of
 from gridlayout.layouts.layout import Layout
 
 ODD = [
@@ -91,7 +91,7 @@ def test_keys_are_equal_where_layouts_are():
     for one in texts:
         for other in texts:
             first, second = layout_or_none(one), layout_or_none(other)
-            sides = sides_of(one, other)
+            sides = compare_types(one, other)
             if isinstance(first, Layout) and isinstance(second, Layout):
                 assert sides == (first.shape, second.shape, first.data_bytes, first == second)
 

@@ -200,10 +200,10 @@ def test_an_executable_that_is_cut_off(cut):
     data = executable()
     assert data.index(b"TTSERv00") < cut < data.index(b"#dram") + len(ttnn_text(data))
     for source in (data[:cut], Compiled(data[:cut])):
-        with pytest.raises(gl.LayoutError, match="is not all there"):
+        with pytest.raises(gl.LayoutError, match="is truncated"):
             gl.explain(source)
 
 
 def test_an_executable_that_can_not_be_had():
-    with pytest.raises(gl.LayoutError, match="gives no text to read: not implemented"):
+    with pytest.raises(gl.LayoutError, match="has no text to read: not implemented"):
         gl.explain(Compiled(NotImplementedError("not implemented")))

@@ -262,7 +262,7 @@ def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
     x = plan.exchange
     assert (x.gathers, x.slices) == ((), ())
     assert any(isinstance(move, PadMove) for move in x.first)
-    assert x.padded(prod(x.whole)) == prod(x.held) > prod(x.whole)
+    assert x.padded(prod(x.gathered_shape)) == prod(x.digit_shape) > prod(x.gathered_shape)
 
 
 @pytest.mark.parametrize(

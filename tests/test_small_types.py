@@ -67,7 +67,7 @@ def test_sums_of_elements_of_4_bits_are_gathered(dtype):
 def test_elements_of_2_bits_are_not_placed(dtype):
     device = gl.DeviceGrid((len(jax.devices()),))
     layout = gl.GridLayout((6, 8), dtype, grid=(2, 4))
-    words = f"{dtype} can't lie on devices, .* use int4 or int8"
+    words = f"{dtype} can't be stored on devices, .* use int4 or int8"
     wide = gl.put(values(dtype).astype(np.int8), layout.with_dtype("int8"), device)
     for place in (
         lambda: gl.put(values(dtype), layout, device),

@@ -1,4 +1,4 @@
-"""The demo's answer: what was found, in lines of 80 columns."""
+"""The results of the demo, in lines of at most 80 columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST = 5
 
 
 def lines(found: Result) -> Iterator[str]:
-    """The whole answer, a line at a time."""
+    """Yield the lines of all results."""
     yield from _padding(found)
     yield from _moves(found.report)
     yield ""
@@ -36,15 +36,15 @@ def lines(found: Result) -> Iterator[str]:
 
 
 def failure(found: Result) -> str:
-    """What was wanted and not reached; nothing where all was."""
+    """Return the requirements if they are not met, else an empty text."""
     apart = abs(found.grid.loss - found.plain.loss)
     if found.accuracy >= ACCURACY and apart <= LOSS_TOLERANCE:
         return ""
-    return f"FAILED: wanted accuracy >= {ACCURACY:.0%} and losses within {LOSS_TOLERANCE}"
+    return f"FAILED: required are accuracy >= {ACCURACY:.0%} and losses within {LOSS_TOLERANCE}"
 
 
 def arrays(found: Result) -> dict[str, Any]:
-    """What training holds all the time, by name."""
+    """Return the arrays that training always holds, by name."""
     held = {
         "images": found.data[0],
         "labels": found.data[1],
@@ -65,7 +65,7 @@ def _is_laid_out(x: Any) -> bool:
 
 def _padding(found: Result) -> Iterator[str]:
     held = {name: x.layout for name, x in arrays(found).items()}
-    yield f"What {len(held)} arrays take on {found.device.size} devices"
+    yield f"Memory of {len(held)} arrays on {found.device.size} devices"
     name, worst = max(held.items(), key=lambda item: item[1].padding_share)
     answer = gl.explain(worst, plan=True)
     yield (
@@ -91,7 +91,7 @@ def _moves(report: Any) -> Iterator[str]:
     for each, primitive in sent[:_LARGEST]:
         yield from wrap(f"  {primitive:<13}  {each.words}", 80, subsequent_indent=" " * 19)
     yield (
-        f"  in all {size(report.bytes_moved)}; {len(report.rows)} primitives, "
+        f"  total {size(report.bytes_moved)}; {len(report.rows)} primitives, "
         f"{len(report.fallbacks)} fallbacks"
     )
 
@@ -103,26 +103,26 @@ def _speed(found: Result) -> Iterator[str]:
     ratio = grid / plain
     words = f"{ratio:.1f} times slower" if ratio > 1 else f"{1 / ratio:.1f} times faster"
     sent = [each for row in found.report.rows for each in row.collectives]
-    count = round(sum(each.count / each.together for each in sent))  # joined ones are one
-    yield f"{1 / grid:,.0f} steps a second on the grid, {1 / plain:,.0f} in plain JAX: {words}"
+    count = round(sum(each.count / each.together for each in sent))  # combined ones count once
+    yield f"{1 / grid:,.0f} steps per second on the grid, {1 / plain:,.0f} in plain JAX: {words}"
     yield (
-        f"  why: a step waits for {count} collectives, of which the least takes "
-        f"{found.exchange * 1e3:.2f} ms"
+        f"  reason: a step waits for {count} collectives of at least "
+        f"{found.exchange * 1e3:.2f} ms each"
     )
     yield (
-        f"  here: {count * found.exchange * 1e3:.1f} of its {grid * 1e3:.1f} ms at least; plain "
+        f"  that is at least {count * found.exchange * 1e3:.1f} of {grid * 1e3:.1f} ms; plain "
         f"JAX takes {plain * 1e3:.1f} ms on one device"
     )
     planned = found.planned.seconds
     if planned:
         more = grid / planned
         words = f"{more:.1f} times as many" if more >= 1 else f"{1 / more:.1f} times fewer"
-        yield f"  in the layouts that gl.plan chooses: {1 / planned:,.0f} steps a second, {words}"
+        yield f"  with the layouts of gl.plan: {1 / planned:,.0f} steps per second, {words}"
         yield f"  there {_grids(found.plan)}, and the loss is {found.planned.loss:.6f}"
 
 
 def _grids(plan: gl.Plan) -> str:
-    """How many arguments a plan replicates, and how many it divides."""
+    """Return how many arguments a plan replicates, in words."""
     laid = [layout for layout in plan.layouts.values() if layout is not None]
     whole = sum(prod(layout.core_shape) == 1 for layout in laid)
     return f"{whole} of {len(laid)} arrays are replicated"

@@ -1,6 +1,6 @@
-"""What the demo trains: a classifier in plain JAX and optax, that knows of no layouts.
+"""The classifier that the demo trains, in plain JAX and optax, without any layouts.
 
-Handwritten digits (1797 images of 8x8 pixels, from scikit-learn) go through a 64-128-10 network.
+A 64-128-10 network classifies handwritten digits (1797 images of 8x8 pixels, from scikit-learn).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ optimizer = optax.adam(5e-3)
 
 
 def initial(rng: np.random.Generator) -> Arrays:
-    """The network's weights, as logical NumPy arrays."""
+    """Return the network's initial weights, as logical NumPy arrays."""
     return {
         "w1": (rng.normal(size=(64, 128)) / 8).astype(np.float32),
         "b1": np.zeros(128, np.float32),
@@ -28,31 +28,31 @@ def initial(rng: np.random.Generator) -> Arrays:
 
 
 def forward(params: Arrays, images: Any) -> tuple[Any, Any]:
-    """The hidden activations and the logits."""
+    """Return the hidden activations and the logits."""
     hidden = jax.nn.relu(images @ params["w1"] + params["b1"])
     return hidden, hidden @ params["w2"] + params["b2"]
 
 
 def loss_fn(params: Arrays, images: Any, labels: Any) -> Any:
-    """Mean cross-entropy."""
+    """Return the mean cross-entropy."""
     _, logits = forward(params, images)
     return optax.softmax_cross_entropy(logits, jax.nn.one_hot(labels, 10)).mean()
 
 
 def train_step(params: Arrays, state: Any, images: Any, labels: Any) -> tuple[Arrays, Any, Any]:
-    """One optimizer step on all the training images."""
+    """Perform one optimizer step on all training images; return parameters, state and loss."""
     loss, grads = jax.value_and_grad(loss_fn)(params, images, labels)
     updates, state = optimizer.update(grads, state, params)
     return optax.apply_updates(params, updates), state, loss
 
 
 def accuracy(params: Arrays, images: Any, labels: Any) -> Any:
-    """The share of images whose largest logit is at their label."""
+    """Return the share of images whose largest logit is that of their label."""
     return jnp.mean(jnp.argmax(forward(params, images)[1], axis=1) == labels)
 
 
 def digits() -> tuple[Arrays, Arrays]:
-    """Training and test images (float32 in 0..1) and labels (int32), four parts to one."""
+    """Return training and test images (float32 in 0..1) and labels (int32), in the ratio 4 to 1."""
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     images, labels = (data.data / 16).astype(np.float32)[order], data.target.astype(np.int32)[order]

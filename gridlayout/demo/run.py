@@ -1,4 +1,4 @@
-"""The demo from start to end."""
+"""Runs the demo."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from time import perf_counter
 
 from gridlayout.demo.progress import Progress
 
-PHASES = 12  # the weights of all phases, from starting JAX to testing
+PHASES = 12  # the sum of the weights of all phases, from starting JAX to testing
 
 
 def run(steps: int, full: bool = False) -> int:
-    """Train and print what happened; 0 where it learned and plain JAX agrees, else 1."""
+    """Train and print the results; return 0 if accuracy and loss are as required, else 1.
+
+    steps: the number of training steps. full: whether to print all layouts and primitives too.
+    """
     start = perf_counter()
     with Progress(PHASES, 3 * steps) as progress:
         with progress.phase("starting JAX"):
-            # Seconds: the bar is to be on the screen before.
+            # This import takes seconds, so it follows the first display of the bar.
             from gridlayout.demo import answer, tables, training
         found = training.measure(steps, progress)
     print()
     for line in answer.lines(found):
         print(line)
-    print(f"{perf_counter() - start:.0f} s in all")
+    print(f"{perf_counter() - start:.0f} s in total")
     if full:
         tables.show(found)
     if failed := answer.failure(found):

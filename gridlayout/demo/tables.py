@@ -1,4 +1,4 @@
-"""The demo's tables, `--full`: every tensor's layout, and the step primitive by primitive."""
+"""The demo's output for `--full`: the layouts of all tensors, and the primitives of the step."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from gridlayout.demo.training import Result
 
 
 def describe(name: str, x: Any, device: Any) -> str:
-    """A tensor's layout: its text, then shard, padding, bytes and devices."""
+    """Return a tensor's layout as text, with its shard, padding, bytes and devices."""
     layout = x.layout
     shard = "x".join(map(str, layout.shard_shape))
     return (
         f"{name}\n  {layout}\n"
         f"  shard {shard} elements, {layout.padding_share:.1%} padding, "
-        f"{layout.bytes_per_core:,} bytes a core, cores on devices by "
+        f"{layout.bytes_per_core:,} bytes per core, cores on devices by "
         f"{device.core_map(layout.grid)}"
     )
 
 
 def show(found: Result) -> None:
-    """Print the layout of everything that training holds, activations and gradients included."""
+    """Print the layouts of all tensors of the training, including activations and gradients."""
 
     def on_cores(params: Arrays, images: Any, labels: Any) -> dict[str, Any]:
         hidden, logits = network.forward(params, images)
@@ -49,4 +49,4 @@ def show(found: Result) -> None:
         if isinstance(x, gl.GridArray):
             name = jax.tree_util.keystr(path, simple=True, separator=".")
             print(describe(name, x, found.device))
-    print(f"\nThe training step, primitive by primitive\n{found.report}\n")
+    print(f"\nThe primitives of the training step\n{found.report}\n")

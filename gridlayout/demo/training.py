@@ -1,4 +1,4 @@
-"""The demo's run: lay out, plan, train on the grid and in plain JAX, time both."""
+"""The training of the demo: on the grid, in plain JAX and with planned layouts, each timed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gridlayout.demo import network
 from gridlayout.demo.progress import Progress
 
 GRID, TILE, MESH = (4, 4), (32, 32), (2, 4)
-_COMPILING = {"on the grid": 4, "in plain JAX": 1, "as planned": 2}  # the time it takes, roughly
-_LOOK = 20  # steps between two looks at the loss: each waits for the devices
+_COMPILING = {"on the grid": 4, "in plain JAX": 1, "as planned": 2}  # relative compile times
+_LOOK = 20  # steps between reads of the loss: each read waits for the devices
 _REPEATS = 50
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Where a training ended: weights, the last loss, and seconds a step, compiled."""
+    """The result of a training: weights, last loss, and seconds per compiled step."""
 
     params: Any
     loss: float
@@ -34,10 +34,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class Result:
-    """All that the demo has to say.
+    """The results of the demo.
 
-    planned: the training with the layouts of plan; exchange: seconds that one all-reduce of a
-    number takes.
+    device, params, data, state, report: of the training on the grid. grid, plain, planned: the
+    training on the grid, in plain JAX and with the layouts of `plan`. accuracy: on `images` test
+    images. exchange: seconds of an all-reduce of one number.
     """
 
     device: Any
@@ -55,12 +56,12 @@ class Result:
 
 
 def tiled(shape: tuple[int, ...], dtype: Any) -> gl.GridLayout:
-    """The layout of every array: the demo's grid and its tiles."""
+    """Return the layout of every array: the demo's grid and tile."""
     return gl.GridLayout(shape, dtype, GRID, TILE)
 
 
 def measure(steps: int, progress: Progress) -> Result:
-    """Do it all, `steps` steps on the grid and as many in plain JAX."""
+    """Run the demo: `steps` training steps on the grid, in plain JAX and with planned layouts."""
     with progress.phase("laying out the data"):
         gl.emulate_devices(8)
         device = gl.DeviceGrid(MESH)
@@ -95,7 +96,10 @@ def measure(steps: int, progress: Progress) -> Result:
 def train(
     step: Callable[..., Any], start: Any, data: Any, steps: int, progress: Progress, where: str
 ) -> Trained:
-    """Compile the step, then run it `steps` times; the first one is not timed."""
+    """Compile the step and run it `steps` times; the first run is not timed.
+
+    where: the name of the training in the progress bar.
+    """
     compiled = jax.jit(step)
     with progress.phase(f"compiling {where}", _COMPILING[where]):
         params, state, loss = compiled(*start, *data)
@@ -112,7 +116,7 @@ def train(
 
 
 def exchange_seconds(device: Any) -> float:
-    """Seconds that all devices take to add up one number each: the least that a collective does."""
+    """Return the seconds of an all-reduce of one number: a lower bound of any collective."""
     axes = device.mesh.axis_names
 
     def chain(x: Any) -> Any:

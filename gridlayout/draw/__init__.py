@@ -1,7 +1,7 @@
-"""Drawings of layouts: SVG text made here, from the index map alone.
+"""Draws layouts as SVG.
 
-`Layout.draw` is the way in; `gridlayout.draw.views` lists the views. No view knows the class of a
-layout: it asks for the map, its inverse, the sizes and the nested blocks.
+`Layout.draw` is the public method; `gridlayout.draw.views` lists the views. A view does not depend
+on the class of a layout: it only uses its index map, inverse, sizes and nested blocks.
 """
 
 from __future__ import annotations

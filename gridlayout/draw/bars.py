@@ -1,4 +1,4 @@
-"""Bars: the same measures of several things, a panel a measure and a bar a thing."""
+"""Bar charts that compare several items: one panel per measure, with one bar per item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LABEL = 11
 
 
 class Measure(NamedTuple):
-    """A caption, and of each thing a number, None where it has none, and the number in words."""
+    """One measure of several items. words: each number as text; numbers may be None."""
 
     caption: str
     numbers: Sequence[float | None]
@@ -29,21 +29,21 @@ def bars(
     measures: Sequence[Measure],
     notes: Sequence[str] = (),
 ) -> Drawing:
-    """A panel a measure, in each a bar for each name, as long as its number; the longest is full.
+    """Draw one panel per measure, with one bar per name; the largest number has the full length.
 
     >>> drawing = bars("Two", "", ["a", "b"], [Measure("bytes", [2, 1], ["2 B", "1 B"])])
     >>> drawing.description
     'bytes: a 2 B, b 1 B.'
     """
-    said = [
+    texts = [
         f"{measure.caption}: "
         + ", ".join(f"{name} {word}" for name, word in zip(names, measure.words, strict=True))
         for measure in measures
     ]
     panels = [_panel(names, measure) for measure in measures]
-    wide = max((panel.width for panel in panels), default=0)  # one below another in columns
+    wide = max((panel.width for panel in panels), default=0)  # aligns the panels in columns
     panels = [replace(panel, width=wide) for panel in panels]
-    return figure(title, subtitle, f"{'; '.join(said)}.", panels, notes=notes)
+    return figure(title, subtitle, f"{'; '.join(texts)}.", panels, notes=notes)
 
 
 def _panel(names: Sequence[str], measure: Measure) -> Picture:

@@ -1,7 +1,7 @@
-"""The physical memory of each core, drawn: its shard in tiles, its buffer, its lanes.
+"""Draws the memory of each core: its shard in tiles, its buffer, its lanes.
 
-A *fold* says which element of the buffer stands at which row and column; everything else is the
-same for all these views.
+A `Fold` maps rows and columns of the drawing to elements of the buffer; the rest is common to these
+views.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
 MAX_PANELS = 8
-_COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
-_WIDTH = 32  # elements of a row, unless the layout says better
-_LONGEST = 4096  # elements of the rows of a large buffer
-_LANES = 64  # more than that are no lanes but a tile
+_COUNTED = 1 << 20  # most positions and elements for which each core's padding is counted
+_WIDTH = 32  # elements per row, unless the layout suggests another width
+_LONGEST = 4096  # most elements per row of a large buffer
+_LANES = 64  # most lanes; a larger block is a tile
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A buffer as a table. offset: of the element at a row and a column; -1 where there is none."""
+    """A buffer as a table. offset: maps row and column to the element's offset, or -1 if none."""
 
     rows: int
     columns: int
@@ -74,15 +74,15 @@ class Fold:
 def draw_physical(
     layout: Layout, *, color: Any = "core", label: str = "index", cores: Any = None
 ) -> Drawing:
-    """Each core's shard as it lies in space: tiles side by side, padding hatched.
+    """Draw the shard of each core: tiles side by side, padding hatched.
 
-    color, label: as in the view "logical"; labels say which element lies there. cores: the cores
-    to draw, by their coordinates; by default the first few and the last.
+    color, label: as in the view "logical"; by default, labels are logical indices. cores: the
+    coordinates of the cores to draw; by default the first few and the last.
     """
     local = layout.local_shape
     if len(local) < 2:
         return draw_memory(layout, color=color, label=label, cores=cores)
-    # Beside the minor dim stand those that read the same logical dims.
+    # Columns: the minor dim, and the dims that depend on the same logical dims.
     groups = [dims for _, dims in components(layout.index_map.used_dims())]
     last = next(dims for dims in groups if len(layout.physical_shape) - 1 in dims)
     across = [k for k in range(len(local)) if k + layout.core_rank in last]
@@ -125,9 +125,9 @@ def draw_memory(
     rows: int | None = None,
     cores: Any = None,
 ) -> Drawing:
-    """Each core's buffer, element after element, `width` elements a row; padding hatched.
+    """Draw the buffer of each core in address order, `width` elements per row; padding hatched.
 
-    rows: how many rows to draw, by default all of them. color, label, cores: as in the view
+    rows: the number of rows to draw; by default all. color, label, cores: as in the view
     "physical".
     """
     total = prod(layout.local_shape)
@@ -156,9 +156,10 @@ def draw_memory(
 def draw_lanes(
     layout: Layout, *, color: Any = "core", label: str = "index", cores: Any = None
 ) -> Drawing:
-    """Elements that share a word as lanes, one above another; words from left to right.
+    """Draw the elements that share a word as lanes, one above another; words from left to right.
 
-    `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
+    Layouts with lanes are 4N, 2N, 2IC, NCHW4, and the last tile of T(8,128)(2,1). Raises
+    `LayoutError` for a layout without lanes.
     """
     lanes, total = _lanes(layout), prod(layout.local_shape)
     wide = max(min(-(-total // lanes), _WIDTH), 1)
@@ -184,7 +185,7 @@ def draw_lanes(
 
 
 def _lanes(layout: Layout) -> int:
-    """Elements of a word: of the innermost block, if they lie along one dim."""
+    """Return the elements per word: those of the innermost block, if they are along one dim."""
     lanes = layout.blocks[-1] if layout.blocks else 0
     if 1 < lanes <= _LANES:
         if 0 in layout.shape:
@@ -193,7 +194,8 @@ def _lanes(layout: Layout) -> int:
         if sum(len(np.unique(i)) > 1 for i in word.logical) == 1:
             return lanes
     raise LayoutError(
-        f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements of one dim side by side as one"
+        f"{layout!r} has no lanes: view 'lanes' needs an innermost block of 2 to {_LANES} elements "
+        "along one dim; use view='memory'"
     )
 
 
@@ -201,7 +203,7 @@ def _lanes(layout: Layout) -> int:
 
 
 def in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
-    """What lies at offsets in the buffers of cores, which are given by number."""
+    """Return the elements at offsets in the buffers of cores, given by row-major number."""
     shape = np.broadcast_shapes(core.shape, offset.shape)
     inside = np.unravel_index(offset, layout.local_shape) if layout.local_shape else ()
     cores = np.unravel_index(core, layout.core_shape) if layout.core_rank else ()
@@ -217,7 +219,7 @@ def _drawn(
     numbers = _chosen(layout, cores)
     fields = [_field(layout, fold, core) for core in numbers]
     found, colours = find_coloured(fields, colouring(layout, color), BUDGET // len(numbers))
-    # What is past the end of a buffer is not drawn.
+    # Positions past the end of a buffer are not drawn.
     found = [[cell for cell in cells if cell.key != NOTHING] for cells in found]
     counts = None
     if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
@@ -244,7 +246,7 @@ def _drawn(
 
 
 def _field(layout: Layout, fold: Fold, core: int) -> Field:
-    """A core's buffer as the fold shows it, for its cells to be found."""
+    """Return the table of a core's buffer, to find its cells."""
 
     def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
         offset = fold.offset(r, c)
@@ -280,7 +282,7 @@ def _boxes(
 
 
 def _chosen(layout: Layout, cores: Any) -> list[int]:
-    """The numbers of the cores to draw."""
+    """Return the row-major numbers of the cores to draw."""
     total = layout.num_cores
     if cores is None:
         return [*range(min(total, MAX_PANELS - 1)), *([total - 1] if total >= MAX_PANELS else [])]
@@ -293,7 +295,7 @@ def _chosen(layout: Layout, cores: Any) -> list[int]:
             raise LayoutError(f"core {index} is outside the grid {layout.core_shape}")
         chosen.append(int(np.ravel_multi_index(index, layout.core_shape)) if index else 0)
     if not 1 <= len(chosen) <= 64:
-        raise LayoutError(f"cores names {len(chosen)} cores; 1 to 64 can be drawn")
+        raise LayoutError(f"cores has {len(chosen)} cores; it must have 1 to 64")
     return chosen
 
 
@@ -306,7 +308,7 @@ def _sequence(value: Any) -> Sequence[Any]:
 
 
 def at_least_one(value: Any, what: str) -> int:
-    """An option that counts something."""
+    """Return an option that must be a whole number >= 1, else raise `LayoutError`."""
     (number,) = as_shape((value,), what)
     if number < 1:
         raise LayoutError(f"{what} {number} must be >= 1")
@@ -314,9 +316,9 @@ def at_least_one(value: Any, what: str) -> int:
 
 
 def _default_width(local: Shape) -> int:
-    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`.
+    """Return the elements per row: the trailing dims that fit, at most twice `_WIDTH`.
 
-    Of a buffer that is too large for a cell an element, rather a row of its own that is longer.
+    A buffer that is too large for one cell per element may have longer rows.
     """
     width = 1
     for n in reversed(local):

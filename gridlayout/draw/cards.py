@@ -1,4 +1,4 @@
-"""A graph as a picture: a card for each step, lines from what it makes to what reads that."""
+"""Draws a graph: one card per step, with lines from its results to their consumers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gridlayout.draw.letters import lines_of, mono_width, text_width
 from gridlayout.draw.panels import Picture
 from gridlayout.svg import escape, tag
 
-SENT = "c1"  # the fill of what devices receive
-_LETTER, _HEAD = 11, 12  # pixels of the fonts
-_LINE, _INSIDE = 15.0, 10.0  # pixels of a line, and beside text
-_MOST = 230.0  # pixels of a line of text
-_BAR = 7.0  # pixels of the bar of padding
+SENT = "c1"  # the fill of received data
+_LETTER, _HEAD = 11, 12  # font sizes in pixels
+_LINE, _INSIDE = 15.0, 10.0  # pixels: height of a line, and space beside text
+_MOST = 230.0  # most pixels of a line of text
+_BAR = 7.0  # height of the padding bar in pixels
 _TIP = "l-3.5 -7h7z"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value on the card that makes it, from which its lines leave. share: of padding in it."""
+    """A result on the card of its step, where its lines begin. share: of padding, 0 to 1."""
 
     lines: tuple[str, ...]
     share: float = 0.0
@@ -30,7 +30,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Card:
-    """A step: its name on `fill`, more about it, what devices receive for it, what it makes."""
+    """A step. head: its name, on `fill`. lines: details. sent: data that devices receive for it.
+    cells: its results.
+    """
 
     head: str
     fill: str
@@ -42,9 +44,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Chart:
-    """Cards, each before those that read it; lines (card, cell, reader).
+    """Cards in topological order, and lines (card, cell, consuming card).
 
-    parts: what some cards stand for, drawn apart, under their titles.
+    parts: charts that some cards represent; each is drawn separately, under its title.
     """
 
     title: str
@@ -54,12 +56,12 @@ class Chart:
 
     @cached_property
     def picture(self) -> Picture:
-        """The cards and the lines between them, without the parts."""
+        """The cards and lines, without the parts."""
         return _picture(self)
 
     @property
     def fills(self) -> set[str]:
-        """The fills that are drawn, of all parts."""
+        """All fills that are drawn, including those of the parts."""
         own = {card.fill for card in self.cards} | {SENT for card in self.cards if card.sent}
         if any(cell.share for card in self.cards for cell in card.cells):
             own.add("pad")
@@ -86,7 +88,7 @@ def _lines(found: Placed) -> str:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A card with its sizes: of its texts, wrapped, and of its cells side by side."""
+    """A card with wrapped texts, and the widths of its cells and of the card, in pixels."""
 
     card: Card
     head: tuple[str, ...]
@@ -109,7 +111,7 @@ class _Shape:
 
     @property
     def _heights(self) -> tuple[float, float, float]:
-        """Of the head, of what is received, and of the values."""
+        """The heights of the head, the received data and the results, in pixels."""
         top = len(self.head + self.lines) * _LINE + 8
         middle = len(self.sent) * _LINE + 6 if self.sent else 0.0
         rows = max(map(len, self.cells), default=0)
@@ -118,17 +120,17 @@ class _Shape:
 
     @property
     def height(self) -> float:
-        """Of the card."""
+        """The height of the card in pixels."""
         return sum(self._heights)
 
     def port(self, cell: int) -> float:
-        """How far right of the card's middle the lines of a cell begin."""
+        """Return the distance in pixels from the card's middle to the start of a cell's lines."""
         if not self.cells:
             return 0.0
         return round(sum(self.widths[:cell]) + self.widths[cell] / 2 - self.width / 2, 2)
 
     def body(self) -> str:
-        """The card, its corner at 0, 0."""
+        """Return the card as SVG, its corner at (0, 0)."""
         top, middle, _ = self._heights
         parts = [tag("title", escape(self.card.hover))] if self.card.hover else []
         parts.append(_plate(self.card.fill, 0, 0, self.width, top))
@@ -178,13 +180,13 @@ def _width(lines: Sequence[str]) -> float:
 
 
 def _wrapped(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts in lines that are not too wide."""
+    """Return the texts, wrapped to lines of at most `_MOST` pixels."""
     most = int(_MOST / mono_width("0", _LETTER))
     return tuple(line for text in texts for line in _cut(text, most))
 
 
 def _cut(text: str, most: int) -> list[str]:
-    """A text in lines of at most so many letters, between words where it can be."""
+    """Return a text in lines of at most `most` letters, wrapped at spaces where possible."""
     found, line = [], ""
     for word in text.split(" "):
         if line and len(line) + 1 + len(word) > most:

@@ -1,9 +1,9 @@
-"""Cells: which rectangles of a table of positions are drawn, and what each of them holds.
+"""Divides a table of positions into cells: rectangles that are drawn in one colour.
 
-A small table has a cell for every position. A large one is cut where what it holds changes, found
-by halving intervals along a few lines; where that makes too many cells, at every second such place,
-or every third. Equal neighbours then become one rectangle. The positions themselves are never
-listed: what a cell of many positions holds is told from samples, its corners among them.
+A small table has one cell per position. A large table is cut where its content changes. Changes are
+found by bisection along a few lines; if there are too many, every second or third is used. Equal
+neighbours are then merged. The positions are never listed: the content of a large cell is found
+from samples, including its corners.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-# What the positions (rows, columns) hold, as numbers; it broadcasts like a NumPy function.
+# Maps positions (rows, columns) to keys of their content; it broadcasts like a NumPy function.
 Key = Callable[[Ints, Ints], Ints]
 Span = tuple[int, int]
 
-# Keys of cells of padding, of several things, and of no positions of the buffer at all.
+# Special keys: padding, several different keys, and positions outside the buffer.
 PADDING, MIXED, NOTHING = -1, -2, -3
 _PROBES, _LINES, _SAMPLES = 4096, 9, 8
-_CHANGES = 16  # of one side that say along which lines the other one is looked at
-_GOLDEN = (5**0.5 - 1) / 2  # its multiples keep step with no period
-_WIDEST = 96  # positions along an axis that are drawn one by one
+_CHANGES = 16  # changes along one axis at which lines along the other axis are sampled
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples are aligned with no period
+_WIDEST = 96  # most positions along an axis that are drawn one by one
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A rectangle of a table: half-open spans of rows and columns, and the key of what it holds.
+    """A rectangle of a table: half-open spans of rows and columns, and the key of its content.
 
-    found: the distinct keys of the samples. sampled: how many positions were looked at. share: of
-    padding among them, where the cell holds one thing beside.
+    found: the distinct keys of the samples. sampled: the number of samples. share: the share of
+    padding among them, if all other samples have one key.
     """
 
     rows: Span
@@ -46,12 +46,12 @@ class Cell:
 
     @property
     def size(self) -> int:
-        """Positions in the rectangle."""
+        """The number of positions in the rectangle."""
         return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
 
 
 def one_by_one(rows: int, columns: int, budget: int) -> bool:
-    """Whether a table is small enough for a cell at every position.
+    """Return whether a table is small enough for one cell per position.
 
     >>> one_by_one(3, 5, 1024), one_by_one(1, 1000, 1024)
     (True, False)
@@ -60,7 +60,7 @@ def one_by_one(rows: int, columns: int, budget: int) -> bool:
 
 
 def find_cells(rows: int, columns: int, key: Key, budget: int) -> list[Cell]:
-    """The cells of a table, at most `budget` of them, which cover each position once.
+    """Return the cells of a table: at most `budget`, which cover each position once.
 
     >>> left = find_cells(1000, 1000, lambda r, c: (c >= 300) + 0 * r, 64)
     >>> [(cell.rows, cell.columns, cell.key) for cell in left]
@@ -75,21 +75,21 @@ def find_cells(rows: int, columns: int, key: Key, budget: int) -> list[Cell]:
             for r in range(rows)
             for c in range(columns)
         ]
-    # What is seen along few lines of one side says which lines of the other one to look along.
+    # Changes along a few lines of one axis select the lines to sample along the other axis.
     down, across = _points(rows, _LINES), _points(columns, _LINES)
-    along_rows = _Side(rows, lambda at: _table(key, at, across))
+    along_rows = _SampledAxis(rows, lambda at: _table(key, at, across))
     down = np.union1d(down, along_rows.some())
-    along_columns = _Side(columns, lambda at: _table(key, down, at).T)
+    along_columns = _SampledAxis(columns, lambda at: _table(key, down, at).T)
     across = np.union1d(across, along_columns.some())
-    sides = (_Side(rows, lambda at: _table(key, at, across)), along_columns)
-    # Each side may have the square root; one that needs less leaves the rest to the other.
+    axes = (_SampledAxis(rows, lambda at: _table(key, at, across)), along_columns)
+    # Each axis may have sqrt(budget) spans; an axis that needs fewer leaves more to the other.
     limit = max(isqrt(budget), 1)
-    needs = [len(side.changed) + 1 for side in sides]
+    needs = [len(axis.changed) + 1 for axis in axes]
     most = [
         limit if other > limit else max(limit, min(budget // other, _WIDEST))
         for other in reversed(needs)
     ]
-    row_edges, column_edges = (side.edges(n) for side, n in zip(sides, most, strict=True))
+    row_edges, column_edges = (axis.edges(n) for axis, n in zip(axes, most, strict=True))
     return _merged(_sampled(row_edges, column_edges, key))
 
 
@@ -99,12 +99,15 @@ def _table(key: Key, rows: Ints, columns: Ints) -> Ints:
 
 
 def _points(n: int, count: int) -> Ints:
-    """At most `count` indices below n, the first and the last among them."""
+    """Return at most `count` indices below n, including the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.int64).clip(0, n - 1))
 
 
-class _Side:
-    """An axis of n indices, and between which ones the rows that `along` gives for them change."""
+class _SampledAxis:
+    """An axis of n indices, and the sampled indices between which its content changes.
+
+    along: maps indices to rows of keys.
+    """
 
     def __init__(self, n: int, along: Callable[[Ints], Ints]) -> None:
         self.n, self.along = n, along
@@ -113,11 +116,11 @@ class _Side:
         self.changed = np.flatnonzero((self.values[1:] != self.values[:-1]).any(axis=1))
 
     def some(self) -> Ints:
-        """A few of the indices before which it changes."""
+        """Return a few of the indices before which the content changes."""
         return self.at[self.changed[:: max(len(self.changed) // _CHANGES, 1)] + 1]
 
     def edges(self, limit: int) -> list[int]:
-        """Where to cut the axis into at most `limit` spans: where it changes, or at some places."""
+        """Return the edges of at most `limit` spans, at all changes or at a part of them."""
         every = -(-(len(self.changed) + 1) // limit)
         changed = self.changed[every - 1 :: every]
         low, high, before = self.at[changed], self.at[changed + 1], self.values[changed]
@@ -129,30 +132,30 @@ class _Side:
 
 
 def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[list[Cell]]:
-    """The cells between the edges, row by row."""
-    spans, sides = (list(pairwise(edges)) for edges in (row_edges, column_edges))
+    """Return the cells between the edges, row by row."""
+    rows, columns = (list(pairwise(edges)) for edges in (row_edges, column_edges))
     down, across = (
-        np.concatenate([_inside(low, high) for low, high in runs]) for runs in (spans, sides)
+        np.concatenate([_inside(low, high) for low, high in runs]) for runs in (rows, columns)
     )
-    keys = _table(key, down, across).reshape(len(spans), _SAMPLES, len(sides), _SAMPLES)
+    keys = _table(key, down, across).reshape(len(rows), _SAMPLES, len(columns), _SAMPLES)
     table = []
-    for span, row in zip(spans, keys.transpose(0, 2, 1, 3), strict=True):
+    for span, row in zip(rows, keys.transpose(0, 2, 1, 3), strict=True):
         cells = []
-        for side, block in zip(sides, row, strict=True):
+        for column, block in zip(columns, row, strict=True):
             found = tuple(np.unique(block).tolist())
-            at = [np.unique(_inside(*ends), return_index=True)[1] for ends in (span, side)]
+            at = [np.unique(_inside(*ends), return_index=True)[1] for ends in (span, column)]
             once = block[np.ix_(*at)]
             padding = float((once == PADDING).mean())
             beside = [k for k in found if k != PADDING]
             held = beside[0] if len(beside) == 1 else MIXED if beside else PADDING
             share = padding if held >= 0 else 0.0
-            cells.append(Cell(span, side, held, found, once.size, share))
+            cells.append(Cell(span, column, held, found, once.size, share))
         table.append(cells)
     return table
 
 
 def _inside(low: int, high: int) -> Ints:
-    """`_SAMPLES` indices of a span: all, if they are so few, else its ends and irregular others."""
+    """Return `_SAMPLES` indices of a span: all of a short one, else its ends and irregular ones."""
     steps = np.arange(_SAMPLES)
     if high - low > _SAMPLES:
         parts = (steps + steps * _GOLDEN % 1 - 0.5) / (_SAMPLES - 1)
@@ -162,7 +165,7 @@ def _inside(low: int, high: int) -> Ints:
 
 
 def _merged(table: list[list[Cell]]) -> list[Cell]:
-    """Equal neighbours as one cell: along each row, then downwards where the columns agree."""
+    """Merge equal neighbours: along each row, then downwards if their columns are equal."""
     done: list[Cell] = []
     open_: dict[Span, Cell] = {}
     for row in table:
@@ -187,7 +190,7 @@ def _merged(table: list[list[Cell]]) -> list[Cell]:
 
 
 def _joined(a: Cell, b: Cell) -> Cell:
-    """Two cells as one, from the beginning of the first to the end of the second."""
+    """Return one cell from the beginning of `a` to the end of `b`."""
     share = (a.share * a.size + b.share * b.size) / (a.size + b.size)
     rows, columns = (a.rows[0], b.rows[1]), (a.columns[0], b.columns[1])
     return Cell(rows, columns, a.key, a.found, a.sampled + b.sampled, share)

@@ -1,4 +1,4 @@
-"""A chart: what its curves are of, and where their counts and values are on its axes."""
+"""`Chart`: the data of curves over counts. `Axes`: the positions of its points in pixels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gridlayout.draw.letters import mono_width
 from gridlayout.draw.ticks import SIZE, Ticks
 from gridlayout.draw.units import round_steps, time_text
 
-WIDE = 560.0  # pixels of the axis of counts
-INSET = 12  # pixels from the sides of the axes to the first and the last count
-MARK, SMALL, _ROOM = 4.2, 1.8, 11.0  # pixels: half of a mark, if it has that much room or not
-_HIGH = {False: 330.0, True: 190.0}  # pixels: of the axis of times, and of that of shares
-_LEAST_DECADES = 0.35  # of the axis of times
+WIDE = 560.0  # length of the axis of counts in pixels
+INSET = 12  # pixels between the sides of the axes and the first and last count
+MARK, SMALL, _ROOM = 4.2, 1.8, 11.0  # pixels: half of a mark, of a small one; room of a large one
+_HIGH = {False: 330.0, True: 190.0}  # pixels: heights of an axis of times, and of one of shares
+_LEAST_DECADES = 0.35  # shortest range of an axis of times
 _MOST_TICKS = 9
 
 
 class Point(NamedTuple):
-    """What a curve has at a count, `at`; None where it has no value there.
+    """One point of a curve. at: the count. value: None if there is none.
 
     hover: the text shown while the pointer is over it. is_open: whether its mark is drawn empty.
     """
@@ -33,16 +33,16 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A name, and its points in any order."""
+    """A named curve; its points may be in any order."""
 
     name: str
     points: Sequence[Point]
 
 
 class Chart(NamedTuple):
-    """Curves on one pair of axes, under a caption; guides are dashed, and have no marks.
+    """Curves on one pair of axes. guides: curves drawn dashed, without marks.
 
-    is_share: whether values are shares, of which 1 is the whole; else they are seconds.
+    is_share: whether values are shares, 0 to 1; else they are seconds.
     """
 
     caption: str
@@ -52,7 +52,7 @@ class Chart(NamedTuple):
 
 
 class Axes:
-    """Where counts and values are, in pixels from the left and from the top of the axes."""
+    """The axes of a chart: positions in pixels from their left and top."""
 
     def __init__(self, chart: Chart, counted: str) -> None:
         self.counted, self.is_share = counted, chart.is_share
@@ -63,12 +63,12 @@ class Axes:
         self.values = [p.value for p in self.points if p.value is not None and self.has(p)]
 
     def has(self, point: Point) -> bool:
-        """Whether a point has a place on the axes."""
+        """Return whether a point can be drawn: a time must be above 0 on the logarithmic axis."""
         return point.value is not None and (self.is_share or point.value > 0)
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The lowest and the highest on the axis: shares, or logarithms of seconds."""
+        """The ends of the axis of values: shares, or logarithms of seconds."""
         if self.is_share:
             top = max(*self.values, 1.0)
             return -0.05 * top, 1.05 * top
@@ -78,20 +78,20 @@ class Axes:
         return middle - half, middle + half
 
     def x(self, count: float) -> float:
-        """The pixel of a count."""
+        """Return the pixel of a count."""
         first, last = log10(self.counts[0]), log10(self.counts[-1])
         part = (log10(count) - first) / (last - first) if last > first else 0.5
         return INSET + part * (WIDE - 2 * INSET)
 
     def y(self, value: float) -> float:
-        """The pixel of a value."""
+        """Return the pixel of a value."""
         low, high = self.ends
         place = value if self.is_share else log10(value)
         return (high - place) / (high - low) * self.high
 
     @cached_property
     def across(self) -> Ticks:
-        """The counts that have room, always the first and the last."""
+        """The ticks of the counts that have room, always including the first and the last."""
         marks = [(self.x(count), count_text(count)) for count in self.counts]
         kept, last = marks[:1], marks[-1]
         for x, text in marks[1:]:
@@ -103,7 +103,7 @@ class Axes:
 
     @cached_property
     def down(self) -> Ticks:
-        """Round numbers between the ends, as many as have room."""
+        """The ticks of the values: round numbers, as many as have room."""
         low, high = self.ends
         if self.is_share:
             numbers, _ = round_steps(0, high, 6)
@@ -119,13 +119,13 @@ class Axes:
 
     @cached_property
     def half(self) -> float:
-        """Half of a mark: small where those on all counts have no room beside each other."""
+        """Half the size of a mark: small if marks at all counts have no room side by side."""
         apart = [self.x(after) - self.x(before) for before, after in pairwise(self.counts)]
         return MARK if min(apart, default=_ROOM) >= _ROOM else SMALL
 
 
 def count_text(count: float) -> str:
-    """A count for people.
+    """Return a count as text.
 
     >>> count_text(1024), count_text(2.5)
     ('1,024', '2.5')

@@ -1,7 +1,7 @@
-"""Colourings: what tells the cells of a drawing apart, as numbers, as fills and in words.
+"""`Colouring`: assigns keys, fills and names to the cells of a drawing.
 
-A colour means one thing in a drawing. Where more things are drawn than there are colours, a colour
-is of a group of them: neighbours in their grid.
+A colour has one meaning in a drawing. If more members (cores, tiles, ...) are drawn than there are
+colours, each colour is that of a group of neighbours in their grid.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from gridlayout.palette import HUES
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
-_ANY = 1 << 62  # numbers that a user's function may give
+_ANY = 1 << 62  # bound of the numbers that a user's function may return
 
 
 @dataclass(frozen=True)
 class Members:
-    """What a colouring numbers: the members of a grid of `shape`, or groups of them, of `sizes`.
+    """The members of a grid of `shape`, or groups of them of `sizes` along each dim.
 
-    one, many: what a member, and several of them, are called. plain: a range, not a grid.
-    cores: how many of the leading dims say the core that a member is in.
+    one, many: the names of one member and of several. plain: whether they are a range rather than a
+    grid. cores: the number of leading dims that are the coordinates of a member's core.
     """
 
     one: str
@@ -43,18 +43,18 @@ class Members:
 
     @property
     def groups(self) -> Shape:
-        """The grid of the groups, by whose members they are numbered."""
+        """The shape of the grid of groups; keys are row-major numbers in it."""
         sizes = self.sizes or (1,) * len(self.shape)
         return tuple(-(-n // size) for n, size in zip(self.shape, sizes, strict=True))
 
     def spans(self, key: int) -> list[Span]:
-        """The indices of a member or of a group, along each dim."""
+        """Return the span of indices of a member or a group along each dim."""
         index, sizes = np.unravel_index(key, self.groups), self.sizes or (1,) * len(self.shape)
         triples = zip(map(int, index), sizes, self.shape, strict=True)
         return [(i * size, min((i + 1) * size, n)) for i, size, n in triples]
 
     def place(self, key: int) -> str:
-        """The index of a member or of a group, as text: `(0, 2:4)`, or `4..7` of a plain range."""
+        """Return the index of a member or a group as text: `(0, 2:4)`, or `4..7` in a range."""
         if not self.shape:
             return ""
         spans = self.spans(key)
@@ -72,11 +72,11 @@ class Members:
         return f"{_in_brackets(inside)} of {core} {_in_brackets(outside)}"
 
     def name(self, key: int) -> str:
-        """What a member or a group is called."""
+        """Return the name of a member or a group."""
         return f"{self.many if self.sizes else self.one} {self.place(key)}".strip()
 
     def grouped(self, keys: Iterable[int]) -> Members:
-        """Groups so large that those of the keys are at most `HUES`: the last dim's join first."""
+        """Return groups so large that the keys are in at most `HUES`; the last dims grow first."""
         index = np.array([np.unravel_index(k, self.groups) for k in keys]).T
         sizes = np.ones(len(self.shape), np.int64)
         for d in reversed(range(len(sizes))):
@@ -88,7 +88,7 @@ class Members:
         return replace(self, sizes=tuple(int(n) * m for n, m in zip(sizes, before, strict=True)))
 
     def into(self, groups: Members, key: Ints) -> Ints:
-        """The number that each member, or each group, has among larger groups."""
+        """Return the number of each member, or of each group, among larger groups."""
         before = self.sizes or (1,) * len(self.shape)
         index = np.unravel_index(key, self.groups)
         triples = zip(index, before, groups.sizes, strict=True)
@@ -101,12 +101,12 @@ def _in_brackets(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
-    """What tells cells apart: `key` numbers the points, the rest is of a number.
+    """The colours of a drawing. key: maps points to keys; the other functions take a key.
 
-    fill: its class. name: on hover. label: in cells. entry: what its fill means, in legends.
-    members: of what the keys are, by the number that `member` gives. coarse: the colouring by
-    groups, where fills are of groups. renumber: from the numbers of the colouring that a coarse one
-    was made of.
+    fill: the CSS class. name: the text on hover. label: the text in a cell. entry: the meaning of
+    the fill, for the legend. members: the grid of the drawn things, in which `member` maps a key to
+    a number. coarse: the colouring by groups, if fills are those of groups. renumber: in a coarse
+    colouring, maps the keys of the original one to its own.
     """
 
     key: Callable[[Points], Ints]
@@ -121,9 +121,9 @@ class Colouring:
 
 
 def colouring(layout: Layout, color: Any) -> Colouring:
-    """The colouring by "core", "tile", "offset", a logical dim's number or a function of the index.
+    """Return the colouring by "core", "tile", "offset", a logical dim or a function of the index.
 
-    `LayoutError` for anything else, and for tiles of a layout that has none.
+    Raises `LayoutError` for anything else, and for tiles of a layout without tiles.
     """
     if color == "core":
         return by_numbers(lambda p: p.core, Members("core", "cores", layout.core_shape))
@@ -136,17 +136,17 @@ def colouring(layout: Layout, color: Any) -> Colouring:
         return by_numbers(lambda p: p.logical[color], members)
     if callable(color):
         return by_numbers(
-            lambda p: _told(color, p), Members("colour", "colours", (_ANY,), plain=True)
+            lambda p: _user_keys(color, p), Members("colour", "colours", (_ANY,), plain=True)
         )
     raise LayoutError(
-        f"color {color!r} is not 'core', 'tile', 'offset', a logical dim below {layout.ndim}, or a "
-        "function of the index"
+        f"color {color!r} must be 'core', 'tile', 'offset', a logical dim below {layout.ndim}, or "
+        "a function of the index"
     )
 
 
 def _by_offset(layout: Layout) -> Colouring:
     total = max(prod(layout.local_shape), 1)
-    # Cut between blocks, so that no block is of two colours.
+    # Edges are between blocks, so that a block has one colour.
     block = layout.blocks[0] if layout.blocks and layout.blocks[0] * HUES <= total else 1
     blocks = -(-total // block)
     edges = [min(-(-blocks * k // HUES) * block, total) for k in range(HUES + 1)]
@@ -160,24 +160,24 @@ def _by_offset(layout: Layout) -> Colouring:
     return Colouring(key, lambda k: f"s{k}", name, lambda k: "", name)
 
 
-def _told(color: Callable[..., Any], points: Points) -> Ints:
-    """What a user's function says of the points: a whole number >= 0 each."""
-    said = np.asarray(color(*points.logical))
-    if said.dtype.kind not in "bui" or (said.size and said.min() < 0):
-        raise LayoutError(f"color gave {said.dtype} numbers; it must give whole numbers >= 0")
-    if said.size and said.max() >= _ANY:
-        raise LayoutError(f"color gave {said.max()}; it must give numbers below 2**62")
+def _user_keys(color: Callable[..., Any], points: Points) -> Ints:
+    """Return the keys that a user's function gives the points: whole numbers >= 0."""
+    keys = np.asarray(color(*points.logical))
+    if keys.dtype.kind not in "bui" or (keys.size and keys.min() < 0):
+        raise LayoutError(f"color gave {keys.dtype} numbers; it must give whole numbers >= 0")
+    if keys.size and keys.max() >= _ANY:
+        raise LayoutError(f"color gave {keys.max()}; it must give numbers below 2**62")
     try:
-        return np.broadcast_to(said, points.valid.shape).astype(np.int64)
+        return np.broadcast_to(keys, points.valid.shape).astype(np.int64)
     except ValueError:
         raise LayoutError(
-            f"color gave {said.shape} numbers for {points.valid.shape} indices; it must give one "
+            f"color gave {keys.shape} numbers for {points.valid.shape} indices; it must give one "
             "for each"
         ) from None
 
 
 def tile_colouring(layout: Layout, inner: int) -> Colouring:
-    """The colouring by tile, with a key for each block of `inner` elements of a tile."""
+    """Return the colouring by tile, with one key per block of `inner` elements in a tile."""
     outer, total = outer_block(layout), prod(layout.local_shape)
     cores = layout.core_shape if layout.num_cores > 1 else ()
     shape = (*cores, *_outer_shape(layout, outer))
@@ -198,7 +198,7 @@ def _known(points: Points, keys: Ints) -> Ints:
 def by_numbers(
     key: Callable[[Points], Ints], members: Members, of: Callable[[Any], Any] = lambda key: key
 ) -> Colouring:
-    """The colouring by members of a grid; `of` gives the number of the member that a key is of."""
+    """Return the colouring by members of a grid. of: maps a key to the number of its member."""
 
     def name(k: int) -> str:
         return members.name(of(k))
@@ -214,12 +214,12 @@ def by_numbers(
     )
 
 
-def settled(colours: Colouring, keys: Iterable[int]) -> Colouring:
-    """The colouring with a fill for each thing that is drawn, or where they are many, each group.
+def with_fills(colours: Colouring, keys: Iterable[int]) -> Colouring:
+    """Return the colouring with one fill per drawn member, or per group if there are many.
 
     >>> from gridlayout import GridLayout
     >>> cores = colouring(GridLayout((9, 9), grid=(9, 9)), "core")
-    >>> few, many = settled(cores, [3, 11]), settled(cores, range(81))
+    >>> few, many = with_fills(cores, [3, 11]), with_fills(cores, range(81))
     >>> few.fill(3), few.fill(11), many.entry(0), many.fill(80)
     ('c0', 'c1', 'cores (0:2, :)', 'c4')
     """
@@ -245,14 +245,14 @@ def settled(colours: Colouring, keys: Iterable[int]) -> Colouring:
         return np.where(found >= 0, group(found.clip(0)), found)
 
     coarse = replace(by_numbers(key, groups), renumber=renumber)
-    coarse = settled(coarse, {int(group(k)) for k in shown})
+    coarse = with_fills(coarse, {int(group(k)) for k in shown})
     fine = replace(colours, fill=lambda k: coarse.fill(int(group(k))))
     return replace(fine, entry=lambda k: coarse.entry(int(group(k))), coarse=coarse)
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A table of positions, and what they hold by a colouring."""
+    """A table of positions. key: maps a colouring, rows and columns to keys."""
 
     rows: int
     columns: int
@@ -262,15 +262,15 @@ class Field:
 def find_coloured(
     fields: Sequence[Field], colours: Colouring, budget: int
 ) -> tuple[list[list[Cell]], Colouring]:
-    """The cells of each field, and the colouring by which they are drawn.
+    """Return the cells of each field, and the colouring with which they are drawn.
 
-    That is by groups where cells of single members would hold several.
+    If cells would contain several members, the colouring is by groups.
     """
     every = [
         find_cells(field.rows, field.columns, partial(field.key, colours), budget)
         for field in fields
     ]
-    colours = settled(colours, {key for cells in every for c in cells for key in c.found})
+    colours = with_fills(colours, {key for cells in every for c in cells for key in c.found})
     mixed = any(cell.key == MIXED for cells in every for cell in cells)
     if colours.coarse is None or not mixed:
         return every, colours
@@ -278,12 +278,12 @@ def find_coloured(
 
 
 def fill(colours: Colouring, key: int) -> str:
-    """The class of a key: its fill, or the hatches of padding and of several things."""
+    """Return the CSS class of a key: its fill, or the hatching of padding or of several keys."""
     return {PADDING: "pad", MIXED: "mix"}.get(key) or colours.fill(key)
 
 
 def legend(colours: Colouring, keys: Iterable[int]) -> list[tuple[str, str]]:
-    """What each fill of the cells that are drawn means."""
+    """Return (fill, meaning) of each fill that is drawn."""
     drawn = set(keys)
     entries = dict.fromkeys((colours.fill(k), colours.entry(k)) for k in sorted(drawn) if k >= 0)
     special = {PADDING: ("pad", "padding"), MIXED: ("mix", "several: hover to see which")}
@@ -291,14 +291,14 @@ def legend(colours: Colouring, keys: Iterable[int]) -> list[tuple[str, str]]:
 
 
 def outer_block(layout: Layout) -> int:
-    """Elements of the outermost block; `LayoutError` for a layout without blocks."""
+    """Return the elements of the outermost block; raise `LayoutError` if there are no blocks."""
     if not layout.blocks:
         raise LayoutError(f"{layout!r} has no tiles, faces or lanes to draw")
     return layout.blocks[0]
 
 
 def _outer_shape(layout: Layout, block: int) -> Shape:
-    """The dims that count blocks of a core's buffer; one number where no dims do."""
+    """Return the shape of the blocks in a core's buffer; one dim if no dims are that shape."""
     local = layout.local_shape
     for k in range(len(local) + 1):
         if prod(local[k:]) == block:

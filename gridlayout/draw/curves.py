@@ -1,8 +1,8 @@
-"""Times and shares against counts: a curve a way, and dashed guides to compare with.
+"""Draws curves of times and shares over counts, with dashed guides for comparison.
 
-Every curve has a colour and a mark of its own, and its name at its end: no legend is needed.
-Counts and times are on logarithmic axes, on which what halves with twice the count is a straight
-line; shares are on one from 0 on.
+Every curve has its own colour and mark, and its name at its end, so no legend is needed. Counts and
+times have logarithmic axes, on which a time proportional to 1 / count is a straight line. Shares
+have a linear axis from 0.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gridlayout.palette import HUES
 from gridlayout.svg import Drawing, escape, tag
 
 _TOP = 22  # pixels above the axes
-_LABEL, _NAME, _HOVER = 11, 40, 200  # pixels of the font; letters of a name, and of what hovers
-_STEP = 16  # pixels from one name to the next
-_LEADER, _KEY = 22, 12  # pixels from the axes to a name's mark, and from that to the name
-# Colours that differ most come first.
+_LABEL, _NAME, _HOVER = 11, 40, 200  # font size in pixels; most letters of a name and a hover text
+_STEP = 16  # least distance between names in pixels
+_LEADER, _KEY = 22, 12  # pixels from the axes to the mark of a name, and from the mark to the name
+# The colours that differ most come first.
 _ORDER = ("c6", "c5", "c2", "c1", "c7", "c3", "c4", "c0")
 
 
@@ -35,12 +35,12 @@ def curves(
     counted: str = "devices",
     notes: Sequence[str] = (),
 ) -> Drawing:
-    """Charts one below another, with the same counts.
+    """Draw charts one below another, with the same counts.
 
-    counted: what the counts are of. Where a line has no value between two that it has, these are
-    joined by dots. Curves with equal points are drawn once, under all of their names. Times of 0
-    have no place on the axis, which a note says. `LayoutError` for values that are negative or
-    not finite, and for counts that are not above 0.
+    counted: what is counted. Two points with a missing value between them are joined by dots.
+    Curves with equal points are drawn once, with all their names. Times of 0 are left out, and a
+    note says so. Raises `LayoutError` for values that are negative or not finite, and for counts
+    that are not above 0.
 
     >>> ring = Curve("ring", [Point(1, 8e-6), Point(2, 5e-6), Point(4, None), Point(8, 2e-6)])
     >>> ideal = Curve("ideal", [Point(1, 8e-6), Point(8, 1e-6)])
@@ -55,20 +55,20 @@ def curves(
         for each in charts
     ]
     axes = [Axes(each, counted) for each in checked]
-    said = [*notes]
+    all_notes = [*notes]
     if any(p.value == 0 for each in axes if not each.is_share for p in each.points):
-        said.append("Times of 0 s have no place on a logarithmic axis, and are left out.")
+        all_notes.append("Times of 0 s have no place on a logarithmic axis, and are left out.")
     drawn = [(each, chart) for each, chart in zip(axes, checked, strict=True) if each.values]
     if not drawn:
         nothing = "There is nothing to draw."
-        return figure(title, subtitle, nothing, [], notes=[*said, nothing])
+        return figure(title, subtitle, nothing, [], notes=[*all_notes, nothing])
     left = max(each.down.width for each, _ in drawn) + 8
     panels = [_picture(each, chart, left) for each, chart in drawn]
-    return figure(title, subtitle, _in_words(checked, counted), panels, notes=said)
+    return figure(title, subtitle, _in_words(checked, counted), panels, notes=all_notes)
 
 
 def _checked(line: Curve, chart: Chart) -> Curve:
-    """A curve in the order of its counts, which are above 0; its values are finite and >= 0."""
+    """Return a curve sorted by counts. Raises `LayoutError` for invalid counts or values."""
     name, points = short(line.name, 60), []
     what = chart.caption or "value"
     for point in line.points:
@@ -83,7 +83,7 @@ def _checked(line: Curve, chart: Chart) -> Curve:
 
 
 def _in_words(charts: Sequence[Chart], counted: str) -> str:
-    """The range of the counts, and all values at the largest one."""
+    """Return the description: the range of counts, and all values at the largest one."""
     every = [line for chart in charts for line in (*chart.lines, *chart.guides)]
     counts = [point.at for line in every for point in line.points]
     last, names = max(counts), {line.name for chart in charts for line in chart.lines}
@@ -97,14 +97,14 @@ def _in_words(charts: Sequence[Chart], counted: str) -> str:
         )
         return ", ".join(values) or "nothing"
 
-    said = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
-    said[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
+    texts = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
+    texts[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
     for chart in charts:
         kind = "share" if chart.is_share else "time"
         guides = f"; guides: {at_last(chart.guides, kind)}" if chart.guides else ""
         caption = chart.caption[:1].upper() + chart.caption[1:]
-        said.append(f"{caption} on {count_text(last)}: {at_last(chart.lines, kind)}{guides}.")
-    return " ".join(said)
+        texts.append(f"{caption} on {count_text(last)}: {at_last(chart.lines, kind)}{guides}.")
+    return " ".join(texts)
 
 
 def _value_text(value: float, kind: str) -> str:
@@ -116,9 +116,9 @@ def _value_text(value: float, kind: str) -> str:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Curves with equal points: their names, places, colour and mark; a guide has none.
+    """Curves with equal points, drawn as one. A guide has no fill and mark.
 
-    joined: whether each point is joined by a line to the one before.
+    joined: for each point, whether a line joins it to the previous one.
     """
 
     names: tuple[str, ...]
@@ -129,12 +129,12 @@ class _Drawn:
 
     @property
     def text(self) -> str:
-        """All names, as long as there is room for."""
+        """All names, shortened to `_NAME` letters."""
         return short(", ".join(self.names), _NAME)
 
 
 def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
-    """Curves with the colour and the mark of each; those with equal points as one."""
+    """Return the curves with their colours and marks; those with equal points are merged."""
     by_places: dict[tuple[tuple[float, float, bool], ...], list[int]] = {}
     for k, line in enumerate(lines):
         places = tuple(
@@ -156,20 +156,20 @@ def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
 def _placed(
     same: Sequence[Curve], axes: Axes
 ) -> tuple[tuple[tuple[float, float, Point], ...], tuple[bool, ...]]:
-    """The places of curves with equal points, and which of them are joined."""
+    """Return the positions of curves with equal points, and which points are joined."""
     places, joined, is_next = [], [], False
     for k, point in enumerate(same[0].points):
         if point.value is not None and axes.has(point):
             hovers = dict.fromkeys(short(line.points[k].hover, _HOVER) for line in same)
-            said = point._replace(hover="\n".join(filter(None, hovers)))
-            places.append((axes.x(point.at), axes.y(point.value), said))
+            merged = point._replace(hover="\n".join(filter(None, hovers)))
+            places.append((axes.x(point.at), axes.y(point.value), merged))
             joined.append(is_next)
         is_next = axes.has(point)
     return tuple(places), tuple(joined)
 
 
 def _line(each: _Drawn, left: float) -> str:
-    """The line of a curve, in its colour with dark edges; dots where it has gaps."""
+    """Return the line of a curve in its colour with dark edges, with dots across gaps."""
     whole, dotted = "", ""
     for ((x, y, _), (right, low, _)), is_joined in zip(
         pairwise(each.places), each.joined[1:], strict=True
@@ -186,7 +186,7 @@ def _line(each: _Drawn, left: float) -> str:
 
 
 def _guide(each: _Drawn, left: float) -> str:
-    """The dashes of a guide."""
+    """Return the dashed line of a guide."""
     points = (f"{left + x:.1f} {_TOP + y:.1f}" for x, y, _ in each.places)
     return _stroke(f"M{'L'.join(points)}", "muted", 1, "6 5")
 
@@ -197,7 +197,7 @@ def _stroke(path: str, colour: str, width: float, dashes: str = "") -> str:
     return tag("path", d=path, fill="none", pointer_events="none", **look, **more)  # type: ignore[arg-type]
 
 
-# The corners of each mark, in halves of its size; none for a circle.
+# The corners of each mark in units of half its size; a circle has none.
 _MARKS: tuple[tuple[tuple[float, float], ...], ...] = (
     (),
     ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
@@ -208,7 +208,7 @@ _MARKS: tuple[tuple[tuple[float, float], ...], ...] = (
 
 
 def _mark(each: _Drawn, x: float, y: float, half: float, point: Point | None = None) -> str:
-    """The mark of a curve at a place, with what hovers there."""
+    """Return the mark of a curve at a position, with its hover text."""
     hover = tag("title", escape(point.hover)) if point is not None and point.hover else ""
     fill = "paper" if point is not None and point.is_open else each.fill
     corners = _MARKS[each.mark % len(_MARKS)]
@@ -222,7 +222,7 @@ def _mark(each: _Drawn, x: float, y: float, half: float, point: Point | None = N
 
 
 def _picture(axes: Axes, chart: Chart, left: float) -> Picture:
-    """The axes with guides, curves and marks, one above the other, and the names at the right."""
+    """Return the axes with guides, curves and marks on top, and the names at the right."""
     drawn, guides = _drawn(chart.lines, axes), _drawn(chart.guides, axes)
     low = _TOP + axes.high
     ground = tag("rect", fill="var(--pad)", x=left, y=_TOP, width=WIDE, height=axes.high)
@@ -251,12 +251,12 @@ def _picture(axes: Axes, chart: Chart, left: float) -> Picture:
 def _names(
     drawn: Sequence[_Drawn], guides: Sequence[_Drawn], left: float, high: float
 ) -> tuple[str, float]:
-    """The names beside the ends of their curves, none on another; and where they end."""
+    """Return the names beside the ends of their curves, without overlap, and their right edge."""
     every = sorted([*drawn, *guides], key=lambda each: each.places[-1][1])
     at, keys, words = left + WIDE + _LEADER, [], []
     right = at
-    wanted = [_TOP + each.places[-1][1] for each in every]
-    for each, y in zip(every, _apart(wanted, _TOP + 6, _TOP + high), strict=True):
+    ends = [_TOP + each.places[-1][1] for each in every]
+    for each, y in zip(every, _apart(ends, _TOP + 6, _TOP + high), strict=True):
         x, end, _ = each.places[-1]
         if x >= WIDE - INSET - 1:
             line = f"M{left + x + INSET:.1f} {_TOP + end:.1f}L{at - 8:.1f} {y:.1f}"
@@ -271,16 +271,16 @@ def _names(
     return tag("g", "".join(keys), stroke="var(--line)") + "".join(words), right
 
 
-def _apart(wanted: Sequence[float], low: float, high: float) -> Iterator[float]:
-    """Places at least a step apart, in the order wanted, each as near as that lets it be.
+def _apart(ideal: Sequence[float], low: float, high: float) -> Iterator[float]:
+    """Yield positions at least `_STEP` apart, in the given order, each close to its ideal.
 
     >>> list(_apart([5, 6, 50], 0, 100))
     [0.0, 16.0, 50.0]
     """
-    # Runs of neighbours that touch, each in the middle of what its members want.
+    # Runs of touching neighbours; each run is centred on the ideal positions of its members.
     runs: list[tuple[list[float], float]] = []
-    for want in wanted:
-        run = [want]
+    for place in ideal:
+        run = [place]
         while True:
             middle = sum(w - k * _STEP for k, w in enumerate(run)) / len(run)
             start = float(max(min(middle, high - (len(run) - 1) * _STEP), low))

@@ -1,4 +1,4 @@
-"""A relayout, drawn: ribbons from the cores that hold bytes to the cores that need them."""
+"""Draws a relayout: ribbons from the cores that hold bytes to the cores that need them."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
-MAX_NODES = HUES  # bars on a side, a colour each; more are drawn in groups
+MAX_NODES = HUES  # bars on each side, one colour each; more are drawn in groups
 _COLOURS = "A ribbon has the colour of the bar that it leaves, and is as wide as it has bytes."
-_LONG, _BAR = 430, 14  # pixels of a ribbon and of the bars at its ends
+_LONG, _BAR = 430, 14  # pixels: length of a ribbon, width of the bars at its ends
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """The bars of one side: how many members there are, and what one is called."""
+class Bars:
+    """The bars on one side of the drawing. count: the number of members; name: of a member."""
 
     count: int
     name: Callable[[int], str]
 
     @property
     def group(self) -> int:
-        """Members in a bar."""
+        """The number of members per bar."""
         return -(-self.count // MAX_NODES)
 
     def text(self, bar: int) -> str:
-        """What stands beside a bar."""
+        """Return the text beside a bar."""
         first, last = bar * self.group, min((bar + 1) * self.group, self.count) - 1
         return self.name(first) if first == last else f"{self.name(first)} ... {self.name(last)}"
 
 
 def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
-    """What a relayout moves, core by core: how many bytes each holds that another needs.
+    """Draw the bytes that a relayout moves from core to core.
 
-    to: the layout to move to, of the same shape. `LayoutError` without one.
+    to: the target layout, of the same shape. Raises `LayoutError` without one.
     """
     if to is None or getattr(to, "shape", None) != layout.shape:
         raise LayoutError(f"view 'flows' needs to=, a layout of the shape {layout.shape}")
@@ -57,7 +57,7 @@ def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
         number(list(found.before.T), layout.core_shape),
         number(list(found.after.T), to.core_shape),
     )
-    sides = [Side(x.num_cores, lambda k, x=x: f"core {core_text(x, k)}") for x in (layout, to)]  # type: ignore[misc]
+    sides = [Bars(x.num_cores, lambda k, x=x: f"core {core_text(x, k)}") for x in (layout, to)]  # type: ignore[misc]
     amounts = found.counts * dtypes.bits(layout.dtype) // 8
     shape = amounts.shape
     pairs = (np.broadcast_to(before, shape), np.broadcast_to(after, shape), amounts)
@@ -65,7 +65,7 @@ def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
 
 
 def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
-    """What a relayout moves between devices, numbered as in the matrix `amounts` of bytes.
+    """Draw the bytes that a relayout moves between devices. amounts: bytes (from, to).
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((4,), grid=(n,)) for n in (2, 1))
@@ -73,14 +73,14 @@ def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
     8 B change place, 8 B stay in theirs.
     """
     before, after = np.nonzero(amounts)
-    side = Side(len(amounts), lambda k: f"device {k}")
+    side = Bars(len(amounts), lambda k: f"device {k}")
     return flow_figure(layout, to, side, side, (before, after, amounts[before, after]))
 
 
 def flow_figure(
-    layout: Layout, to: Layout, source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]
+    layout: Layout, to: Layout, source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints]
 ) -> Drawing:
-    """The drawing of (from, to, bytes), between members of two sides given by number."""
+    """Draw (from, to, bytes) between members of the two sides, given by number."""
     before, after, amounts = pairs
     stays = int(amounts[before == after].sum())
     moved = int(amounts.sum()) - stays
@@ -95,8 +95,8 @@ def flow_figure(
     )
 
 
-def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Picture:
-    """The bars of both sides, and a ribbon from bar to bar, as thick as it has bytes."""
+def _ribbons(source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints]) -> Picture:
+    """Return the bars of both sides and the ribbons; a ribbon's thickness shows its bytes."""
     before, after, amounts = pairs
     sides = (source, target)
     total, staying = np.zeros((2, *(-(-side.count // side.group) for side in sides)), np.int64)
@@ -141,7 +141,7 @@ def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Pict
 
 
 def _bar(text: str, y: float, height: float, fill: str, side: int) -> str:
-    """A bar and its text, left of the ribbons (side 0) or right of them."""
+    """Return a bar and its text, left of the ribbons (side 0) or right of them."""
     x, beside, anchor = (_LONG, _LONG + _BAR + 6, "start") if side else (-_BAR, -_BAR - 6, "end")
     hover = tag("title", escape(text))
     return tag("rect", hover, class_=fill, x=x, y=y, width=_BAR, height=height) + tag(
@@ -150,7 +150,7 @@ def _bar(text: str, y: float, height: float, fill: str, side: int) -> str:
 
 
 def _tops(totals: Sequence[int], unit: float) -> list[float]:
-    """Where each bar begins, one below another; a bar without bytes keeps room for its text."""
+    """Return the top of each bar; a bar without bytes has room for its text."""
     tops, y = [], 4.0
     for total in totals:
         tops.append(y)
@@ -159,7 +159,7 @@ def _tops(totals: Sequence[int], unit: float) -> list[float]:
 
 
 def _ribbon(y0: float, y1: float, thick: float) -> str:
-    """A curved band from the left bars to the right ones."""
+    """Return the path of a curved band from a left bar to a right one."""
     middle = _LONG / 2
     there = f"M0 {y0:.1f}C{middle:g} {y0:.1f} {middle:g} {y1:.1f} {_LONG} {y1:.1f}"
     y0, y1 = y0 + thick, y1 + thick

@@ -1,7 +1,7 @@
-"""The fold of a virtual core grid onto a device grid, drawn: tensor, virtual grid, devices.
+"""Draws the fold of a virtual core grid onto a device grid: tensor, virtual grid, devices.
 
-What is drawn is what the placement says: `core_map` names the device of each core, and the
-placement the slots of each device, of which some may be idle.
+The device of each core is that of `core_map`; the slots of each device, some of which may be idle,
+are those of the placement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Devices(Protocol):
-    """What a device grid tells here: `gl.DeviceGrid` is one."""
+    """The interface of a device grid that is used here; `gl.DeviceGrid` has it."""
 
     @property
     def mesh(self) -> Any:
@@ -55,22 +55,22 @@ class Devices(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """Devices along each mesh axis."""
+        """The number of devices along each mesh axis."""
 
     def core_map(self, grid: Shape) -> AffineMap:
-        """Virtual core -> (coordinates in the mesh ..., core inside the device ...)."""
+        """Return the map: core -> (coordinates in the mesh ..., core inside the device ...)."""
 
     def placement(self, grid: Shape) -> Any:
-        """How many cores a device has along each grid dim: `per_device`."""
+        """Return the placement; `per_device` is the number of cores per device along each dim."""
 
     def first_cores(self, grid: Shape) -> Ints:
-        """The first core of each device, devices x grid dims."""
+        """Return the first core of each device, in the shape (devices, grid dims)."""
 
 
 def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
-    """The tensor, the virtual grid and the device grid, by device; idle slots are hatched.
+    """Draw the tensor, the virtual grid and the device grid by device; idle slots are hatched.
 
-    device: the `gl.DeviceGrid`. `LayoutError` without one.
+    device: the `gl.DeviceGrid`. Raises `LayoutError` without one.
     """
     if device is None or not hasattr(device, "core_map"):
         raise LayoutError("view 'fold' needs device=, a gl.DeviceGrid")
@@ -113,18 +113,18 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
 
 @dataclass(frozen=True)
 class _Virtual:
-    """The virtual grid, the last dim as columns, all others as rows."""
+    """The virtual grid: its last dim as columns, all others as rows."""
 
     layout: Layout
     device_of: Callable[[tuple[Ints, ...]], Ints]
 
     def cores(self, r: Ints, c: Ints) -> tuple[Ints, ...]:
-        """The coordinates of cores."""
+        """Return the coordinates of the cores at rows and columns."""
         grid = self.layout.core_shape
         return np.unravel_index(r * grid[-1] + c, grid) if grid else ()
 
     def field(self) -> Field:
-        """The devices of the cores, for their cells to be found."""
+        """Return the table of the cores' devices, to find its cells."""
         grid = self.layout.core_shape
 
         def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
@@ -133,7 +133,7 @@ class _Virtual:
         return Field(prod(grid[:-1]), grid[-1] if grid else 1, key)
 
     def panel(self, cells: Sequence[Cell], colours: Colouring) -> Panel:
-        """The grid with its cores, by device."""
+        """Return the panel of the grid, coloured by device."""
         grid, boxes = self.layout.core_shape, []
         for cell in cells:
             core = tuple_text(self.cores(np.array(cell.rows[0]), np.array(cell.columns[0])))
@@ -148,9 +148,9 @@ class _Virtual:
 
 @dataclass(frozen=True, eq=False)
 class _Physical:
-    """The device grid, and in each device the slots that its part of the storage has.
+    """The device grid, and the slots of each device.
 
-    starts: the first core of each device. slots: cores of one, along each grid dim.
+    starts: the first core of each device. slots: cores per device along each grid dim.
     """
 
     layout: Layout
@@ -160,17 +160,17 @@ class _Physical:
 
     @classmethod
     def of(cls, layout: Layout, device: Devices) -> _Physical:
-        """What each device of a grid has of a layout's storage."""
+        """Return the slots of a layout's storage on a device grid."""
         starts = device.first_cores(layout.core_shape)
         return cls(layout, device, starts, device.placement(layout.core_shape).per_device)
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Rows and columns of the slots of one device."""
+        """The rows and columns of one device's slots."""
         return prod(self.slots[:-1]), (self.slots[-1] if self.slots else 1)
 
     def core(self, r: Ints, c: Ints) -> tuple[Ints, Ints]:
-        """The device at a row and a column, and the core in its slot there."""
+        """Return the device at a row and a column, and the core in the slot there."""
         high, wide = self.sides
         (down, i), (across, j) = np.divmod(r, high), np.divmod(c, wide)
         which = down * self.device.shape[-1] + across
@@ -180,7 +180,7 @@ class _Physical:
         return which, self.starts[which] + np.stack(inside, axis=-1)
 
     def field(self) -> Field:
-        """The devices, and idle slots as padding, for their cells to be found."""
+        """Return the table of devices, idle slots as padding, to find its cells."""
         mesh, (high, wide) = self.device.shape, self.sides
         grid = np.array(self.layout.core_shape, int)
 
@@ -191,7 +191,7 @@ class _Physical:
         return Field(prod(mesh[:-1]) * high, mesh[-1] * wide, key)
 
     def panel(self, cells: Sequence[Cell], colours: Colouring) -> Panel:
-        """The devices with their slots."""
+        """Return the panel of the devices and their slots."""
         boxes = []
         for cell in cells:
             which, cores = self.core(np.array([cell.rows[0]]), np.array([cell.columns[0]]))
@@ -209,5 +209,5 @@ class _Physical:
 
 
 def _device_axis(name: str, n: int) -> Axis:
-    """An axis whose ticks count devices of `n` slots each."""
+    """Return an axis whose ticks count devices of `n` slots each."""
     return Axis(name, lambda edge: str(edge // n), (n,), each=n)

@@ -1,4 +1,4 @@
-"""A chart with parts as a drawing: all of it as SVG, and as HTML in which its parts fold."""
+"""Draws a chart with parts, as SVG with all parts, and as HTML in which parts can be folded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gridlayout.draw.panels import Picture, figure
 from gridlayout.palette import style
 from gridlayout.svg import Drawing, escape, hatches, tag
 
-_CAPTION = 24  # pixels above the cards of a part
+_CAPTION = 24  # height of a part's title in pixels
 _FONT = "font: 13px/1.5 system-ui, sans-serif"
 
 
@@ -24,7 +24,7 @@ def folded(
     legend: Sequence[tuple[str, str]],
     notes: Sequence[str] = (),
 ) -> Drawing:
-    """The drawing of a chart; legend: (fill, text) of the fills that there may be."""
+    """Draw a chart. legend: (fill, text) of all possible fills; those that occur are shown."""
     seen = chart.fills
     drawn = [entry for entry in legend if entry[0] in seen]
     charts = [each for part in chart.parts for each in _all(part)]
@@ -40,7 +40,7 @@ def _all(chart: Chart) -> Iterator[Chart]:
 
 
 def _captioned(chart: Chart) -> Picture:
-    """A part's cards under its title."""
+    """Return the cards of a part under its title."""
     found = chart.picture
     caption = tag("text", escape(chart.title), x=0, y=12, class_="sub")
     moved = tag("g", found.body, transform=f"translate(0 {_CAPTION})")
@@ -59,7 +59,7 @@ def _html(
     legend: Sequence[tuple[str, str]],
     notes: Sequence[str],
 ) -> str:
-    """One element, its style under its own id, that is as wide as there is room."""
+    """Return one HTML element of the available width, with its style under its own id."""
     parts = "".join(map(_part, chart.parts))
     words = tag("p", tag("b", escape(title)), style="margin: 0") + "".join(
         tag("p", escape(text), style="margin: 0.2em 0") for text in (subtitle, *notes) if text
@@ -77,7 +77,7 @@ _ASIDE = "position: absolute"
 
 
 def _part(chart: Chart) -> str:
-    """A part that opens and closes."""
+    """Return a part as an element that can be opened and closed."""
     head = tag("summary", escape(chart.title), style="cursor: pointer; padding: 0.2em 0")
     body = _scrolled(chart, chart.title) + "".join(map(_part, chart.parts))
     inside = tag("div", body, style="padding-left: 1em; border-left: 2px solid var(--hatch)")
@@ -85,7 +85,7 @@ def _part(chart: Chart) -> str:
 
 
 def _scrolled(chart: Chart, words: str) -> str:
-    """A chart's cards, which scroll sideways where they are wider than the page."""
+    """Return the cards of a chart; they scroll sideways if they are wider than the page."""
     picture = chart.picture
     svg = tag(
         "svg",

@@ -1,4 +1,4 @@
-"""Bytes held over the steps of a program, as an area with its peak and what there is room for."""
+"""Draws the bytes held over the steps of a program, with the peak and the capacity."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gridlayout.draw.ticks import Ticks
 from gridlayout.draw.units import amount, binary_steps, bytes_text, round_steps
 from gridlayout.svg import Drawing, escape, tag
 
-_HIGH, _TOP = 200.0, 26  # pixels of the axis of bytes, and of the peak's words above it
-_LONGEST, _SHORTEST, _STEP = 700, 320, 48  # pixels of the axis of steps, and of a step
-_LABEL = 11  # pixels of the font
-_FAR = 8  # times the peak: a capacity beyond that would leave no height to what is held
-_NAME, _HOVER = 40, 120  # letters of a step's name beside the peak, and where it hovers
+_HIGH, _TOP = 200.0, 26  # pixels: height of the axis of bytes, and of the peak's label above it
+_LONGEST, _SHORTEST, _STEP = 700, 320, 48  # pixels: the axis of steps at most, at least; a step
+_LABEL = 11  # font size in pixels
+_FAR = 8  # a capacity of more than this factor times the peak is not drawn to scale
+_NAME, _HOVER = 40, 120  # most letters of a step's name beside the peak, and in a hover text
 
 
 class Held(NamedTuple):
-    """A step, and the bytes held while it runs."""
+    """A step and the bytes that are held while it runs."""
 
     name: str
     nbytes: float
@@ -34,10 +34,10 @@ def held_over_time(
     limit: float | None = None,
     notes: Sequence[str] = (),
 ) -> Drawing:
-    """The bytes held step by step, in the order given, with a line at `limit` bytes.
+    """Draw the bytes held at each step, with a line at `limit` bytes.
 
-    Of many steps several share a column, which is as high as the most of them. `LayoutError` for
-    bytes that are negative or not finite.
+    If there are many steps, several share a column, whose height is their maximum. Raises
+    `LayoutError` for bytes that are negative or not finite.
 
     >>> steps = [Held("load", 4096), Held("dot", 12288), Held("add", 8192)]
     >>> print(held_over_time("A block", "", steps, limit=10240).description)
@@ -50,10 +50,10 @@ def held_over_time(
         return figure(title, subtitle, nothing, [], notes=[*notes, nothing])
     chart = _Chart(tuple(held), room)
     legend = [("c5", "held"), ("c6", "above the capacity")] if chart.over else []
-    said = [*notes]
+    all_notes = [*notes]
     if chart.columns < len(held):
-        said.append("A column is of several steps, and as high as the most that one of them holds.")
-    return figure(title, subtitle, _in_words(chart), [_picture(chart)], legend, said)
+        all_notes.append("A column stands for several steps; its height is their maximum.")
+    return figure(title, subtitle, _in_words(chart), [_picture(chart)], legend, all_notes)
 
 
 def _checked(step: Held) -> float:
@@ -62,37 +62,37 @@ def _checked(step: Held) -> float:
 
 @dataclass(frozen=True)
 class _Chart:
-    """Steps, and the bytes there is room for; sizes in pixels."""
+    """The steps, and the capacity in bytes. Positions are in pixels."""
 
     steps: tuple[Held, ...]
     limit: float | None
 
     @property
     def columns(self) -> int:
-        """How many there are, a pixel wide or wider."""
+        """The number of columns, each at least one pixel wide."""
         return min(len(self.steps), _LONGEST)
 
     @property
     def width(self) -> float:
-        """Of all columns."""
+        """The width of all columns."""
         return min(max(_STEP * len(self.steps), _SHORTEST), _LONGEST)
 
     def first(self, column: int) -> int:
-        """The first step of a column."""
+        """Return the first step of a column."""
         return column * len(self.steps) // self.columns
 
     def column(self, step: int) -> int:
-        """The column of a step."""
+        """Return the column of a step."""
         return ((step + 1) * self.columns - 1) // len(self.steps)
 
     def most(self, column: int) -> int:
-        """The step of a column that holds the most, the first of them."""
+        """Return the first step of a column that holds the most."""
         steps = range(self.first(column), self.first(column + 1))
         return max(steps, key=lambda k: self.steps[k].nbytes)
 
     @property
     def peak(self) -> int:
-        """The first step that holds the most of all."""
+        """The first step that holds the most."""
         return max(range(len(self.steps)), key=lambda k: self.steps[k].nbytes)
 
     @property
@@ -102,21 +102,21 @@ class _Chart:
 
     @property
     def top(self) -> float:
-        """Bytes at the top of the axis."""
+        """The bytes at the top of the axis."""
         limit = 0.0 if self.limit is None or self.is_far else self.limit
         return max(self.steps[self.peak].nbytes * (1.25 if self.is_far else 1), limit)
 
     @property
     def over(self) -> int:
-        """Steps that hold more than there is room for."""
+        """The number of steps that hold more than the capacity."""
         return sum(self.limit is not None and step.nbytes > self.limit for step in self.steps)
 
     def x(self, column: int) -> float:
-        """The left side of a column."""
+        """Return the left side of a column."""
         return column * self.width / self.columns
 
     def y(self, nbytes: float) -> float:
-        """The height of bytes, from the top."""
+        """Return the position of an amount of bytes, from the top."""
         return _HIGH * (1 - nbytes / self.top) if self.top else _HIGH
 
 
@@ -133,7 +133,7 @@ def _in_words(chart: _Chart) -> str:
 
 
 def _picture(chart: _Chart) -> Picture:
-    """The axes with what is held between them, the peak's words above, the capacity's beside."""
+    """Return the axes, the area, the label of the peak above it and of the capacity beside it."""
     marks = [(chart.y(n), bytes_text(n).replace(".0 ", " ")) for n in binary_steps(chart.top, 6)]
     ticks = Ticks(marks)
     left = ticks.width + 8
@@ -150,7 +150,7 @@ def _picture(chart: _Chart) -> Picture:
 
 
 def _area(chart: _Chart, left: float) -> str:
-    """What is held, and of that what is above the capacity in another colour."""
+    """Return the area of held bytes; the part above the capacity has another colour."""
     heights = [chart.steps[chart.most(k)].nbytes for k in range(chart.columns)]
     base = 0.0 if chart.limit is None else min(chart.limit, chart.top)
     paths = [_outline(chart, heights, 0.0, left, "c5")]
@@ -166,7 +166,7 @@ def _area(chart: _Chart, left: float) -> str:
 
 
 def _outline(chart: _Chart, heights: Sequence[float], base: float, left: float, fill: str) -> str:
-    """The area between `base` bytes and the heights of the columns."""
+    """Return the area between `base` bytes and the heights of the columns."""
     low = _TOP + chart.y(base)
     parts = [
         f"V{min(_TOP + chart.y(n), low):.1f}H{left + chart.x(k + 1):.1f}"
@@ -176,7 +176,7 @@ def _outline(chart: _Chart, heights: Sequence[float], base: float, left: float, 
 
 
 def _hovers(chart: _Chart, left: float) -> str:
-    """Over each column, from top to bottom, what says how much is held."""
+    """Return a transparent rectangle over each column, with its hover text."""
     rects = []
     for k in range(chart.columns):
         first, last, most = chart.first(k), chart.first(k + 1) - 1, chart.most(k)
@@ -191,7 +191,7 @@ def _hovers(chart: _Chart, left: float) -> str:
 
 
 def _peak(chart: _Chart, left: float) -> tuple[str, float]:
-    """A dot at the peak and its words above it, as near as the picture's sides let them be."""
+    """Return a dot at the peak and its label above, shifted to stay inside the picture."""
     step = chart.steps[chart.peak]
     words = f"peak {bytes_text(step.nbytes)}: {short(step.name, _NAME)}"
     column = chart.column(chart.peak)
@@ -204,19 +204,19 @@ def _peak(chart: _Chart, left: float) -> tuple[str, float]:
 
 
 def _capacity(chart: _Chart, left: float) -> tuple[str, float]:
-    """The line at the capacity, and its words beside it."""
+    """Return the line at the capacity and its label beside it."""
     if chart.limit is None:
         return "", 0.0
     words = f"capacity {bytes_text(chart.limit)}" + (", far above" if chart.is_far else "")
     y, end = _TOP + (0.0 if chart.is_far else chart.y(chart.limit)), left + chart.width
-    dashes = {"stroke_dasharray": "5 5"} if chart.is_far else {}  # not where it would be to scale
+    dashes = {"stroke_dasharray": "5 5"} if chart.is_far else {}  # dashed if not to scale
     line = tag("path", class_="inner", d=f"M{left:g} {y:.1f}H{end:g}", **dashes)
     text = tag("text", escape(words), x=end + 6, y=y + 4)
     return line + text, end + 6 + mono_width(words, _LABEL)
 
 
 def _steps_axis(chart: _Chart, left: float) -> tuple[str, float]:
-    """Below the columns the names of the steps, where all have room, else their numbers."""
+    """Return the names of the steps below the columns, or their numbers if names have no room."""
     y, middles = (
         _TOP + _HIGH + 14,
         [(chart.x(k) + chart.x(k + 1)) / 2 for k in range(chart.columns)],

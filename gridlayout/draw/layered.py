@@ -1,8 +1,8 @@
-"""Where the boxes of a directed graph stand: in layers, so that every line leads down.
+"""Places the boxes of a directed graph in layers, so that every line leads down.
 
-Lines that pass a layer get a point in it, one for all that come from the same place. Boxes and
-points of a layer are put in the order in which few lines cross, and then as near above and below
-what they belong to as those beside them let them.
+A line that passes a layer has a point in it; all lines with the same start share the point. The
+boxes and points of a layer are ordered so that few lines cross, and then placed as close as
+possible above and below the boxes that they are connected to.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 _ROUNDS = 8
-_GAP, _BESIDE = 20.0, 12.0  # pixels between boxes, and beside a line that passes
-_DOWN, _FAR = 30.0, 12.0  # pixels between layers, and more by how far lines go sideways
-_PORT = 16.0  # pixels between the ends of two lines on one box
-# How much a line is to be straight, by how many of its ends are boxes.
+_GAP, _BESIDE = 20.0, 12.0  # pixels between boxes, and beside a passing line
+_DOWN, _FAR = 30.0, 12.0  # pixels between layers, plus the sideways distance divided by _FAR
+_PORT = 16.0  # pixels between the ends of two lines at one box
+# The weight of a straight line, by the number of its ends that are boxes.
 _STRAIGHT = (8.0, 2.0, 1.0)
 
 
-# Of a point: the others that lines join it to, with the port that each line leaves by; in order.
+# For each point: its neighbours, with the port of each line, in order.
 Sides = dict[int, dict[tuple[int, float], None]]
 
 
 @dataclass(frozen=True)
 class Link:
-    """A line from a box, `port` pixels right of its middle, to a later one."""
+    """A line from box `start`, `port` pixels right of its middle, to a later box `end`."""
 
     start: int
     end: int
@@ -36,7 +36,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where boxes are, their middles and tops in pixels; the lines as SVG paths; where they end."""
+    """The result. xs, ys: middle and top of each box, in pixels. lines: SVG paths. ends: points
+    where lines end.
+    """
 
     xs: tuple[float, ...]
     ys: tuple[float, ...]
@@ -48,7 +50,7 @@ class Placed:
 
 @dataclass
 class _Layers:
-    """Points by layer, in order: boxes first by number, then where lines pass."""
+    """The points of all layers: first the boxes, then the points of passing lines."""
 
     widths: list[float]
     layer: list[int]
@@ -58,13 +60,13 @@ class _Layers:
     rows: list[list[int]] = field(default_factory=list)
 
     def join(self, start: int, end: int, port: float) -> None:
-        """A line between two points of neighbouring layers."""
+        """Add a line between two points of neighbouring layers."""
         self.below[start][end, port] = None
         self.above[end][start, port] = None
 
 
 def placed(sizes: Sequence[tuple[float, float]], links: Sequence[Link]) -> Placed:
-    """Places boxes of these (width, height), each of which is linked to later ones only.
+    """Place boxes of sizes (width, height); links lead to later boxes only.
 
     >>> found = placed([(10, 10), (10, 10)], [Link(0, 1)])
     >>> found.xs, found.ys, found.height
@@ -103,7 +105,9 @@ def _layers(sizes: Sequence[tuple[float, float]], links: Sequence[Link]) -> _Lay
 
 
 def _ranks(count: int, links: Sequence[Link]) -> list[int]:
-    """The layer of each box: below all that it is made of; what is made of one or none, late."""
+    """Return the layer of each box: below all its operands; with at most one operand, directly
+    above its first consumer.
+    """
     before: list[set[int]] = [set() for _ in range(count)]
     after: list[set[int]] = [set() for _ in range(count)]
     for link in links:
@@ -122,7 +126,7 @@ def _ranks(count: int, links: Sequence[Link]) -> list[int]:
 
 
 def _order(found: _Layers) -> None:
-    """Sorts each layer by where the neighbours above, then below, are; keeps the best."""
+    """Sort each layer by the positions of neighbours above, then below; use the best order."""
     best, fewest = [list(row) for row in found.rows], _crossings(found)
     for turn in range(_ROUNDS):
         down = turn % 2 == 0
@@ -159,7 +163,7 @@ def _crossings(found: _Layers) -> int:
 
 
 def _columns(found: _Layers) -> list[float]:
-    """The middle of every point."""
+    """Return the middle of every point."""
     xs = [0.0] * len(found.widths)
     for row in found.rows:
         _apart(found, row, xs, [0.0] * len(row), [1.0] * len(row))
@@ -168,13 +172,13 @@ def _columns(found: _Layers) -> list[float]:
             (found.rows, found.above, 1) if turn % 2 == 0 else (found.rows[::-1], found.below, -1)
         )
         for row in rows:
-            wanted, weights = [], []
+            ideal, weights = [], []
             for k in row:
                 near = _pulls(found, xs, k, side, sign)
                 weight = sum(w for _, w in near)
-                wanted.append(sum(x * w for x, w in near) / weight if near else xs[k])
+                ideal.append(sum(x * w for x, w in near) / weight if near else xs[k])
                 weights.append(weight or 0.1)
-            _apart(found, row, xs, wanted, weights)
+            _apart(found, row, xs, ideal, weights)
     left = min((xs[k] - w / 2 for k, w in enumerate(found.widths)), default=0.0)
     return [round(x - left, 2) for x in xs]
 
@@ -182,7 +186,7 @@ def _columns(found: _Layers) -> list[float]:
 def _pulls(
     found: _Layers, xs: Sequence[float], k: int, side: Sides, sign: int
 ) -> list[tuple[float, float]]:
-    """Where each neighbour of one side would have a point, and how much it is to be there."""
+    """Return, for each neighbour of a point on one side, its ideal position and the weight."""
     return [
         (xs[i] + sign * port, _STRAIGHT[found.is_box[i] + found.is_box[k]]) for i, port in side[k]
     ]
@@ -192,13 +196,13 @@ def _apart(
     found: _Layers,
     row: Sequence[int],
     xs: list[float],
-    wanted: Sequence[float],
+    ideal: Sequence[float],
     weights: Sequence[float],
 ) -> None:
-    """Puts a layer's points as near to where they are wanted as those beside them let them.
+    """Place the points of a layer close to their ideal positions, at their least distances.
 
-    The least squares under the distances that they must keep: neighbours that want to be nearer
-    become one block, at their mean.
+    It minimizes the weighted squares of the differences: neighbours that would be too close become
+    one block at their mean.
     """
     offsets, at = [], 0.0
     for i, k in enumerate(row):
@@ -208,7 +212,7 @@ def _apart(
             at += (found.widths[k] + found.widths[last]) / 2 + gap
         offsets.append(at)
     blocks: list[list[float]] = []  # sum of weight and place, weight, count
-    for offset, place, weight in zip(offsets, wanted, weights, strict=True):
+    for offset, place, weight in zip(offsets, ideal, weights, strict=True):
         blocks.append([(place - offset) * weight, weight, 1])
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
             last_block = blocks.pop()
@@ -254,7 +258,7 @@ def _drawn(found: _Layers, sizes: Sequence[tuple[float, float]], xs: Sequence[fl
 
 
 def _entries(found: _Layers, xs: Sequence[float], k: int) -> list[tuple[tuple[int, float], float]]:
-    """The lines into a point, (start, port), from left to right, and where each ends."""
+    """Return the lines (start, port) into a point, from left to right, and where each ends."""
     lines = sorted(found.above[k], key=lambda line: xs[line[0]] + line[1])
     step = min(_PORT, (found.widths[k] - _PORT) / max(len(lines), 1)) if found.is_box[k] else 0.0
     first = xs[k] - step * (len(lines) - 1) / 2

@@ -1,10 +1,10 @@
-"""How wide text is, so that a picture has room for it: by DejaVu's fonts, which are wide ones."""
+"""Estimates the width of text, by the wide DejaVu fonts, so that pictures have room for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-MONO = 0.615  # of a letter's height: all letters of a monospaced font
+MONO = 0.615  # width of a monospaced letter, relative to the font size
 _LETTER = 0.645
 _WIDTHS = {
     **dict.fromkeys("ijl'", 0.28),
@@ -15,7 +15,9 @@ _WIDTHS = {
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Pixels of a text in a proportional font of `size` pixels, rather too many than too few.
+    """Return an upper estimate of the width in pixels of text in a proportional font.
+
+    size: the font size in pixels.
 
     >>> text_width("illicit", 10) < text_width("maximum", 10)
     True
@@ -24,7 +26,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def mono_width(text: str, size: float) -> float:
-    """Pixels of a text in a monospaced font.
+    """Return the width in pixels of a text in a monospaced font.
 
     >>> round(mono_width("0" * 10, 11))
     68
@@ -33,7 +35,7 @@ def mono_width(text: str, size: float) -> float:
 
 
 def lines_of(text: str, room: float, size: float, bold: bool = False) -> Iterator[str]:
-    """A text in lines that fit `room` pixels; a word that does not fit is cut.
+    """Yield the lines of a text wrapped to `room` pixels; a longer word is cut.
 
     >>> list(lines_of("a word or two", 45, 10))
     ['a word', 'or two']

@@ -1,6 +1,6 @@
-"""The logical tensor, drawn: by the core, the tile or the offset that each element goes to.
+"""Draws the logical tensor, coloured by the core, the tile or the offset of each element.
 
-The last two dims are rows and columns; each index of the dims before them is a panel of its own.
+The last two dims are rows and columns; there is one panel per index of the dims before them.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ from gridlayout.svg import Drawing
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
-BUDGET = 1024  # cells of one drawing
+BUDGET = 1024  # most cells of one drawing
 MAX_PANELS = 12
-_PROBED = 4096  # elements along a dim that are looked at for its strides and tiles
-_NAMED = 3  # things that what hovers over a cell names
+_PROBED = 4096  # most elements along a dim that are examined for its strides and tiles
+_NAMED = 3  # most keys that the hover text of a cell names
 
 
 def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") -> Drawing:
-    """Where each element goes: colours say the core, numbers the offset in the core's buffer.
+    """Draw where each element is stored: colours show the core, numbers the offset in its buffer.
 
-    color: "core", "tile", "offset", a logical dim by its number, or a function that gives a number
-    for each index: it takes an array a dim; by default the core, in a layout of one core the tile
-    where there are not too many, else the offset. label: what cells of one element say: "offset"
-    and "byte" inside the core's buffer, "index", "number" (the row-major one), "core" or "none".
+    color: "core", "tile", "offset", the number of a logical dim, or a function that takes one index
+    array per dim and returns a whole number >= 0 per index. By default "core"; in a layout of one
+    core "tile", or "offset" if there are too many tiles. label: the text in cells of one element:
+    "offset" or "byte" in the core's buffer, "index" (logical), "number" (row-major), "core" or
+    "none".
     """
     if color is None:
         tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
@@ -63,13 +64,13 @@ def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") ->
 
 
 def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
-    """The tiles, and the blocks in them (faces, second-level tiles, lanes), of the first elements.
+    """Draw the first tiles and the blocks in them (faces, second-level tiles, lanes).
 
-    `LayoutError` for a layout without tiles.
+    Raises `LayoutError` for a layout without tiles.
     """
     outer, *deeper = layout.blocks or (outer_block(layout),)
     window = _first_tiles(layout)
-    # Blocks in tiles that are too small to be cells of their own are left out.
+    # Blocks that are too small to be drawn as cells are left out.
     cells = prod(window) / BUDGET * 2
     inner = next((n for n in reversed(deeper) if n >= cells or prod(window) <= BUDGET), outer)
     notes = [f"Each colour is a tile: {outer:,} elements, one after another in memory."]
@@ -83,9 +84,10 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
 
 
 def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
-    """Offsets in the core's buffer, from light to dark, and how far a step along each dim goes.
+    """Draw the offsets in the core's buffer, from light to dark, with the stride of each dim.
 
-    Where cells of the whole tensor would hold several parts of a buffer, the first core is drawn.
+    If cells of the full tensor would contain several parts of a buffer, only the first core is
+    drawn.
     """
     whole, notes = layout.shape[-2:], strides_in_words(layout)
     tables = _tables(layout, whole, MAX_PANELS)
@@ -98,7 +100,7 @@ def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
 
 
 def strides_in_words(layout: Layout) -> list[str]:
-    """What one step along each logical dim does to the offset and the core, a line a dim.
+    """Return how one step along each logical dim changes offset and core, one line per dim.
 
     >>> from gridlayout import parse
     >>> strides_in_words(parse("f32[4,6]{1,0:T(2,2)}"))
@@ -124,13 +126,13 @@ def strides_in_words(layout: Layout) -> list[str]:
 
 
 def _line(layout: Layout, d: int) -> Points:
-    """The first elements along a dim, at index 0 of the others."""
+    """Return the first elements along a dim, at index 0 of the others."""
     along = np.arange(min(layout.shape[d], _PROBED))
     return from_logical(layout, [along if k == d else along[:1] for k in range(layout.ndim)])
 
 
 def _cuts(layout: Layout, colours: Colouring) -> list[list[int]]:
-    """Where what the elements along each of the last two dims are changes; and their ends."""
+    """Return, for each of the last two dims, the indices at which the key changes, and the end."""
     found = []
     for d in range(max(layout.ndim - 2, 0), layout.ndim):
         changes: list[int] = []
@@ -141,19 +143,19 @@ def _cuts(layout: Layout, colours: Colouring) -> list[list[int]]:
 
 
 def _first_tiles(layout: Layout) -> Shape:
-    """Extents of the last two dims that hold the first few tiles: as many as there are colours."""
+    """Return extents of the last two dims that contain the first tiles, at most one per colour."""
     *rows, columns = _cuts(layout, colouring(layout, "tile")) or [[]]
     if not rows:
         return tuple(columns[:HUES][-1:])
     pairs = [(a, b) for a in range(1, HUES + 1) for b in range(1, HUES // a + 1)]
     fits = [(a, b) for a, b in pairs if a <= len(rows[0]) and b <= len(columns)]
-    # As many as there are; of ways to have them the one that is nearest to a square.
+    # As many tiles as possible; among equal numbers, the arrangement closest to a square.
     a, b = max(fits, key=lambda ab: (ab[0] * ab[1], -abs(ab[0] - ab[1])))
     return rows[0][a - 1], columns[b - 1]
 
 
 def _panels_of_tiles(layout: Layout, window: Shape) -> int:
-    """Of how many panels the tiles have a colour each; of one, whatever it holds."""
+    """Return the number of panels whose tiles have different colours; at least one."""
     tiles = colouring(layout, "tile")
     shown: set[int] = set()
     for number, table in enumerate(_tables(layout, window, MAX_PANELS)):
@@ -166,7 +168,7 @@ def _panels_of_tiles(layout: Layout, window: Shape) -> int:
 
 
 def _tables(layout: Layout, window: Shape, most: int) -> list[Table]:
-    """The first `most` panels, by the dims before the last two."""
+    """Return the tables of the first `most` panels, by the dims before the last two."""
     leading = layout.shape[:-2]
     numbers = range(min(prod(leading), most))
     return [Table(layout, tuple(map(int, np.unravel_index(k, leading))), window) for k in numbers]
@@ -212,7 +214,7 @@ def _drawn(
 
 
 def drawn_keys(fields: Sequence[Sequence[Cell]]) -> set[int]:
-    """What the cells of panels are drawn as."""
+    """Return the keys that the cells of several panels are drawn with."""
     every = [cell for cells in fields for cell in cells]
     padding = {PADDING} if any(cell.share for cell in every) else set()
     return {cell.key for cell in every} | padding
@@ -220,26 +222,26 @@ def drawn_keys(fields: Sequence[Sequence[Cell]]) -> set[int]:
 
 @dataclass(frozen=True)
 class Table:
-    """The elements of a layout at one index of the leading dims, the first `window` of them."""
+    """The elements of a layout at one index of the leading dims, limited to `window`."""
 
     layout: Layout
     leading: Shape
     window: Shape
 
     def points(self, r: Ints, c: Ints) -> Points:
-        """The elements at rows and columns."""
+        """Return the elements at rows and columns."""
         index = [*map(np.array, self.leading), r, c]
         skipped = len(index) - self.layout.ndim
         return from_logical(self.layout, index[skipped:], np.broadcast_shapes(r.shape, c.shape))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns; none of a tensor without elements."""
+        """The numbers of rows and columns; 0 for a tensor without elements."""
         rows, columns = (1,) * (2 - len(self.window)) + self.window
         return (rows, columns) if 0 not in self.layout.shape else (0, 0)
 
     def field(self) -> Field:
-        """The table, for its cells to be found."""
+        """Return the table, to find its cells."""
         return Field(*self.shape, lambda colours, r, c: colours.key(self.points(r, c)))
 
 
@@ -250,7 +252,7 @@ def logical_panel(
     kind: str,
     lined: tuple[int, ...] | None = None,
 ) -> Panel:
-    """The panel of a table's cells; `lined`: blocks to draw lines between."""
+    """Return the panel of a table's cells. lined: sizes of blocks between which lines are drawn."""
     layout = table.layout
     first = table.points(*(np.array([side(c)[0] for c in cells], int) for side in _SIDES))
     boxes = []
@@ -274,7 +276,7 @@ def logical_panel(
 
 
 def box_of(cell: Cell, colours: Colouring, text: str, over: str) -> Box:
-    """The box of a cell, with its label and what hovers over it."""
+    """Return the box of a cell. text: its label. over: its hover text."""
     sampled = cell.sampled < cell.size
     return Box(cell.rows, cell.columns, fill(colours, cell.key), text, over, sampled, cell.share)
 
@@ -285,14 +287,14 @@ _SIDES = (attrgetter("rows"), attrgetter("columns"))
 def _blocks_of(
     boxes: list[Box], first: Points, lined: tuple[int, ...]
 ) -> Callable[[Box], tuple[int, ...]]:
-    """The blocks at the first position of each box, the outer one first."""
+    """Return a function that maps a box to its block numbers, the outer one first."""
     total = prod(first.layout.local_shape)
     numbers = [(first.core * -(-total // n) + first.offset // n).tolist() for n in lined]
     known = {box: found for box, *found in zip(boxes, *numbers, strict=True)}
     return lambda box: tuple(known[box])
 
 
-# What the numbers in cells are, by the kind of label.
+# The meaning of the numbers in cells, by the kind of label.
 NUMBERS = {
     "offset": "Numbers are offsets in a core's buffer, in elements.",
     "byte": "Numbers are bytes of a core's buffer.",
@@ -304,7 +306,7 @@ NUMBERS = {
 
 
 def caveats(panels: Sequence[Panel]) -> list[str]:
-    """Notes on cells with some padding, and on cells that were told from samples, if there are."""
+    """Return notes on cells with some padding and on cells that are sampled, if there are any."""
     boxes = [box for panel in panels for box in panel.boxes]
     notes = []
     if any(box.share for box in boxes):
@@ -315,7 +317,7 @@ def caveats(panels: Sequence[Panel]) -> list[str]:
 
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
-    """Label and hover of a cell of many positions."""
+    """Return label and hover text of a cell of many positions."""
     named = cell.found if len(cell.found) <= _NAMED else (*cell.found[: _NAMED - 1], cell.found[-1])
     special = {PADDING: "padding", NOTHING: "past the end"}
     names = [special.get(k) or colours.name(k) for k in named]
@@ -332,21 +334,21 @@ def _box_text(leading: Shape, cell: Cell, rank: int) -> str:
     return f"[{', '.join([*map(str, leading), *sides][-rank:])}]"
 
 
-# -- words that all views share --------------------------------------------------------------------
+# -- texts that all views share --------------------------------------------------------------------
 
 
 def tensor_text(layout: Layout) -> str:
-    """The tensor in short: `float32[53, 63]`."""
+    """Return the tensor in short: `float32[53, 63]`."""
     return f"{layout.dtype.name}[{', '.join(map(str, layout.shape))}]"
 
 
 def short(text: str, most: int = 150) -> str:
-    """`text`, cut off with an ellipsis."""
+    """Return `text`, shortened to `most` letters with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def in_words(layout: Layout) -> str:
-    """The alt text: what is laid out, on which cores, in how many bytes, with how much padding.
+    """Return the alt text: the tensor, its cores, bytes and padding.
 
     >>> from gridlayout import GridLayout
     >>> print(in_words(GridLayout((53, 63), grid=(3, 2), tile=(32, 32))))

@@ -1,4 +1,4 @@
-"""Panels: tables of cells with their axes; and the figure that they make side by side."""
+"""`Panel`: a table of cells with axes. `figure` arranges panels in a drawing."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from gridlayout.svg import Drawing, drawing, escape, tag
 
 __all__ = ["Axis", "Box", "Panel", "Picture", "columns_for", "dim_axis", "figure"]
 
-WIDTH = 980  # pixels that panels side by side may take
-_NARROW = 480  # pixels that the words around panels may take, whatever the panels do
+WIDTH = 980  # most pixels of panels side by side
+_NARROW = 480  # least pixels of the texts around panels
 _GAP, _MARGIN = 26, 18
-_LABEL = 11  # pixels of the font of labels and of the legend
-_MOST_LINES = 48  # of one step along an axis
-_ROW = 24  # pixels of a row of single positions
-_INSET = 2.5  # pixels from the sides of a block to its border
+_LABEL = 11  # font size of labels and the legend in pixels
+_MOST_LINES = 48  # most lines of one step along an axis
+_ROW = 24  # height of a row of single positions in pixels
+_INSET = 2.5  # pixels between the sides of a block and its border
 
 
 @dataclass(frozen=True)
 class Box:
-    """A drawn cell: half-open spans of rows and columns, a fill class, a label, and what hovers.
+    """A drawn cell: half-open spans of rows and columns, a fill class, a label and a hover text.
 
-    sampled: whether what it holds was told from samples. share: of padding in it, beside what its
-    fill says.
+    sampled: whether its content is known from samples only. share: the share of padding in it.
     """
 
     rows: Span
@@ -41,16 +40,16 @@ class Box:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is of one position."""
+        """Whether it has one position."""
         return self.rows[1] - self.rows[0] == self.columns[1] - self.columns[0] == 1
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A table of `boxes`, which cover it, under a caption.
+    """A table with a caption, covered by `boxes`.
 
-    block: numbers the block of a box, if lines are to be drawn between blocks; and the block inside
-    that one, if each of those is to have a red border.
+    block: maps a box to the number of its block, between which lines are drawn, and optionally to
+    that of an inner block, which has a red border. None for no lines.
     """
 
     caption: str
@@ -62,7 +61,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """SVG text that stands where a panel may stand; sizes in pixels.
+    """SVG text that is arranged like a panel; sizes in pixels.
 
     numbered: whether cells of one position have labels.
     """
@@ -82,9 +81,10 @@ def figure(
     notes: Sequence[str] = (),
     numbers: str = "",
 ) -> Drawing:
-    """The drawing of panels in rows, under a title and above a legend of (fill, text) and notes.
+    """Draw panels in rows, under a title and above a legend of (fill, text) and notes.
 
-    numbers: a note on the numbers in cells of one position, for where there is room for them.
+    numbers: a note on the numbers in cells of one position; it is shown if the cells have room for
+    numbers.
     """
     boxes = [box for panel in panels if isinstance(panel, Panel) for box in panel.boxes]
     single = [box for box in boxes if box.rows[1] - box.rows[0] == 1]
@@ -113,7 +113,7 @@ def figure(
 
 
 def _in_rows(pictures: Sequence[Picture]) -> tuple[list[tuple[float, float]], float, float]:
-    """Where pictures stand, side by side while they fit; and where they end."""
+    """Return the positions of pictures, side by side while they fit, and the right and low end."""
     x, y, right, low, places = float(_MARGIN), 0.0, float(_MARGIN), 0.0, []
     for picture in pictures:
         if x > _MARGIN and x + picture.width > _MARGIN + WIDTH:
@@ -125,13 +125,13 @@ def _in_rows(pictures: Sequence[Picture]) -> tuple[list[tuple[float, float]], fl
 
 
 class _Lines:
-    """Lines of words, one below another from pixel y, at most `room` wide."""
+    """Lines of text, one below another from pixel y, at most `room` pixels wide."""
 
     def __init__(self, y: float, room: float) -> None:
         self.y, self.room, self.right, self.parts = y, room, 0.0, list[str]()
 
     def add(self, text: str, size: int, class_: str) -> None:
-        """A text, in as many lines as it takes."""
+        """Add a text, wrapped to lines."""
         bold = class_ == "head"
         for line in lines_of(text, self.room, size, bold):
             self.parts.append(_text(line, _MARGIN, self.y + 4, class_))
@@ -139,7 +139,7 @@ class _Lines:
             self.y += size + 7
 
     def legend(self, entries: Sequence[tuple[str, str]]) -> list[str]:
-        """Swatches of (fill, text), side by side while they fit."""
+        """Return swatches of (fill, text), side by side while they fit."""
         parts, x = [], 0.0
         for fill, text in entries:
             width = 20 + mono_width(text, _LABEL)
@@ -161,7 +161,7 @@ def _text(text: str, x: float, y: float, class_: str) -> str:
 
 
 def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
-    """A panel as a picture; `widest` is the longest label of the figure, in characters."""
+    """Return a panel as a picture. widest: letters of the longest label of the figure."""
     caption = _text(panel.caption, 0, 11, "sub")
     named = text_width(panel.caption, 12, bold=True)
     if not panel.boxes:
@@ -172,7 +172,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     )
     xs, ys = _scales(rows, columns, shrink, widest)
     across, down = column_ticks(panel.columns, xs), row_ticks(panel.rows, ys)
-    # The name of the rows stands beside their ticks, turned.
+    # The name of the rows is beside their ticks, rotated.
     left = down.width + 8 + (14 if panel.rows.name else 0)
     top = 46 if panel.caption else 30
     rects, plates, labels, numbered = _boxes(panel, xs, ys, left, top)
@@ -191,9 +191,11 @@ def _edges(spans: Iterable[Span]) -> list[int]:
 
 
 def _scales(rows: list[int], columns: list[int], shrink: int, widest: int) -> tuple[Scale, Scale]:
-    """Pixels of each edge: equal steps for single positions, else in proportion, none too thin."""
+    """Return the pixel of each edge: equal steps for single positions, else in proportion to the
+    spans, with a least width.
+    """
     if all(high - low == 1 for edges in (rows, columns) for low, high in pairwise(edges)):
-        # Labels that fit the page are shown, even if only one panel then fits beside another.
+        # Labels that fit the page are shown, even if fewer panels then fit side by side.
         width, count = _cell_width(widest), len(columns) - 1
         if width * count > WIDTH - 50:
             width = max((WIDTH / min(shrink, 2) - 50) / count, 7)
@@ -202,18 +204,18 @@ def _scales(rows: list[int], columns: list[int], shrink: int, widest: int) -> tu
     side = (430, 430, 320, 250, 200)[shrink]
     ratio = min(max(down / across, 0.2), 1.6)
     wide, high = (side, side * ratio) if ratio <= 1 else (side / ratio, side)
-    # Rows have room for a label where they are few; columns stay near their share.
+    # Few rows have room for labels; columns stay close to their share.
     least = 9 if len(rows) > 32 else 14
     return _in_proportion(columns, wide, 9), _in_proportion(rows, max(high, 40), least)
 
 
 def _cell_width(letters: int) -> float:
-    """Pixels of a single position whose label has so many letters."""
+    """Return the width in pixels of a single position whose label has `letters` letters."""
     return min(max(mono_width("0" * letters, _LABEL) + 8, 22), 160)
 
 
 def columns_for(letters: int) -> int:
-    """How many single positions with labels of so many letters fit side by side.
+    """Return how many single positions with labels of `letters` letters fit side by side.
 
     >>> columns_for(1), columns_for(15)
     (42, 8)
@@ -246,7 +248,9 @@ def _axis_names(panel: Panel, left: float, top: float) -> str:
 def _boxes(
     panel: Panel, xs: Scale, ys: Scale, left: float, top: float
 ) -> tuple[str, str, str, bool]:
-    """The cells; plates that keep lines off labels; labels that fit; if single cells have any."""
+    """Return the cells, the plates behind labels (which hide lines), the labels that fit, and
+    whether a cell of one position has a label.
+    """
     rects, plates, labels, numbered = [], [], [], False
     for box in panel.boxes:
         (x, right), (y, low) = (xs[e] for e in box.columns), (ys[e] for e in box.rows)
@@ -270,7 +274,7 @@ def _boxes(
 
 
 def _lines(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
-    """The frame, and lines at the multiples of the axes' steps, the first step's the heaviest."""
+    """Return the frame, and lines at multiples of the axes' steps, heaviest for the first step."""
     x0, x1, y0, y1 = left, left + max(xs.values()), top, top + max(ys.values())
     paths = {2: [f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"], 1: []}
     for edge, weight in _line_edges(xs, panel.columns.steps):
@@ -280,14 +284,14 @@ def _lines(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
     shifted = [{edge: at + by for edge, at in s.items()} for s, by in ((xs, left), (ys, top))]
     paths[2] += _block_edges(panel, *shifted)
     borders = list(_inner_borders(panel, xs, ys, left, top))
-    # A red line is seen on any fill between two of the paper's colour.
+    # A red line between two lines in the paper's colour is visible on any fill.
     lines = [("around", borders), ("inner", borders)]
     lines += [(f"line{weight}", found) for weight, found in sorted(paths.items())]
     return "".join(tag("path", class_=name, d="".join(found)) for name, found in lines if found)
 
 
 def _block_edges(panel: Panel, xs: Scale, ys: Scale) -> Iterator[str]:
-    """Lines between a box and those right of it and below it, where another outer block begins."""
+    """Yield lines between neighbouring boxes of different outer blocks."""
     if panel.block is None:
         return
     lefts, tops = (defaultdict[int, list[Box]](list) for _ in range(2))
@@ -311,7 +315,7 @@ def _shared(a: Span, b: Span) -> Span:
 
 
 def _inner_borders(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> Iterator[str]:
-    """A border just inside each inner block, or inside its boxes where they make no rectangle."""
+    """Yield a border inside each inner block, or inside its boxes if they form no rectangle."""
     held: dict[tuple[int, ...], list[Box]] = {}
     for box in panel.boxes:
         number = panel.block(box) if panel.block else ()
@@ -337,7 +341,7 @@ def _length(span: Span) -> int:
 
 
 def _line_edges(scale: Scale, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Where lines go, and how heavy they are: at no step that would make too many of them."""
+    """Yield positions and weights of lines; steps that would give too many lines are left out."""
     first, end = min(scale), max(scale)
     drawn: set[int] = set()
     for k, step in enumerate(steps):

@@ -1,6 +1,7 @@
-"""`Points`: elements of a layout at many positions at once, and what is said of them.
+"""`Points`: elements of a layout at many positions, and texts that describe them.
 
-All of it is read off the layout's index map and its inverse, so every layout system is drawn alike.
+Everything is computed from the layout's index map and its inverse, so all layout systems are drawn
+in the same way.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
-# A map without a closed inverse is inverted by listing its elements, up to this many.
+# The most elements that are listed to invert a map without a closed-form inverse.
 MAX_LISTED = 1 << 20
 LABELS = ("offset", "index", "number", "byte", "core", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Physical positions of a layout, and the logical index at each where `valid`.
+    """Physical positions of a layout, and the logical index at each.
 
-    All arrays have one shape. Where `valid` is False, the position is padding.
+    All arrays have one shape. Where `valid` is False, the position is padding and has no logical
+    index.
     """
 
     layout: Layout
@@ -39,19 +41,19 @@ class Points:
 
     @property
     def core(self) -> Ints:
-        """The row-major number of each core."""
+        """The row-major number of each position's core."""
         cores = number(self.physical[: self.layout.core_rank], self.layout.core_shape)
         return np.broadcast_to(cores, self.valid.shape)
 
     @property
     def offset(self) -> Ints:
-        """The element of each core's buffer."""
+        """The offset of each position in its core's buffer, in elements."""
         offsets = number(self.physical[self.layout.core_rank :], self.layout.local_shape)
         return np.broadcast_to(offsets, self.valid.shape)
 
 
 def number(index: Sequence[Any], shape: Shape) -> Ints:
-    """Row-major numbers of indices into a shape.
+    """Return the row-major numbers of indices into a shape.
 
     >>> number((np.array([1, 2]), np.array([0, 3])), (3, 4)).tolist()
     [4, 11]
@@ -69,7 +71,7 @@ def _broadcast(index: Sequence[Ints], shape: Shape) -> tuple[Shape, tuple[Ints, 
 
 
 def from_logical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> Points:
-    """The elements at logical indices, which broadcast against one another and to `shape`.
+    """Return the elements at logical indices, which broadcast against each other and to `shape`.
 
     >>> from gridlayout import GridLayout
     >>> row = from_logical(GridLayout((4, 6), grid=(1, 2)), (np.array(2), np.arange(6)))
@@ -82,9 +84,9 @@ def from_logical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> Po
 
 
 def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> Points:
-    """What lies at physical indices, which broadcast against one another and to `shape`.
+    """Return the points at physical indices, which broadcast against each other and to `shape`.
 
-    `LayoutError` where the layout has no closed inverse and more elements than can be listed.
+    Raises `LayoutError` if the layout has no closed-form inverse and too many elements to list.
 
     >>> from gridlayout import GridLayout
     >>> from_physical(GridLayout((5,), grid=(2,)), (np.array(1), np.arange(3))).valid.tolist()
@@ -96,9 +98,9 @@ def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> P
         logical, valid = [0] * layout.ndim, np.zeros(shape, bool)
     elif layout.is_scatter:
         places, elements = _listed(layout)
-        wanted = number(physical, layout.physical_shape)
-        at = np.searchsorted(places, wanted).clip(0, len(places) - 1)
-        logical, valid = np.unravel_index(elements[at], layout.shape), places[at] == wanted
+        numbers = number(physical, layout.physical_shape)
+        at = np.searchsorted(places, numbers).clip(0, len(places) - 1)
+        logical, valid = np.unravel_index(elements[at], layout.shape), places[at] == numbers
     else:
         valid = layout.inverse_in_bounds.domain.contains(*physical)
         logical = layout.inverse.map(*physical)
@@ -108,11 +110,14 @@ def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> P
 
 @lru_cache(maxsize=8)
 def _listed(layout: Layout) -> tuple[Ints, Ints]:
-    """The places of all elements, sorted, and the first element in each, both by number."""
+    """Return the physical positions of all elements, sorted, and the first element at each.
+
+    Both are row-major numbers.
+    """
     if layout.size > MAX_LISTED:
         raise LayoutError(
-            f"the map {layout.index_map} has no closed inverse, and {layout.size} elements are too "
-            f"many to list: memory is drawn of up to {MAX_LISTED}; view='logical' draws any number"
+            f"the map {layout.index_map} has no closed-form inverse, and {layout.size} elements "
+            f"are too many to list: views of memory support up to {MAX_LISTED}; use view='logical'"
         )
     every = np.unravel_index(np.arange(layout.size), layout.shape) if layout.shape else ()
     places = number(from_logical(layout, every).physical, layout.physical_shape)
@@ -123,24 +128,26 @@ def _listed(layout: Layout) -> tuple[Ints, Ints]:
 
 
 def tuple_text(index: Sequence[Any]) -> str:
-    """An index as Python writes it: `(3,)`, `(3, 4)`."""
+    """Return an index as Python writes it: `(3,)`, `(3, 4)`."""
     return str(tuple(map(int, index)))
 
 
 def core_text(layout: Layout, core: int) -> str:
-    """The coordinates of a core, given by number."""
+    """Return the coordinates of a core, given by its row-major number."""
     return tuple_text(np.unravel_index(core, layout.core_shape) if layout.core_rank else ())
 
 
 def at(points: Points, k: tuple[int, ...]) -> tuple[Shape, Shape, Shape]:
-    """The logical index, the core, and the index inside it, of one of the points."""
+    """Return logical index, core and index inside the core of point `k`."""
     logical, physical = ([int(i[k]) for i in axes] for axes in (points.logical, points.physical))
     rank = points.layout.core_rank
     return tuple(logical), tuple(physical[:rank]), tuple(physical[rank:])
 
 
 def hover(points: Points, k: tuple[int, ...]) -> str:
-    """One of the points in words: `logical (3, 4) -> core (1, 0), local (0, 1, 4), byte 12`."""
+    """Return the hover text of a point, such as
+    `logical (3, 4) -> core (1, 0), local (0, 1, 4), byte 12`.
+    """
     logical, core, local = at(points, k)
     layout = points.layout
     offset = int(number(local, layout.local_shape))
@@ -152,7 +159,7 @@ def hover(points: Points, k: tuple[int, ...]) -> str:
 
 
 def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
-    """The text in the cell of one of the points; nothing for padding."""
+    """Return the text in the cell of a point; empty for padding."""
     if kind == "none" or not points.valid[k]:
         return ""
     logical, core, local = at(points, k)
@@ -170,7 +177,7 @@ def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
 
 
 def as_label(kind: Any) -> str:
-    """`kind` if it is one of `LABELS`, else a `LayoutError`."""
+    """Return `kind` if it is one of `LABELS`, else raise `LayoutError`."""
     if kind not in LABELS:
         raise LayoutError(f"label {kind!r} is not one of {', '.join(LABELS)}")
     return str(kind)

@@ -1,4 +1,4 @@
-"""The slots of cores, drawn: what each tile or channel of each buffer holds."""
+"""Draws the slots of cores: the elements in each tile or channel of each buffer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridlayout.draw.buffers import at_least_one, in_cores
-from gridlayout.draw.colourings import colouring, fill, legend, settled
+from gridlayout.draw.colourings import colouring, fill, legend, with_fills
 from gridlayout.draw.logical import in_words, short, tensor_text
 from gridlayout.draw.panels import Axis, Box, Panel, columns_for, figure
 from gridlayout.draw.points import Points, core_text
@@ -19,16 +19,16 @@ from gridlayout.svg import Drawing
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
-_HELD = 4096  # elements of a slot that are looked at
-_SLOTS, _CORES = 32, 16  # slots and cores that the view of slots shows
+_HELD = 4096  # most elements of a slot that are examined
+_SLOTS, _CORES = 32, 16  # most slots and cores that are shown
 
 
 def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) -> Drawing:
-    """What each slot of each core's buffer holds: a column a core, a row a slot; the first ones.
+    """Draw the content of the first slots of the first cores: a column per core, a row per slot.
 
-    slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
-    color: as in the view "logical", by default the channel, or the core where there is none.
-    `LayoutError` where a slot has no default.
+    slot: elements per slot; by default those of a tile, or of a channel in an NPU's local memory.
+    color: as in the view "logical"; by default the channel, or the core if there are no channels.
+    Raises `LayoutError` if `slot` has no default.
     """
     size = _default_slot(layout) if slot is None else at_least_one(slot, "slot")
     slots, cores = -(-prod(layout.local_shape) // size), layout.num_cores
@@ -41,14 +41,14 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
         for r, c in product(range(rows), range(min(cores, _CORES)))
     }
     texts = {at: _slot_texts(points, size) for at, points in held.items()}
-    # As many cores as their labels leave room for.
+    # As many cores as have room for their labels.
     columns = (
         min(cores, max(columns_for(max(len(t) for t, _ in texts.values())), 1)) if texts else 0
     )
     held = {(r, c): points for (r, c), points in held.items() if c < columns}
-    # The first element of a slot may be padding, and another one not.
+    # The key of a slot is that of its first element that is no padding.
     keys = {at: int(colours.key(points)[points.valid.argmax()]) for at, points in held.items()}
-    colours = settled(colours, keys.values())
+    colours = with_fills(colours, keys.values())
     boxes = []
     for r, c in held:
         text, over = texts[r, c]
@@ -75,14 +75,14 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
 
 
 def _held(layout: Layout, core: int, slot: int, size: int) -> Points:
-    """The elements of a slot, or samples of them."""
+    """Return the elements of a slot, or samples of them."""
     start, end = slot * size, min((slot + 1) * size, prod(layout.local_shape))
     inside = np.unique(np.linspace(start, end - 1, min(end - start, _HELD)).astype(np.int64))
     return in_cores(layout, np.array(core), inside.clip(start, end - 1))
 
 
 def _slot_texts(points: Points, size: int) -> tuple[str, str]:
-    """Label and hover of a slot: the range of each logical dim in it."""
+    """Return label and hover text of a slot: the range of each logical dim in it."""
     if not points.valid.any():
         return "", "padding"
     sides = []
@@ -99,5 +99,5 @@ def _slot_texts(points: Points, size: int) -> tuple[str, str]:
 
 def _default_slot(layout: Layout) -> int:
     if layout.slot_size is None:
-        raise LayoutError(f"{layout!r} has no slots of its own: give slot=, in elements")
+        raise LayoutError(f"{layout!r} has no slots by default: pass slot=, in elements")
     return layout.slot_size

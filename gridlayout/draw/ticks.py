@@ -1,4 +1,4 @@
-"""Ticks: the numbers along the axes of a panel, as many as have room, always those at both ends."""
+"""`Ticks`: the numbers along an axis, as many as have room, always including both ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from gridlayout.draw.letters import mono_width
 from gridlayout.svg import escape, tag
 
-SIZE = 10  # pixels of the numbers' font
+SIZE = 10  # font size of the numbers in pixels
 _APART = 5  # pixels between two numbers side by side
 
 Scale = Mapping[int, float]
@@ -17,9 +17,9 @@ Scale = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Axis:
-    """One side of a panel: its name, the text at an edge, and the steps of lines across it.
+    """An axis of a panel. tick: maps an edge to its text. steps: distances of lines across it.
 
-    each: positions that one tick is in the middle of, where it is for more than one.
+    each: the number of positions per tick; the tick is in their middle.
     """
 
     name: str
@@ -29,19 +29,19 @@ class Axis:
 
 
 def dim_axis(name: str) -> Axis:
-    """The axis of a dim, its ticks the indices; an axis without a name has no ticks."""
+    """Return the axis of a dim, with indices as ticks; an axis without a name has no ticks."""
     return Axis(name) if name else Axis(name, lambda edge: "")
 
 
 @dataclass(frozen=True)
 class Ticks:
-    """Texts with the pixel that each is centred at."""
+    """Texts, each with the pixel of its centre."""
 
     marks: Sequence[tuple[float, str]]
 
     @property
     def width(self) -> float:
-        """Pixels of the widest text."""
+        """The width of the widest text in pixels."""
         return max((mono_width(text, SIZE) for _, text in self.marks), default=0)
 
     @property
@@ -50,23 +50,23 @@ class Ticks:
         return max((x + mono_width(text, SIZE) / 2 for x, text in self.marks), default=0)
 
     def above(self, left: float, y: float) -> str:
-        """The texts side by side, from `left`."""
+        """Return the texts side by side, from `left`."""
         texts = [tag("text", escape(t), x=left + x, y=y) for x, t in self.marks]
         return tag("g", "".join(texts), class_="ticks middle")
 
     def beside(self, x: float, top: float) -> str:
-        """The texts one below another, which end at x."""
+        """Return the texts one below another, right-aligned at x."""
         texts = [tag("text", escape(t), x=x, y=top + y) for y, t in self.marks]
         return tag("g", "".join(texts), class_="ticks right")
 
 
 def column_ticks(axis: Axis, scale: Scale) -> Ticks:
-    """The ticks above a panel's columns."""
+    """Return the ticks above a panel's columns."""
     return _placed(axis, scale, lambda text: mono_width(text, SIZE) + _APART)
 
 
 def row_ticks(axis: Axis, scale: Scale) -> Ticks:
-    """The ticks beside a panel's rows."""
+    """Return the ticks beside a panel's rows."""
     return _placed(axis, scale, lambda text: SIZE + 1)
 
 
@@ -85,7 +85,9 @@ def _placed(axis: Axis, scale: Scale, room: Callable[[str], float]) -> Ticks:
 
 
 def _marks(axis: Axis, scale: Scale) -> list[tuple[float, str]]:
-    """Single positions in their middle; others where they begin, and where the last one ends."""
+    """Return ticks in the middle of single positions; else at the beginning of each span and at
+    the end of the last.
+    """
     edges = sorted(scale)
     if axis.each > 1:
         ends = [(place(scale, at), at) for at in range(edges[0], edges[-1] + 1, axis.each)]
@@ -98,7 +100,7 @@ def _marks(axis: Axis, scale: Scale) -> list[tuple[float, str]]:
 
 
 def _every(marks: Sequence[tuple[float, str]], room: Callable[[str], float]) -> int:
-    """Which marks have room where all are equally far apart: each, every second, every fourth."""
+    """Return the step (1, 2, 4, ...) at which equally spaced marks have room; 1 for others."""
     steps = {round(b[0] - a[0], 3) for a, b in pairwise(marks)}
     if len(steps) > 1:
         return 1
@@ -109,7 +111,7 @@ def _every(marks: Sequence[tuple[float, str]], room: Callable[[str], float]) -> 
 
 
 def place(scale: Scale, edge: int) -> float:
-    """Pixels of any position, in proportion between the edges."""
+    """Return the pixel of any position, interpolated between the edges."""
     if edge in scale:
         return scale[edge]
     low = max(e for e in scale if e < edge)

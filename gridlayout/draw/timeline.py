@@ -1,7 +1,7 @@
-"""A timeline: what runs when, a row a track and a rectangle a span, coloured by kind.
+"""Draws a timeline: one row per track, with one rectangle per span, coloured by kind.
 
-However many spans there are, the drawing stays small: spans too narrow to be seen are drawn
-together, and what hovers says how many they are and how long they take in all.
+The size of the drawing is bounded for any number of spans: narrow spans are drawn together, and the
+hover text states their number and total time.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from gridlayout.errors import LayoutError
 from gridlayout.palette import HUES
 from gridlayout.svg import Drawing, escape, tag
 
-MAX_TRACKS, MAX_RECTS = 64, 300  # drawn, and rectangles on one track
-_ALL_RECTS, _FEWEST = 8000, 100  # of a drawing; but so many a track in any case
-_LANES = 4  # rows of a track whose spans overlap
+MAX_TRACKS, MAX_RECTS = 64, 300  # most tracks that are drawn, and most rectangles per track
+_ALL_RECTS, _FEWEST = 8000, 100  # most rectangles of a drawing, but at least _FEWEST per track
+_LANES = 4  # most rows of a track whose spans overlap
 _LONG, _ROW, _HIGH, _TOP = 690.0, 20, 15, 20  # pixels: of the axis, a row, a span, the ticks
-_LABEL = 11  # pixels of the font
-_NAME, _HOVER, _KINDS = 26, 120, 4  # letters of a track's name, and of a hovering one; kinds named
-_TOGETHER = 3.0  # pixels that spans drawn together take at most, where that makes few rectangles
-_NEAR = 0.05  # pixels by which spans side by side may overlap
-_OUTLINED = 4.0  # pixels of a span that has an outline, or is wider
-# The fills of kinds in the order of their first spans; those seen best in both themes come first.
+_LABEL = 11  # font size in pixels
+_NAME, _HOVER, _KINDS = 26, 120, 4  # most letters of a track's name, and in a hover text; kinds
+_TOGETHER = 3.0  # most pixels of spans drawn together, if that gives few enough rectangles
+_NEAR = 0.05  # pixels by which adjacent spans may overlap
+_OUTLINED = 4.0  # least width in pixels of a span with an outline
+# The fills of kinds, in the order of their first spans; the most visible in both themes come first.
 _ORDER = ("c1", "c3", "c6", "c2", "c5", "c4", "c7", "c0")
 _NARROW = (
     "Spans too narrow for a rectangle each are drawn together, each kind as high as its share of "
@@ -41,7 +41,7 @@ _OVERLAP = "A track whose spans overlap in time has several rows."
 
 
 class Span(NamedTuple):
-    """What runs from `start` for so many seconds; the kind is its colour, named in the legend."""
+    """A span of time in seconds. kind: determines its colour; the legend lists the kinds."""
 
     start: float
     seconds: float
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A row of a timeline: its name, and its spans in any order."""
+    """A row of a timeline; its spans may be in any order."""
 
     name: str
     spans: Sequence[Span]
@@ -59,10 +59,10 @@ class Track(NamedTuple):
 def timeline(
     title: str, subtitle: str, tracks: Sequence[Track], notes: Sequence[str] = ()
 ) -> Drawing:
-    """A row a track, time from left to right; beside each row the share of time it is busy.
+    """Draw one row per track, with its share of busy time; time runs from left to right.
 
-    Of more than `MAX_TRACKS` tracks the first are drawn, and a note says so. `LayoutError` for
-    times that are negative or not finite.
+    Of more than `MAX_TRACKS` tracks the first are drawn, and a note says so. Raises `LayoutError`
+    for times that are negative or not finite.
 
     >>> spans = [Span(0, 3e-6, "dot", "compute"), Span(3e-6, 1e-6, "add", "compute")]
     >>> print(timeline("A step", "", [Track("core", spans), Track("link", [])]).description)
@@ -79,18 +79,18 @@ def timeline(
     budget = min(MAX_RECTS, max(_FEWEST, _ALL_RECTS // len(drawn)))
     rows = [_row(track.spans, time, fills, budget) for track in drawn]
     bars = [bar for lanes in rows for lane in lanes for bar in lane]
-    said = [
+    all_notes = [
         *notes,
         *([_NARROW] if any(len(bar.spans) > 1 for bar in bars) else []),
         *([_OVERLAP] if any(len(lanes) > 1 for lanes in rows) else []),
         *([_left_out(every)] if len(every) > MAX_TRACKS else []),
     ]
     panel = _picture(drawn, rows, time, fills)
-    return figure(title, subtitle, _in_words(every, time), [panel], legend, said)
+    return figure(title, subtitle, _in_words(every, time), [panel], legend, all_notes)
 
 
 def _checked(track: Track) -> tuple[Span, ...]:
-    """The spans of a track in the order of their starts, all of their times finite and >= 0."""
+    """Return the spans of a track sorted by start. Raises `LayoutError` for invalid times."""
     spans = []
     for span in track.spans:
         what = f"of {short(span.name, 60)!r} on track {short(track.name, 60)!r}"
@@ -111,24 +111,24 @@ def _checked(track: Track) -> tuple[Span, ...]:
 
 @dataclass(frozen=True)
 class _Time:
-    """The axis, in seconds."""
+    """The axis of time, in seconds."""
 
     low: float
     high: float
 
     def at(self, seconds: float) -> float:
-        """The pixel of a time."""
+        """Return the pixel of a time."""
         length = self.high - self.low
         return (seconds - self.low) / length * _LONG if length else 0.0
 
     @cached_property
     def _decimals(self) -> int:
-        """Decimals of the axis' unit that tell times a thousandth of the axis apart."""
+        """The number of decimals, in the axis' unit, that resolves a thousandth of the axis."""
         least = (self.high - self.low) / fitting(self.high, TIMES)[1] / 1000
         return min(max(ceil(-log10(least)), 1), 9) if least else 1
 
     def text(self, seconds: float) -> str:
-        """A time in the unit of the axis, so that it can be found there."""
+        """Return a time as text, in the unit of the axis."""
         name, unit = fitting(self.high, TIMES)
         number = number_text(seconds / unit, self._decimals)
         if "." in number and "e" not in number:
@@ -137,7 +137,7 @@ class _Time:
         return f"{number} {name}"
 
     def ticks(self) -> Ticks:
-        """Round numbers, as many as have room."""
+        """Return ticks at round numbers, as many as have room."""
         name, unit = fitting(self.high, TIMES)
         for most in (10, 8, 6, 4, 2, 1):
             numbers, decimals = round_steps(self.low / unit, self.high / unit, most)
@@ -149,14 +149,14 @@ class _Time:
 
 
 def _time(spans: Sequence[Span]) -> _Time:
-    """From 0 to the last end; from the first start where all are in the second half of that."""
+    """Return the axis from 0 to the last end; from the first start if that is past the middle."""
     low = min((span.start for span in spans), default=0.0)
     high = max((span.start + span.seconds for span in spans), default=0.0)
     return _Time(low if low > high / 2 else 0.0, high)
 
 
 def _busy(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one of the spans runs, which are in the order of their starts."""
+    """Return the seconds in which at least one span runs. spans: sorted by start."""
     busy = end = 0.0
     for span in spans:
         busy += max(span.start + span.seconds - max(span.start, end), 0.0)
@@ -169,9 +169,9 @@ def _busy(spans: Iterable[Span]) -> float:
 
 @dataclass
 class _Bar:
-    """One span from pixel x to `right`, or several in the order of their starts, drawn together.
+    """One span from pixel x to `right`, or several sorted by start, drawn together.
 
-    joined: how many pixels wide it may get by spans that join it; 0 for one that stands alone.
+    joined: the width in pixels up to which more spans may join it; 0 if none may.
     """
 
     x: float
@@ -183,7 +183,10 @@ class _Bar:
 def _row(
     spans: Sequence[Span], time: _Time, fills: Mapping[str, str], budget: int
 ) -> list[list[_Bar]]:
-    """The bars of a track, of at most `budget` rectangles: in one lane if no spans overlap."""
+    """Return the bars of a track by lane, with at most `budget` rectangles.
+
+    There is one lane if no spans overlap.
+    """
     lanes: list[list[_Bar]] = []
     for span in spans:
         bar = _Bar(time.at(span.start), time.at(span.start + span.seconds), [span])
@@ -198,7 +201,10 @@ def _row(
 
 
 def _few(bars: Sequence[_Bar], fills: Mapping[str, str], budget: int) -> list[_Bar]:
-    """Bars of at most `budget` rectangles: narrow neighbours of a kind join, then of any kinds."""
+    """Return bars with at most `budget` rectangles.
+
+    Narrow neighbours of one kind are joined first, then those of any kinds.
+    """
     least, found = 1.0, list[_Bar]()
     while least <= 4 * _LONG:
         for mixed in (False, True):
@@ -210,7 +216,7 @@ def _few(bars: Sequence[_Bar], fills: Mapping[str, str], budget: int) -> list[_B
 
 
 def _together(bars: Sequence[_Bar], least: float, mixed: bool) -> list[_Bar]:
-    """Bars narrower than `least` pixels, with the narrow ones beside them; those that overlap."""
+    """Join bars narrower than `least` pixels with narrow neighbours, and bars that overlap."""
     found: list[_Bar] = []
     for bar in bars:
         last = found[-1] if found else None
@@ -237,7 +243,7 @@ def _together(bars: Sequence[_Bar], least: float, mixed: bool) -> list[_Bar]:
 
 
 def _fills(spans: Sequence[Span]) -> dict[str, str]:
-    """The fill of each kind: the first ones of a drawing their own, one for all that are left."""
+    """Return the fill of each kind: one each for the first kinds, one for all others."""
     kinds = list(dict.fromkeys(span.kind for span in spans))
     own = len(kinds) if len(kinds) <= HUES else HUES - 1
     return {kind: _ORDER[min(k, own)] for k, kind in enumerate(kinds)}
@@ -250,7 +256,7 @@ def _legend(fills: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _shares(bar: _Bar, fills: Mapping[str, str]) -> dict[str, float]:
-    """Of the time of a bar's spans, the share of each fill."""
+    """Return the share of each fill in the time of a bar's spans."""
     seconds: dict[str, float] = {}
     for span in bar.spans:
         seconds[fills[span.kind]] = seconds.get(fills[span.kind], 0.0) + span.seconds
@@ -259,7 +265,7 @@ def _shares(bar: _Bar, fills: Mapping[str, str]) -> dict[str, float]:
 
 
 def _hover(bar: _Bar, time: _Time) -> str:
-    """The name and time of a span; of several the count, the time of all, and the longest one."""
+    """Return name and time of a span; for several, the count, total time and the longest one."""
     first, seconds = bar.spans[0], sum(span.seconds for span in bar.spans)
     if len(bar.spans) == 1:
         name = short(first.name, _HOVER)
@@ -289,15 +295,15 @@ def _left_out(tracks: Sequence[Track]) -> str:
 
 
 def _in_words(tracks: Sequence[Track], time: _Time) -> str:
-    said, length = [], time.high - time.low
+    texts, length = [], time.high - time.low
     for track in tracks[:MAX_TRACKS]:
         share = f", busy {time_text(_busy(track.spans))}" if track.spans else ""
         share += f" ({_busy(track.spans) / length:.0%})" if track.spans and length else ""
-        said.append(f"{short(track.name, _HOVER)}: {_count(len(track.spans))}{share}")
+        texts.append(f"{short(track.name, _HOVER)}: {_count(len(track.spans))}{share}")
     more = f" {_left_out(tracks)}" if len(tracks) > MAX_TRACKS else ""
     count = f"{len(tracks):,} track{'' if len(tracks) == 1 else 's'}"
     since = f", from {time.text(time.low)}" if time.low else ""
-    return f"{count} over {time_text(length)}{since}. {'; '.join(said)}.{more}"
+    return f"{count} over {time_text(length)}{since}. {'; '.join(texts)}.{more}"
 
 
 # -- the picture -----------------------------------------------------------------------------------
@@ -338,14 +344,14 @@ def _picture(
 
 
 def _place(bar: _Bar) -> tuple[float, float]:
-    """Where a bar begins and how wide it is: a pixel or more, with a gap before the next one."""
+    """Return start and width of a bar: at least one pixel, with a gap before the next bar."""
     wide = bar.right - bar.x
     width = max(wide - min(1.0, wide / 4), 1.0)
     return min(bar.x, _LONG - width), width
 
 
 def _rects(bar: _Bar, left: float, y: float, time: _Time, fills: Mapping[str, str]) -> str:
-    """The rectangle of a span; of several one a fill, from below, each as high as its share."""
+    """Return the rectangle of a span; for several, one per fill with its share of the height."""
     x, width = _place(bar)
     length = max(span.start + span.seconds for span in bar.spans) - bar.spans[0].start
     busy = _busy(bar.spans) / length if length and len(bar.spans) > 1 else 1.0
@@ -361,7 +367,7 @@ def _rects(bar: _Bar, left: float, y: float, time: _Time, fills: Mapping[str, st
 
 
 def _label(bar: _Bar, left: float, y: float) -> str:
-    """The name of a span inside it, where that fits."""
+    """Return the name of a span inside its rectangle, if it fits."""
     (x, width), name = _place(bar), bar.spans[0].name
     if len(bar.spans) > 1 or not name.strip() or mono_width(name, _LABEL) + 6 > width:
         return ""

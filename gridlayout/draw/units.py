@@ -1,4 +1,4 @@
-"""Seconds and bytes as texts, in the unit that fits, and the numbers that an axis of them shows."""
+"""Formats seconds and bytes in a suitable unit, and computes round numbers for axes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gridlayout.errors import LayoutError
 
 TIMES = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
 SIZES = tuple((name, 1024.0**k) for k, name in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB")))
-_ONE = 0.99995  # of a unit: in the next smaller one it would be written as 1,000.0 or 1,024.0
-_LONGEST = 1e12  # from here on a number is written with an exponent
+_ONE = 0.99995  # of a unit: in the next smaller unit it would be rounded to 1,000.0 or 1,024.0
+_LONGEST = 1e12  # numbers from this one are written with an exponent
 
 Unit = tuple[str, float]
 
 
 def amount(value: object, what: str) -> float:
-    """A number of seconds or bytes as a float; `LayoutError` unless it is finite and >= 0.
+    """Return a number of seconds or bytes as a float; raise `LayoutError` unless finite and >= 0.
 
     >>> amount(-1.5, "seconds of 'dot'")
     Traceback (most recent call last):
@@ -34,7 +34,7 @@ def amount(value: object, what: str) -> float:
 
 
 def fitting(value: float, units: Sequence[Unit]) -> Unit:
-    """The largest unit of which a value has 1.0 or more, as it is written; else the smallest.
+    """Return the largest unit in which a value is written as 1.0 or more, else the smallest.
 
     >>> fitting(999.96e-6, TIMES), fitting(0, TIMES)
     (('ms', 0.001), ('ns', 1e-09))
@@ -43,7 +43,7 @@ def fitting(value: float, units: Sequence[Unit]) -> Unit:
 
 
 def time_text(seconds: float) -> str:
-    """A time in the unit that fits.
+    """Return a time as text, in a suitable unit.
 
     >>> time_text(12.34e-6), time_text(0.25), time_text(2e-11), time_text(0)
     ('12.3 us', '250.0 ms', '0.02 ns', '0 s')
@@ -52,7 +52,7 @@ def time_text(seconds: float) -> str:
 
 
 def bytes_text(nbytes: float) -> str:
-    """Bytes in the binary unit that fits.
+    """Return bytes as text, in a suitable binary unit.
 
     >>> bytes_text(512), bytes_text(4096), bytes_text(5.25 * 2**30), bytes_text(2**20 - 1)
     ('512 B', '4.0 KiB', '5.2 GiB', '1.0 MiB')
@@ -68,7 +68,7 @@ def _text(value: float, units: Sequence[Unit]) -> str:
 
 
 def number_text(value: float, decimals: int) -> str:
-    """A number with so many decimals, or with an exponent where that would be too long.
+    """Return a number with `decimals` decimals, or with an exponent if that would be too long.
 
     >>> number_text(1234.5, 2), number_text(1e-9, 9), number_text(2e300, 0)
     ('1,234.50', '1e-09', '2e+300')
@@ -79,7 +79,7 @@ def number_text(value: float, decimals: int) -> str:
 
 
 def round_steps(low: float, high: float, most: int) -> tuple[list[float], int]:
-    """At most `most` + 1 round numbers from low to high, equally far apart; and their decimals.
+    """Return at most `most` + 1 equally spaced round numbers from low to high, and their decimals.
 
     >>> round_steps(0, 44, 8), round_steps(0, 0.5, 5)
     (([0.0, 10.0, 20.0, 30.0, 40.0], 0), ([0.0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5], 1))
@@ -95,7 +95,7 @@ def round_steps(low: float, high: float, most: int) -> tuple[list[float], int]:
 
 
 def binary_steps(high: float, most: int) -> list[float]:
-    """At most `most` + 1 multiples of a power of two bytes from 0 to high.
+    """Return at most `most` + 1 multiples of a power of two bytes, from 0 to high.
 
     >>> [bytes_text(n) for n in binary_steps(5.5 * 2**30, 6)][-2:]
     ['4.0 GiB', '5.0 GiB']

@@ -1,4 +1,4 @@
-"""The views of a layout, by name, and which options each takes."""
+"""The views of a layout, by name, and the check of their options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VIEWS: dict[str, Callable[..., Drawing]] = {
 
 
 def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawing:
-    """The drawing of a layout in a view; `Layout.draw` is its public name.
+    """Draw a layout in a view; `Layout.draw` is the public method.
 
     >>> from gridlayout import GridLayout
     >>> draw_layout(GridLayout((3, 5), grid=(1, 2)), "plan")

@@ -1,9 +1,9 @@
-"""Dumps: the text that compilers print, read for the layouts in it.
+"""Reads dumps: the text that compilers print, and the costs of the layouts in it.
 
-    source --lines--> statements --types' texts--> layouts --values, moves, collectives--> costs
+    source --lines--> statements --types--> layouts --values, moves, collectives--> costs
 
-A dump is read once, line by line, and never held: what is kept are aliases, the values of the
-function that is being read, and the worst findings.
+A dump is read once, line by line, and not stored. Only aliases, the values of the current function
+and the findings of most waste are stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`Contents`: what was read of a dump, the worst rows of each kind and the sums over all.
-
-It is what tables, pages, records and comparisons are made of.
-"""
+"""`Contents`: the rows and sums of a dump, from which tables, pages and comparisons are made."""
 
 from __future__ import annotations
 
@@ -11,14 +8,17 @@ from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
-from gridlayout.dump.reading import Found
+from gridlayout.dump.reading import PassResult
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.layouts.memory import Chip
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Texts that look like layouts and are none: why, how many, the first one and its line."""
+    """Texts that look like layouts but can't be read, for one reason.
+
+    count: how many. line, text: the first one.
+    """
 
     reason: str
     count: int
@@ -28,19 +28,21 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Contents:
-    """What was read of a dump.
+    """The largest rows of each kind in a dump, and the sums over all rows.
 
-    findings: the values that waste most bytes, the worst first (with a plan, those that save most).
-    moves: the copies of most data, the one that moves most bytes first. peaks: the most that each
-    memory holds at a time, and the values alive then. collectives: what devices send each other,
-    the most bytes first. shardings, reshards: tensors divided over devices, and those that change.
-    unknown: texts that look like layouts and can't be read, by reason.
+    findings: the values that waste most bytes, the worst first; with `plan`, those whose proposal
+    saves most first. moves: the copies of most data, sorted by moved bytes. peaks: the most bytes
+    that each memory holds at one time, and the values that are live then. collectives: data that
+    devices exchange, sorted by bytes. shardings, reshards: tensors sharded over devices, and
+    changes of their sharding. unknown: texts that look like layouts but can't be read, by reason.
 
-    lines: of the dump. layouts, nbytes, data_bytes: of all values that own memory, each counted
-    once; mentions: how often a layout is named, all_moves and all_unknown too. kind: what kind of
-    text it is (ttnn, hlo, stablehlo, ...). passes: the lines in which the dump's passes begin, and
-    their titles; pass_name: the one that is explained. note: why nothing was found, if so.
-    unpeaked: functions of too many values to tell a peak: over 2**18, or 16 MiB of names.
+    lines: the number of lines of the dump. layouts, nbytes, data_bytes: the number and bytes of all
+    values that own memory, each counted once. mentions: the number of occurrences of layouts.
+    all_moves, all_collectives, all_unknown: the numbers of all occurrences, also of those not
+    listed. kind: the kind of text (ttnn, hlo, stablehlo, ...). passes: first line and title of each
+    pass; pass_name: the title of the one that is explained. note: why no layout was found; empty if
+    some were. unpeaked: functions without a peak, because they have over 2**18 values or names of
+    over 16 MiB.
     """
 
     source: str
@@ -65,9 +67,9 @@ class Contents:
     pass_name: str = ""
     note: str = ""
     unpeaked: tuple[str, ...] = ()
-    found: Found | None = field(default=None, repr=False, compare=False)
+    found: PassResult | None = field(default=None, repr=False, compare=False)
 
     @property
     def left_out(self) -> int:
-        """Values that waste less than those in `findings`."""
+        """The number of values that are not in `findings`; they waste less."""
         return self.layouts - sum(finding.values for finding in self.findings)

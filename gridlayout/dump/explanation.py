@@ -1,4 +1,4 @@
-"""`explain`: what the layouts in a dump cost, the worst first."""
+"""`explain`: the costs of the layouts in a dump, those of most waste first."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from gridlayout.arguments import as_flag, check_progress
 from gridlayout.costs import Costs, fit_of
 from gridlayout.dump.comparing.comparison import Comparison
 from gridlayout.dump.comparing.costs import costs_of
+from gridlayout.dump.comparing.inputs import Input, compare_inputs
 from gridlayout.dump.comparing.matching import Value, in_order
-from gridlayout.dump.comparing.sides import Side, side_by_side
 from gridlayout.dump.contents import Contents, Unknown
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import page, record, table
 from gridlayout.dump.plan import propose
-from gridlayout.dump.reading import Dump, Found, collectives_of
+from gridlayout.dump.reading import Dump, PassResult, collectives_of
 from gridlayout.dump.text.sources import is_path, opened
-from gridlayout.dump.values.kept import Kept
-from gridlayout.dump.values.readings import layout_of
+from gridlayout.dump.values.top_keys import TopKeys
+from gridlayout.dump.values.type_texts import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
-KEPT = 1 << 9  # rows that comparisons have, however few are shown
+_MIN_ROWS = 1 << 9  # rows that are stored for comparisons even if fewer are shown
 Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
 class Explanation(Contents):
-    """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
+    """The costs of a dump's layouts. `str` gives tables, `to_json` JSON, `to_html` a page.
 
-    Its fields are those of `gridlayout.dump.Contents`: findings, moves, peaks, collectives,
+    The fields are those of `gridlayout.dump.Contents`: findings, moves, peaks, collectives,
     shardings, reshards and unknown, the worst first, and the sums over all of them.
     """
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
-        """The values that own memory and have a name, in order; of very many those of most waste.
+        """The values that own memory and have a name, sorted by line.
 
-        Each has function, name, line, op, the text of its type, and its layout.
+        If there are more than max(limit, 512), those of most waste.
         """
         rows = self.found.tally.values.worst_first() if self.found else ()
         named = [(*key, row) for key, _, row in rows if len(key) == 3]
@@ -57,26 +57,25 @@ class Explanation(Contents):
 
     @cached_property
     def costs(self) -> Costs:
-        """What the layouts cost, in the numbers that `gl.compare` compares. Bytes of one chip."""
+        """The costs that `gl.compare` compares, in bytes of one chip."""
         return costs_of(self)
 
     @property
-    def side(self) -> Side:
-        """The program as one side of a comparison."""
+    def comparison_input(self) -> Input:
+        """The program as an input of a comparison."""
         chip = None if self.kind in ("hlo", "text") else self.chip
         left_out = self.layouts - sum(1 for _ in self.found.tally.values.seen) if self.found else 0
-        return Side(
+        return Input(
             *(self.source, self.kind, self.costs, chip, self.values, self.note),
             left_out=max(left_out, 0),
         )
 
     def diff(self, other: Any) -> Comparison:
-        """Which layouts `other` changed, and what that saves: the comparison of the two.
+        """Return the comparison with `other`: the values whose layouts differ, and the savings.
 
-        other: another explanation, or what `explain` takes as a dump; of one function, say at
-        another level of optimization. `rows` are the values that lie differently, `saved` what
-        `other` saves; printed, it is a table, in notebooks a page. `LayoutError` where there is
-        nothing to compare, as for `gl.compare`.
+        other: another explanation, or a dump as `explain` takes it, of the same function, for
+        example at another level of optimization. In the result, `rows` are the values whose layouts
+        differ, and `saved` is what `other` saves. Raises `LayoutError` as `gl.compare` does.
 
         >>> a, b = (f"%a = f32[1000,3]{{{order}:T(8,128)}} add(%b)" for order in ("1,0", "0,1"))
         >>> found = explain([a]).diff([b])
@@ -86,7 +85,7 @@ class Explanation(Contents):
         found = other if isinstance(other, Explanation) else explain(other)
         if not isinstance(found, Explanation):
             raise LayoutError(f"a dump can't be compared with {type(found).__name__}")
-        return side_by_side([self.side, found.side])
+        return compare_inputs([self.comparison_input, found.comparison_input])
 
     def __str__(self) -> str:
         return table.text_of(self)
@@ -95,11 +94,11 @@ class Explanation(Contents):
         return f"<Explanation of {table.summary_of(self)}>"
 
     def to_json(self) -> str:
-        """The same as JSON: an object with `findings`, `moves`, `unknown` and the totals."""
+        """Return the explanation as JSON: `findings`, `moves`, `unknown` and the totals."""
         return json.dumps(record.record_of(self), indent=1)
 
     def to_html(self) -> str:
-        """The same as one page of HTML that needs nothing else."""
+        """Return the explanation as a self-contained HTML page."""
         return page.page_of(self)
 
     def _repr_html_(self) -> str:
@@ -107,7 +106,7 @@ class Explanation(Contents):
 
 
 class Options(TypedDict, total=False):
-    """What `explain` takes by name."""
+    """The keyword arguments of `explain`."""
 
     chip: Chip | str | None
     limit: int
@@ -118,38 +117,38 @@ class Options(TypedDict, total=False):
 
 
 class LaidOut(Protocol):
-    """What has a layout, such as a `GridArray`."""
+    """An object with a layout, such as a `GridArray`."""
 
     @property
     def layout(self) -> Layout:
-        """Where its elements lie."""
+        """The layout of its elements."""
 
 
 class Program(Protocol):
-    """What `jax.jit(f).lower(...)` and `.compile()` give."""
+    """The result of `jax.jit(f).lower(...)` or of its `.compile()`."""
 
     def as_text(self) -> Any:
-        """Its text."""
+        """Return its text."""
 
 
 @overload
 def explain(source: Layout | LaidOut, **options: Unpack[Options]) -> Summary:
-    """A layout, or an array that has one: its summary."""
+    """Return the summary of a layout, or of an object that has one."""
 
 
 @overload
 def explain(source: Text | Program, **options: Unpack[Options]) -> Explanation:
-    """A dump."""
+    """Explain a dump."""
 
 
 @overload
 def explain(source: Callable[..., Any], *arguments: Any, **options: Unpack[Options]) -> Explanation:
-    """A function and what it is called with: what JAX compiles of it."""
+    """Explain what JAX compiles of a function for the given arguments."""
 
 
 @overload
 def explain(source: Any, *arguments: Any, **options: Unpack[Options]) -> Any:
-    """A tree of arrays: a table of them."""
+    """Return a table of a tree of arrays."""
 
 
 def explain(
@@ -162,25 +161,27 @@ def explain(
     pass_name: str | int | None = None,
     function: str | None = None,
 ) -> Any:
-    """What a layout, or the layouts in a compiler's dump, cost: padding, bytes, whether they fit.
+    """Return the costs of a layout, or of the layouts in a compiler's dump: bytes, padding, fit.
 
-    source: a layout or a `GridArray`, of which the answer is its `summary`, with a `better` layout
-    where `plan` finds one. Or a tree of arrays and layouts: then it is `gl.summary`'s table. Or a
-    dump: a path; or a text, if no file has that name; or bytes, a binary stream, lines, or what
-    `jax.jit(f).lower(...)` and `.compile()` give (compiled for Tenstorrent's chips, its TTNN IR).
-    Or a function, which `jax.jit` compiles for the arguments: what it runs is explained, of
-    `gl.on_grid(f)` what its devices run. tt-mlir IR with `#ttcore.metal_layout`,
-    `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with shardings, or any layout's
-    own text. It is read once and never held: memory is bounded whatever its size. arguments: the
-    function's. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
-    the dump's `system_desc`, else a Wormhole. limit: rows to keep. plan: look for layouts that
-    waste less, on more cores where they do not fit. progress: called with the bytes of every piece.
-    pass_name: of a dump of several passes the one that is meant, by its number from 1 or a part of
-    its title; by default the last. function: the one that is meant, by its name; by default all.
+    source: a layout or a `GridArray`: the result is its `summary`, with a `better` layout if `plan`
+    finds one. Or a tree of arrays and layouts: the result is the table of `gl.summary`. Or a
+    function: `jax.jit` compiles it for the arguments, and the compiled program is explained; for
+    `gl.on_grid(f)` this is the program that the devices run. Or a dump: a path; a text, unless it
+    is the name of a file; bytes; a binary stream; lines; or the result of `jax.jit(f).lower(...)`
+    or its `.compile()` (for Tenstorrent's chips, the TTNN IR in it). A dump may be tt-mlir IR with
+    `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with
+    shardings, or the text of any layout. It is read once and not stored, so memory is bounded for
+    any size.
 
-    Raises `LayoutError` for what can't be read, a pass or function that is not there, a function
-    that can't be compiled, and a text without any layout, which it takes for the name of a file
-    that is none.
+    arguments: the arguments of the function. chip: the chip whose memory is checked, a `gl.Chip` or
+    a name ("wormhole"); by default the chip of the dump's `system_desc`, else a Wormhole. limit:
+    the most rows per table. plan: whether to propose layouts that waste less, on more cores for
+    those that do not fit. progress: called with the number of bytes of each block that is read.
+    pass_name: the pass to explain, as a number from 1 or a part of its title; by default the last.
+    function: the name of the function to explain; by default all.
+
+    Raises `LayoutError` for a source that can't be read, a pass or function that the dump does not
+    have, a function that can't be compiled, and a text that has no layout and is no path of a file.
 
     >>> found = explain("ROOT %a = f32[3,5]{1,0:T(8,128)} add(%b, %c)")
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
@@ -203,7 +204,7 @@ def explain(
             return _summary(layout, chip, plan)
         if tree := objects.tree_of(source, chip, plan):
             return tree
-    dump = Dump(chip, max(limit, KEPT), pass_name, function)
+    dump = Dump(chip, max(limit, _MIN_ROWS), pass_name, function)
     with opened(source, progress) as (name, lines):
         dump.read(lines)
     found = _chosen(dump, function)
@@ -212,10 +213,10 @@ def explain(
     return _explanation(title or name, dump, found, plan, limit)
 
 
-def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
+def _no_layout(text: str, dump: Dump, found: PassResult) -> LayoutError:
     why = next((f": {reason}" for reason, _, _ in found.unknown.worst_first()), "")
     return LayoutError(
-        f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was taken for "
+        f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was read as "
         f"{dump.kind.why}; give the path of a dump, or a type such as 'f32[3,5]{{1,0:T(8,128)}}'"
     )
 
@@ -230,25 +231,27 @@ def _check(limit: Any, progress: Any, pass_name: Any, function: Any) -> None:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
     check_progress(progress, "a number of bytes")
     if isinstance(pass_name, bool) or not isinstance(pass_name, str | int | None):
-        raise LayoutError(f"pass_name {pass_name!r} must be a part of a title, or a number from 1")
+        raise LayoutError(
+            f"pass_name {pass_name!r} must be a part of a pass's title, or a number from 1"
+        )
     if not isinstance(function, str | None):
-        raise LayoutError(f"function {function!r} must be a name")
+        raise LayoutError(f"function {function!r} must be the name of a function, as a string")
 
 
-def _chosen(dump: Dump, function: str | None) -> Found:
+def _chosen(dump: Dump, function: str | None) -> PassResult:
     found = dump.found
     if found is None:
         titles = [f"{k} {title!r}" for k, (_, title) in enumerate(dump.passes.titles[:20], 1)]
         raise LayoutError(
-            f"no pass {dump.pass_name!r} in the dump; it has {', '.join(titles) or 'one pass only'}"
+            f"the dump has no pass {dump.pass_name!r}; it has {', '.join(titles) or 'only one'}"
         )
     if function is not None and function not in found.functions:
         names = ", ".join(list(found.functions)[:20]) or "none"
-        raise LayoutError(f"no function {function!r} in the dump; it has {names}")
+        raise LayoutError(f"the dump has no function {function!r}; it has {names}")
     return found
 
 
-def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) -> Explanation:
+def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: int) -> Explanation:
     chip, tally = dump.chip, found.tally
     findings = [_finding(*each, chip, plan) for each in islice(tally.values.worst_first(), limit)]
     if plan:
@@ -261,7 +264,7 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
     moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
     collectives = collectives_of(found, dump.meshes)[:limit]
     sharded = found.sharded
-    note = "" if not found.is_empty else f"no layout found: it was taken for {dump.kind.why}"
+    note = "" if not found.is_empty else f"no layout found: it was read as {dump.kind.why}"
     return Explanation(
         *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
         *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
@@ -278,8 +281,8 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
     )
 
 
-def _unread(kept: Kept) -> list[tuple[str, int, Any]]:
-    return list(kept.worst_first())
+def _unread(unknown: TopKeys) -> list[tuple[str, int, Any]]:
+    return list(unknown.worst_first())
 
 
 def _at(first: tuple[int, str, str]) -> tuple[int, str]:

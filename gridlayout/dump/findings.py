@@ -1,7 +1,7 @@
-"""`Finding`: one layout of a dump and what it costs. Sizes are in bytes.
+"""`Finding`: one layout of a dump and its costs. Sizes are in bytes.
 
-`data_bytes` is what the logical elements alone take, in the layout's own element size; what a
-layout holds beyond it is waste.
+`data_bytes` is the size of the logical elements, in the layout's element size. All bytes that the
+layout allocates beyond them are wasted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gridlayout.layouts.padding import padding_share
 
 @dataclass(frozen=True)
 class Finding:
-    """A value with a layout: where it stands, how often it is named, and whether it fits.
+    """A value of a dump and its layout.
 
-    line: the one that makes it. count: how often it is named, there and where it is used. last: the
-    last line that names it. op: what makes it. name: the value; nothing for a type alone.
-    function: the one that it is in. address: where it lies, in bytes, if the dump says. fit: None
-    where the chip has no such memory. proposal: a layout that wastes less, if one was asked for and
-    found. values: how many values the row stands for: one, if it has a name.
+    line, op: its definition. count: the number of its definitions and uses. name: empty for a type
+    without a value. layout: its layout. fit: whether the layout fits on the chip; None if the chip
+    has no such memory. proposal: a layout that wastes less, if one was requested and found. last:
+    the last line that uses it. function: the function that it is in. address: in bytes; None if the
+    dump does not state it. values: the number of values that the row describes: 1 for a named one.
     """
 
     line: int
@@ -40,9 +40,9 @@ class Finding:
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, in whole pages where they are allocated so.
+        """Bytes of one core's buffer, in whole pages where the memory is allocated in pages.
 
-        Of pages dealt to all cores' L1, those of the fullest.
+        For a layout interleaved over the L1 of all cores, the bytes of the fullest core.
         """
         if self.fit is not None and self.fit.space == "l1" and self.layout.is_interleaved:
             return self.fit.needed
@@ -55,20 +55,20 @@ class Finding:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of the logical elements alone."""
+        """Bytes of the logical elements."""
         return self.layout.data_bytes
 
     @property
     def wasted_bytes(self) -> int:
-        """Bytes of all cores' buffers beyond the data."""
+        """Bytes of all cores' buffers minus those of the data."""
         return max(self.nbytes - self.data_bytes, 0)
 
     @property
     def padding_share(self) -> float:
         """The share of physical elements that are padding, 0 to 1.
 
-        Where a dim is in two results of the map and there are over 2**22 positions, they are not
-        counted one by one: then it is the share of the positions beyond the elements.
+        If two results of the map use one dim and there are over 2**22 positions, the padding is
+        not counted exactly: then the share is 1 - elements / positions.
         """
         if isinstance(self.layout, Layout):
             return padding_share(self.layout)
@@ -76,5 +76,5 @@ class Finding:
 
     @property
     def expansion_factor(self) -> float:
-        """Bytes held by bytes of data; 1.0 for a tensor without elements."""
+        """Bytes held divided by bytes of data; 1.0 for a tensor without elements."""
         return self.nbytes / self.data_bytes if self.data_bytes else 1.0

@@ -1,14 +1,14 @@
 """`Proposal`: a layout of the same tensor that wastes less, or fits.
 
 The candidates are few and in a fixed order: other grids of at most as many cores, other ways to
-join dims, other tiles that the system computes with, no alignment beyond the tile's. The best one
-has the fewest bytes per core, then in all; it must be better in one and no worse in the other.
-Bytes are those of whole pages, as memory is allocated, so that less padding in as many pages is
-nothing; of DRAM, the fullest bank must have fewer. The chip must have room for it, and cores, none
-of which gets two of its shards: what `gl.Machine` places.
+collapse dims, other tiles that the system computes with, and no alignment beyond the tile's. The
+best candidate has the fewest bytes per core, then in total. It must be smaller in one of the two
+and not larger in the other. Bytes are counted in whole pages, as memory is allocated; in DRAM, the
+fullest bank must hold fewer. The chip must have enough memory and cores for the candidate, with at
+most one shard per core, as `gl.Machine` places it.
 
-What does not fit its cores' memory even so gets more of them, up to the chip's ("just max the
-grid", as tt-mlir's document has it), where it fits then, however many bytes there are in all.
+A layout that still does not fit its cores' memory may use more cores, up to the chip's ("just max
+the grid" in tt-mlir's document), if it fits then. Its total bytes may then be larger.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from gridlayout.tenstorrent.ttnn_document import TtnnDocument
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles
 
-THRESHOLD = 0.1  # padding share from which a layout is worth another
+THRESHOLD = 0.1  # padding share from which another layout is searched
 _MAX_CANDIDATES = 512
 _MAX_RUNS = 16
-_MAX_CORES = 1 << 12  # grids are found by trial division
+_MAX_CORES = 1 << 12  # grids are enumerated by trial division
 _LANES = 128  # the minor extent of a TPU's tile
-_ROWS = {"l1": 16, "dram": 64}  # bytes to which TTNN's rows are aligned, at most
+_ROWS = {"l1": 16, "dram": 64}  # alignment of TTNN's rows in bytes; the largest of all chips
 
 
 Candidates = Iterator[Callable[[], Layout]]
@@ -48,29 +48,32 @@ Candidates = Iterator[Callable[[], Layout]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A layout that wastes less than `instead_of`; `str` is its text. Bytes, in whole pages."""
+    """A layout that wastes less than `instead_of`, or fits where that does not.
+
+    `str` is the layout's text. Sizes are in bytes, in whole pages.
+    """
 
     layout: Layout
     instead_of: Layout
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes that one core holds."""
+        """Bytes on one core."""
         return allocated(self.layout)[0]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all cores hold."""
+        """Bytes on all cores."""
         return allocated(self.layout)[1]
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes that all cores hold less."""
+        """Bytes saved on all cores."""
         return allocated(self.instead_of)[1] - self.nbytes
 
     @property
     def saved_per_core(self) -> int:
-        """Bytes that one core holds less."""
+        """Bytes saved on one core."""
         return allocated(self.instead_of)[0] - self.bytes_per_core
 
     def __str__(self) -> str:
@@ -79,10 +82,11 @@ class Proposal:
 
 @lru_cache(maxsize=1024)
 def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
-    """The best candidate, if the layout is `THRESHOLD` padding or more and one is better.
+    """Return a better layout; None if there is none.
 
-    chip: which must have cores and room for a candidate (`can_be_on`), and on more of whose cores a
-    layout that does not fit may be spread.
+    Candidates are tried if the padding share is `THRESHOLD` or more, or the layout does not fit.
+    chip: a candidate must fit on it (`can_be_on`); for a layout that does not fit, candidates may
+    use more of its cores.
 
     >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     >>> found.layout, found.saved_per_core
@@ -107,10 +111,10 @@ def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
 
 
 def allocated(layout: Layout) -> tuple[int, int]:
-    """Bytes of one core's buffer, and of all, in whole pages.
+    """Return the bytes of one core's buffer and of all buffers, in whole pages.
 
-    A page is a tile. Of scalars it is 32x32 elements too, as today's compiler allocates them; TTNN
-    has rows, each aligned.
+    A page is a tile. An untiled buffer has pages of 32x32 elements, as the current compiler
+    allocates it; in TTNN, its pages are rows, each of them aligned.
 
     >>> allocated(GridLayout((33, 63), grid=(2, 1))), allocated(GridLayout((33, 63), grid=(3, 1)))
     ((8192, 16384), (4096, 12288))
@@ -126,7 +130,7 @@ def allocated(layout: Layout) -> tuple[int, int]:
 
 
 def _is_over(layout: Layout, chip: Chip) -> bool:
-    """Whether a core has too little memory; pages of interleaved layouts are on all of them."""
+    """Return whether a sharded layout needs more L1 than a core has."""
     free = layout.fits(chip).free
     return layout.memory == "l1" and not layout.is_interleaved and free is not None and free < 0
 
@@ -137,16 +141,16 @@ def _best(
     chip: Chip | None,
     in_all: bool,
 ) -> Layout:
-    """The best candidate that the chip can have and that has less, or the layout.
+    """Return the smallest candidate that is allowed on the chip, or the layout itself.
 
-    in_all: whether all cores together may not have more.
+    in_all: whether the total bytes may not grow.
     """
     best = layout
     now, total = allocated(layout)
     for make in candidates:
         try:
             found = make()
-        except LayoutError:  # the system has no such layout
+        except LayoutError:  # not a valid layout of the system
             continue
         if found.is_scatter:
             continue
@@ -159,7 +163,7 @@ def _best(
 
 
 def _is_allowed(found: Layout, layout: Layout, chip: Chip) -> bool:
-    """Whether a chip can have it, computes with its tiles, and has less in a bank of DRAM."""
+    """Return whether a layout fits the chip, in tiles it computes with, with less per DRAM bank."""
     if found.memory == "dram" and _in_bank(found, chip) >= _in_bank(layout, chip):
         return False
     if found.tile != layout.tile and chip.tiles and found.tile not in chip.tiles:
@@ -168,7 +172,7 @@ def _is_allowed(found: Layout, layout: Layout, chip: Chip) -> bool:
 
 
 def _in_bank(layout: Layout, chip: Chip) -> int:
-    """Bytes of pages in the fullest bank of DRAM."""
+    """Return the bytes in the fullest bank of DRAM, in whole pages."""
     held, every = allocated(layout)
     if layout.one_bank_per_shard:
         return held * -(-layout.num_cores // chip.banks)
@@ -193,13 +197,16 @@ def _of_document(layout: GridLayout, cores: int | None) -> Candidates:
 
 
 def _runs(dims: int, parts: int) -> list[tuple[tuple[int, int], ...]]:
-    """Ways to cut so many dims into runs, as collapse intervals; the most dims first in front."""
+    """Return ways to cut `dims` dims into `parts` collapse intervals, as pairs (start, end).
+
+    Those with more dims in the first intervals are first.
+    """
     cuts = islice(combinations(range(dims - 1, 0, -1), parts - 1), _MAX_RUNS)
     return [tuple(pairwise((0, *reversed(cut), dims))) for cut in cuts]
 
 
 def _trimmed(layout: GridLayout, **changes: Any) -> GridLayout:
-    """The changed layout, its shards of as many tiles on no more cores than need be."""
+    """Return the changed layout on the smallest grid with the same number of tiles per shard."""
     layout = layout.replace(**changes, shard_shape=None)
     whole = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
     grid = tuple(max(-(-n // s), 1) for n, s in zip(layout.collapsed_shape, whole, strict=True))
@@ -232,9 +239,9 @@ def _of_metal(layout: MetalLayout, cores: int | None) -> Candidates:
 
 
 def _exact_grids(counts: Shape, grid: Shape, cores: int) -> Iterator[Shape]:
-    """Grids of so many cores at most that divide the tiles: the most columns for each row count.
+    """Yield grids of at most `cores` cores that divide the tile counts, the squarest first.
 
-    The squarest first.
+    For each number of rows, the grid with the most columns.
     """
     if len(grid) != 2 or len(counts) != 2 or cores > _MAX_CORES:
         yield grid
@@ -250,7 +257,7 @@ def _exact_grids(counts: Shape, grid: Shape, cores: int) -> Iterator[Shape]:
 def _of_ttnn(layout: TtnnLayout, cores: int | None) -> Candidates:
     tiles = [-(-n // side) for n, side in zip(layout.plane, layout.tile_shape, strict=True)]
     for grid in _grids(layout.grid, cores):
-        # Whole tiles a core, and no core without one.
+        # Each core has whole tiles, and at least one.
         shard = [-(-n // each) for n, each in zip(tiles, grid, strict=True)]
         yield partial(
             TtnnLayout,
@@ -270,21 +277,21 @@ def _of_strided(layout: TtnnDocument, cores: int | None) -> Candidates:
 
 
 def _whole_tiles(layout: TtnnDocument, grid: Shape) -> TtnnDocument:
-    """The layout on that grid, or on as few cores of it as hold as many tiles each."""
+    """Return the layout on the grid, without the cores that would hold no tile."""
     found = layout.replace(grid=grid, shard_shape=None)
     fewer = layout.replace(grid=None, shard_shape=found.physical_shard_shape).grid
     return layout.replace(grid=fewer, shard_shape=None)
 
 
 def _of_xla(layout: XlaLayout, cores: int | None) -> Candidates:
-    """Each pair of dims as the minor ones, under the same tiles and the ones usual on TPUs."""
+    """Yield layouts with each pair of dims as minor ones, with the same tiles and TPU tiles."""
     order = layout.minor_to_major
     pairs: list[Shape] = [(a, b) for a in order for b in order if a != b]
     for pair in () if layout.splits else (pairs or [order]):
         dims = (*pair, *(d for d in order if d not in pair))
         tilings = [layout.tiles]
         if layout.tiles and layout.tiles[0][-1] == _LANES:
-            with suppress(LayoutError):  # a type that the convention does not cover
+            with suppress(LayoutError):  # TPU tiles are not defined for this type
                 shape = [layout.shape[d] for d in reversed(dims)]
                 tilings.append(tpu_tiles(shape, layout.dtype))
         for tiles in tilings:
@@ -299,9 +306,9 @@ def _of_xla(layout: XlaLayout, cores: int | None) -> Candidates:
 
 
 def _grids(grid: Shape, cores: int | None) -> Iterator[Shape]:
-    """The grid, and those whose last two dims have other factors, the squarest first.
+    """Yield the grid, then grids with another factorization of the last two dims, squarest first.
 
-    cores: how many there are in all; without a number, grids of rank 2 keep theirs.
+    cores: the total number of cores; None keeps that of the grid, and only varies grids of rank 2.
     """
     yield grid
     lead = grid[:-2]

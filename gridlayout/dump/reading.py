@@ -1,6 +1,6 @@
-"""The one reading of a dump: its lines in turn, what they say added to what was found.
+"""Reads a dump line by line and collects the values, moves and collectives of each pass.
 
-What is found is of one pass; where the next begins it begins anew, so that the last is left.
+The results of a pass are discarded when the next pass begins, unless it is the requested one.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from gridlayout.dump.text.kinds import WATCHED, Kind
 from gridlayout.dump.text.lines import Line, joined, uncommented
 from gridlayout.dump.text.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
-from gridlayout.dump.text.statements import Made, Mention, Statement
+from gridlayout.dump.text.statements import Mention, Result, Statement
 from gridlayout.dump.values.hlo_memory import Computation, HloMemory
-from gridlayout.dump.values.kept import Kept
-from gridlayout.dump.values.lives import Lives
+from gridlayout.dump.values.live_ranges import LiveRanges
 from gridlayout.dump.values.peaks import Peak
-from gridlayout.dump.values.readings import array_sizes, dense_bytes, read
 from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.top_keys import TopKeys
+from gridlayout.dump.values.type_texts import array_sizes, dense_bytes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
-_MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
+_MAX_WAITING = 1 << 13  # computations for which it is unknown whether they run
 
 
-class Found:
-    """What one pass says."""
+class PassResult:
+    """The data collected from one pass."""
 
     def __init__(self, title: str, limit: int) -> None:
         self.title, self.limit = title, limit
         self.tally = Tally(limit)
-        self.unknown = Kept(MAX_REASONS)
-        self.collectives, self.sharded, self.traffic = Kept(limit), Sharded(limit), Traffic()
+        self.unknown = TopKeys(MAX_REASONS)
+        self.collectives, self.sharded, self.traffic = TopKeys(limit), Sharded(limit), Traffic()
         self.peaks: dict[str, Peak] = {}
         self.unpeaked: dict[str, None] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
 
-    def name(self, function: str, wanted: str | None) -> None:
-        """A function that begins: the first ones are remembered, and the one that is meant."""
-        if len(self.functions) < _MAX_FUNCTIONS or function == wanted:
+    def name(self, function: str, requested: str | None) -> None:
+        """Record the name of a function: of the first ones, and of the requested one."""
+        if len(self.functions) < _MAX_FUNCTIONS or function == requested:
             self.functions[function] = None
 
     def no_peak(self, function: str) -> None:
-        """A function of too many values to say what they hold at a time."""
+        """Record a function that has too many values to compute its peak."""
         if len(self.unpeaked) < MAX_REASONS:
             self.unpeaked[function] = None
 
     def peak(self, peak: Peak | None) -> None:
-        """Keep the highest peak of each memory."""
+        """Store the peak if it is the highest of its memory."""
         if peak and peak.nbytes:
             before = self.peaks.get(peak.memory)
             if before is None or peak.nbytes > before.nbytes:
@@ -65,15 +65,16 @@ class Found:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found that can be shown."""
+        """Whether there is nothing to show."""
         return not (self.mentions or self.collectives.total or self.sharded.tensors.total)
 
 
 class Dump:
-    """A dump while it is read: `found` is the chosen pass when it is done.
+    """The state of reading a dump; afterwards, `found` is the requested pass.
 
-    pass_name: the pass that is meant, by its number from 1 or a part of its title; the last one by
-    default. function: the function or computation that is meant; all by default.
+    chip: whose memory is checked, if given. limit: the most rows to store. pass_name: the requested
+    pass, as a number from 1 or a part of its title; None for the last. function: the requested
+    function or computation; None for all.
     """
 
     def __init__(
@@ -84,34 +85,34 @@ class Dump:
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
         self.mlir, self.hlo = MlirContext(), hlo.HloContext()
-        self.now = Found("", limit)
-        self.chosen: Found | None = None
+        self.now = PassResult("", limit)
+        self.chosen: PassResult | None = None
         self.lines = 0
         self.function, self.end = "", ""
-        self.lives: Lives | None = None
+        self.live: LiveRanges | None = None
         self.memory: HloMemory | None = None
         self.computation: Computation | None = None
         self.waiting: dict[str, Tally] = {}
 
     @property
     def chip(self) -> Chip:
-        """Whose memory is meant: the one given, the dump's own, or a Wormhole."""
+        """The chip: the given one, else the dump's, else a Wormhole."""
         return self.given or self.described or CHIPS["wormhole"]
 
     @property
-    def found(self) -> Found | None:
-        """The chosen pass; None where no pass has that name or number."""
+    def found(self) -> PassResult | None:
+        """The requested pass; None if no pass has that title or number."""
         return self.now if self.pass_name is None else self.chosen
 
     def read(self, lines: Iterable[Line]) -> None:
-        """All lines."""
+        """Read all lines."""
         for line in joined(uncommented(lines)):
             self.lines = line.number + line.text.count("\n")
             self._read(line)
         self._end_module()
         self._end_pass()
 
-    # -- places ------------------------------------------------------------------------------------
+    # -- passes, modules and functions -------------------------------------------------------------
 
     def _read(self, line: Line) -> None:
         text = line.text
@@ -119,7 +120,7 @@ class Dump:
             if self.passes.begins(text, line.number):
                 self._end_module()
                 self._end_pass()
-                self.now = Found(self.passes.title, self.limit)
+                self.now = PassResult(self.passes.title, self.limit)
             self.now.title = self.passes.title
         if line.number < WATCHED:
             self.kind.watch(text)
@@ -143,13 +144,13 @@ class Dump:
         elif "[" in text or "= token" in text:
             self._hlo(line)
         elif line.first and starts_call(text):
-            self._alone(line)
+            self._bare_type(line)
 
     def _begins(self, line: Line) -> bool:
-        """Follow functions and computations; whether the line is nothing but a place's edge."""
+        """Track the current function; return whether the line only begins or ends one."""
         text = line.text
         if text[:1] == " " and self.computation is not None and "func" not in text:
-            return False  # inside of one
+            return False  # inside a computation
         if self.end and text.rstrip() == self.end:
             self._end_function()
             return True
@@ -157,7 +158,7 @@ class Dump:
             self._end_function()
             self.function, self.end = found
             self.now.name(found[0], self.only)
-            self.lives = Lives(found[0], self.chip)
+            self.live = LiveRanges(found[0], self.chip)
             return False
         if text.startswith("}") and self.computation is not None:
             self._end_computation()
@@ -173,12 +174,12 @@ class Dump:
         return False
 
     def _end_function(self) -> None:
-        if self.lives is not None:
-            for peak in self.lives.peaks():
+        if self.live is not None:
+            for peak in self.live.peaks():
                 self.now.peak(peak)
-            if self.lives.over:
-                self.now.no_peak(self.lives.function)
-        self.lives, self.function, self.end = None, "", ""
+            if self.live.over:
+                self.now.no_peak(self.live.function)
+        self.live, self.function, self.end = None, "", ""
 
     def _end_computation(self) -> None:
         if self.computation is not None and self.memory is not None:
@@ -186,7 +187,7 @@ class Dump:
         self.computation, self.function = None, ""
 
     def _end_module(self) -> None:
-        """Of HLO: what its entry holds, and the computations that it runs."""
+        """Finish an HLO module: its peak, and the values of the computations that it runs."""
         self._end_function()
         self._end_computation()
         if self.memory is not None:
@@ -196,70 +197,80 @@ class Dump:
             holds = self.memory.holds()
             for name, tally in self.waiting.items():
                 if name in holds or not holds:
-                    self.now.tally.take(tally)
+                    self.now.tally.merge(tally)
         self.memory = None
         self.waiting.clear()
 
     def _end_pass(self) -> None:
-        found, wanted = self.now, self.pass_name
+        found, requested = self.now, self.pass_name
         number = len(self.passes.titles) - (0 if self.now.title == self.passes.title else 1)
-        if wanted == number or (isinstance(wanted, str) and wanted in found.title):
+        if requested == number or (isinstance(requested, str) and requested in found.title):
             self.chosen = found
 
     # -- lines -------------------------------------------------------------------------------------
 
     def _mlir(self, line: Line) -> None:
-        said = read_mlir(line, self.mlir)
-        if self.lives is None:
-            self.lives = Lives(self.function, self.chip)
-        self.lives.read(said)
-        sizes = self._mentioned(said.mentions)
-        self.now.traffic.add(said, line.text, sizes)
-        for made in said.made:
-            each = sizes[made.text]
-            if each.reason or self.lives.owner_of(said, made):
+        statement = read_mlir(line, self.mlir)
+        if self.live is None:
+            self.live = LiveRanges(self.function, self.chip)
+        self.live.read(statement)
+        sizes = self._sizes_of(statement.mentions)
+        self.now.traffic.add(statement, line.text, sizes)
+        for result in statement.results:
+            each = sizes[result.text]
+            if each.reason or self.live.owner_of(statement, result):
                 continue
-            self.now.tally.add(said.op, made, each, self.function)
-            self.lives.add(said, made, each)
-        if not said.made and sizes and "%" not in line.text and not said.op.endswith("func"):
-            self._loose(said.op, said.mentions, sizes)
-        if said.flow:
-            self.now.tally.flow(said, said.flow, sizes)
-        self.now.tally.used(self.function, said)
-        self._spread(said, line.text)
+            self.now.tally.add(statement.op, result, each, self.function)
+            self.live.add(statement, result, each)
+        if (
+            not statement.results
+            and sizes
+            and "%" not in line.text
+            and not statement.op.endswith("func")
+        ):
+            self._unnamed(statement.op, statement.mentions, sizes)
+        if statement.transfer:
+            self.now.tally.transfer(statement, statement.transfer, sizes)
+        self.now.tally.count_uses(self.function, statement)
+        self._distribution(statement, line.text)
 
     def _hlo(self, line: Line) -> None:
         text = line.text
         found = hlo.instruction_of(text) if line.first else None
         if found is None:
             if line.first and hlo.BARE_TYPE.fullmatch(text):
-                self._alone(line)
+                self._bare_type(line)
             elif "]{" in text:
-                said = hlo.read_hlo(line, self.hlo, None)
-                sizes = self._mentioned(said.mentions)
+                statement = hlo.read_hlo(line, self.hlo, None)
+                sizes = self._sizes_of(statement.mentions)
                 if self.computation is None:
-                    self._loose(said.op, said.mentions, sizes)
+                    self._unnamed(statement.op, statement.mentions, sizes)
             return
-        said = hlo.read_hlo(line, self.hlo, found)
-        sizes = self._mentioned(said.mentions)
+        statement = hlo.read_hlo(line, self.hlo, found)
+        sizes = self._sizes_of(statement.mentions)
         tally = self._tally()
-        own = [sizes[made.text] for made in said.made]
-        for made, each in zip(said.made, own, strict=True) if not said.is_view else ():
+        own = [sizes[result.text] for result in statement.results]
+        for result, each in (
+            zip(statement.results, own, strict=True) if not statement.is_view else ()
+        ):
             if not each.reason:
-                tally.add(said.op, made, each, self.function)
-        if said.flow:
-            tally.flow(said, said.flow, sizes)
-        tally.used(self.function, said)
+                tally.add(statement.op, result, each, self.function)
+        if statement.transfer:
+            tally.transfer(statement, statement.transfer, sizes)
+        tally.count_uses(self.function, statement)
         if self.computation is not None and self.memory is not None:
             whole = len(own) == 1 and not found.kind.startswith("(")
             held = [own[0].nbytes] if whole else array_sizes(found.kind)
-            if found.op == "copy-start":  # its result also names what is copied
+            if found.op == "copy-start":  # its tuple also has the operand, which is no new buffer
                 held[1:] = [0] * len(held[1:])
             self.memory.add(found, line.number, held, self.computation)
-        self._spread(said, text, found)
+        self._distribution(statement, text, found)
 
     def _tally(self) -> Tally:
-        """Of a computation that is not the entry it is open whether its values are in memory."""
+        """Return the tally for the current line.
+
+        A computation other than the entry has its own, as it may never run (a fusion body).
+        """
         if self.computation is None or self.computation.is_entry:
             return self.now.tally
         name = self.computation.name
@@ -269,14 +280,14 @@ class Dump:
             self.waiting[name] = Tally(min(self.limit, 8))
         return self.waiting[name]
 
-    def _alone(self, line: Line) -> None:
+    def _bare_type(self, line: Line) -> None:
         mentions = ((line.number, line.text.strip()),)
-        self._loose("", mentions, self._mentioned(mentions))
+        self._unnamed("", mentions, self._sizes_of(mentions))
 
-    # -- what they say -----------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
-    def _mentioned(self, mentions: Iterable[Mention]) -> dict[str, Sizes]:
-        """Count the types that can be read, and note the others: what each text states."""
+    def _sizes_of(self, mentions: Iterable[Mention]) -> dict[str, Sizes]:
+        """Return the sizes of each type; count the readable types and record the others."""
         found: dict[str, Sizes] = {}
         for mention in mentions:
             text = mention[1]
@@ -290,47 +301,49 @@ class Dump:
 
     def _why(self, text: str, reason: str) -> str:
         if self.mlir.dropped and re.search(r"#[A-Za-z_]\w*>$", text):
-            return f"there was no room for its alias: {self.mlir.dropped} of them were left out"
+            return f"its alias was not stored: {self.mlir.dropped} aliases exceeded the bounds"
         return reason
 
-    def _loose(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
-        """Types that no value has."""
+    def _unnamed(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
+        """Add types that belong to no value."""
         for line, text in mentions:
             if not sizes[text].reason:
-                self.now.tally.add(op, Made("", text, line), sizes[text], self.function)
+                self.now.tally.add(op, Result("", text, line), sizes[text], self.function)
 
-    def _spread(self, said: Statement, text: str, found: hlo.Instruction | None = None) -> None:
-        """Collectives and shardings."""
+    def _distribution(
+        self, statement: Statement, text: str, found: hlo.Instruction | None = None
+    ) -> None:
+        """Add the collectives and shardings of a line."""
         if "sharding" in text:
-            self.now.sharded.read(said, text, found, self.meshes)
-        kind = kind_of(said.op)
+            self.now.sharded.read(statement, text, found, self.meshes)
+        kind = kind_of(statement.op)
         if kind is None:
             return
         groups, size, axes = self.meshes.groups_of(text, kind)
-        nbytes = _result_bytes(said, text, found)
-        name = said.made[0].name if said.made else found.name if found else ""
-        key = (said.op, kind, groups, size, axes, nbytes, self.function)
-        self.now.collectives.add(key, nbytes, (said.line, name))
+        nbytes = _result_bytes(statement, text, found)
+        name = statement.results[0].name if statement.results else found.name if found else ""
+        key = (statement.op, kind, groups, size, axes, nbytes, self.function)
+        self.now.collectives.add(key, nbytes, (statement.line, name))
 
 
 _RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
 
 
-def _result_bytes(said: Statement, text: str, found: hlo.Instruction | None) -> int:
-    """Bytes of a collective's result on one device."""
+def _result_bytes(statement: Statement, text: str, found: hlo.Instruction | None) -> int:
+    """Return the bytes of a collective's result on one device."""
     if found is not None:
         sizes = array_sizes(found.kind)
         if found.op.endswith("-start") and len(sizes) > 1 and found.op != "all-reduce-start":
             return sizes[1]
         return sum(sizes)
-    if said.made:
-        return sum(read(made.text).nbytes for made in said.made)
+    if statement.results:
+        return sum(read(result.text).nbytes for result in statement.results)
     types = _RESULT.findall(text.rpartition("->")[2])
     return sum(dense_bytes(dims, element) for dims, element in types)
 
 
-def collectives_of(found: Found, meshes: Meshes) -> tuple[CollectiveOp, ...]:
-    """Those of most received bytes first."""
+def collectives_of(found: PassResult, meshes: Meshes) -> tuple[CollectiveOp, ...]:
+    """Return the collectives of a pass, sorted by received bytes, the largest first."""
     ops = [
         CollectiveOp(
             line, op, name, function, kind, groups, size, meshes.axes_of(axes), nbytes, count

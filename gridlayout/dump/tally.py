@@ -1,4 +1,4 @@
-"""`Tally`: what the values and moves of one place hold, and the worst of them."""
+"""`Tally`: totals of the values and moves of a pass or computation, and the largest of them."""
 
 from __future__ import annotations
 
@@ -7,73 +7,79 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridlayout.dump.moves.move import permutation_of
-from gridlayout.dump.text.statements import Flow, Made, Statement
-from gridlayout.dump.values.kept import Kept
-from gridlayout.dump.values.readings import sides_of
+from gridlayout.dump.text.statements import Result, Statement, Transfer
 from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.top_keys import TopKeys
+from gridlayout.dump.values.type_texts import compare_types
 
-_MAX_PLACES = 1 << 11  # names of values, most of them let go
+_MAX_PLACES = 1 << 11  # names of values; more are pruned to those that `values` stores
 
 
 @dataclass
 class Tally:
-    """Values and moves of one place: what they hold, and the worst of them."""
+    """Totals of values and moves, in bytes, and the `limit` largest of each."""
 
     limit: int
-    values: Kept = field(init=False)
-    moves: Kept = field(init=False)
+    values: TopKeys = field(init=False)
+    moves: TopKeys = field(init=False)
     nbytes: int = 0
     data_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.values, self.moves = Kept(self.limit), Kept(self.limit)
+        self.values, self.moves = TopKeys(self.limit), TopKeys(self.limit)
         self.count = 0
-        self.places: dict[tuple[str, str], Any] = {}  # by function and name, the row's key
+        self.places: dict[tuple[str, str], Any] = {}  # (function, name): key in `values`
 
-    def add(self, op: str, made: Made, found: Sizes, function: str) -> None:
-        """A value that owns memory; one named twice is counted once."""
+    def add(self, op: str, result: Result, found: Sizes, function: str) -> None:
+        """Add a value that owns memory."""
         nbytes, data_bytes = found.nbytes, found.data_bytes
         self.nbytes += nbytes
         self.data_bytes += data_bytes
         self.count += 1
         rank = (max(nbytes - data_bytes, 0), nbytes)
-        if self.values.passes_over(rank):
+        if self.values.rejects(rank):
             return
-        # A value's row: where it is made, its last use, its op, type and address, how often used.
-        row = [made.line, made.line, op, made.text, made.address, 0]
-        key = (function, made.name, made.line) if made.name else (op, made.text)
-        if self.values.add(key, rank, row) and made.name:
-            self.places[function, made.name] = key
+        # The row of a value: its line, last use, op, type, address and number of uses.
+        row = [result.line, result.line, op, result.text, result.address, 0]
+        key = (function, result.name, result.line) if result.name else (op, result.text)
+        if self.values.add(key, rank, row) and result.name:
+            self.places[function, result.name] = key
             if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
                 self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
 
-    def flow(self, said: Statement, flow: Flow, sizes: Mapping[str, Sizes]) -> None:
-        """Data that goes from one layout to another. sizes: of types that the line mentions."""
-        if flow.before == flow.after.text and not flow.permutation and not flow.swap:
+    def transfer(
+        self, statement: Statement, transfer: Transfer, sizes: Mapping[str, Sizes]
+    ) -> None:
+        """Add a transfer, if its layouts differ. sizes: of the types of the line."""
+        if (
+            transfer.before == transfer.after.text
+            and not transfer.permutation
+            and not transfer.swap
+        ):
             return
-        sides = sides_of(flow.before, flow.after.text, sizes)
+        sides = compare_types(transfer.before, transfer.after.text, sizes)
         if sides is None:
             return
         before, after, data_bytes, same = sides
-        permutation = permutation_of(before, after, flow.permutation, flow.swap)
+        permutation = permutation_of(before, after, transfer.permutation, transfer.swap)
         if permutation is not None and (permutation or not same):
-            if self.moves.passes_over(data_bytes):
+            if self.moves.rejects(data_bytes):
                 return
-            key = (said.op, flow.before, flow.after.text, permutation)
-            self.moves.add(key, data_bytes, (flow.after.line, flow.after.name))
+            key = (statement.op, transfer.before, transfer.after.text, permutation)
+            self.moves.add(key, data_bytes, (transfer.after.line, transfer.after.name))
 
-    def used(self, function: str, said: Statement) -> None:
-        """Uses are folded into the value's row, if that is kept."""
-        for name in said.reads:
+    def count_uses(self, function: str, statement: Statement) -> None:
+        """Count the uses of values whose rows are stored."""
+        for name in statement.operands:
             place = self.places.get((function, name))
             if place and (entry := self.values.seen.get(place)):
                 entry[2][5] += 1
-                entry[2][1] = said.line
+                entry[2][1] = statement.line
 
-    def take(self, other: Tally) -> None:
-        """What another place holds too."""
-        self.values.take(other.values)
-        self.moves.take(other.moves)
+    def merge(self, other: Tally) -> None:
+        """Add another tally."""
+        self.values.merge(other.values)
+        self.moves.merge(other.moves)
         self.nbytes += other.nbytes
         self.data_bytes += other.data_bytes
         self.count += other.count

@@ -1,8 +1,8 @@
-"""The explorer: a page of HTML on which a layout can be changed and looked at.
+"""The explorer: an HTML page on which a layout can be edited and viewed.
 
-`parameters.py` says what the page is told of a layout. The page's arithmetic is its own, in
-JavaScript: `arithmetic.js`, what grids and tiles divide (`divided.js`) and the models beside them;
-`picture.js` and `form.js` show it.
+`parameters.py` converts a layout to the parameters of the page. The page computes layouts itself,
+in JavaScript: `arithmetic.js`, `divided.js` (grids and tiles) and one file per group of models.
+`picture.js` and `form.js` display them.
 """
 
 from gridlayout.explorer.page import Explorer, explore

@@ -1,13 +1,13 @@
-// Arithmetic: exact whole numbers, strides that nest, and what all models of layouts share.
+// Arithmetic: exact integers, nested strides, and functions that all layout models share.
 //
-// Numbers are below 2**53, so they are exact; whatever would pass that is refused. The page joins
-// these files to one module, so that a name of one of them is known in all.
+// All numbers are below 2**53 and therefore exact; larger ones raise an error. The page joins these
+// files to one module, so that all of them share their names.
 
-// More elements of a map with overlapping strides are not tabulated: see `tabulated`.
+// The most elements of a map with overlapping strides: see `tabulated`.
 const MAX_TABLE = 2 ** 18;
 const MAX_RANK = 64;
 
-// A refusal: what is wrong, and the form's field that says it.
+// An invalid layout: the message, and the field of the form that is wrong.
 class LayoutError extends Error {
   constructor(message, field) {
     super(message);
@@ -19,7 +19,7 @@ class LayoutError extends Error {
 
 function exact(n) {
   if (Number.isSafeInteger(n)) return n;
-  throw new LayoutError("this layout needs numbers over 2**53, which this page can't count");
+  throw new LayoutError("this layout needs numbers over 2**53, which this page can't represent");
 }
 const times = (a, b) => exact(a * b);
 const plus = (a, b) => exact(a + b);
@@ -69,10 +69,10 @@ function readIntervals(text, field) {
   return Array.from({ length: ends.length / 2 }, (_, k) => [ends[2 * k], ends[2 * k + 1]]);
 }
 
-// -- strides that nest -----------------------------------------------------------------------
+// -- nested strides --------------------------------------------------------------------------
 
-// Terms {stride, extent, ...} from the major to the minor, or null where they don't nest: each
-// stride must be at least what all that lies below it spans.
+// Returns terms {stride, extent, ...} from the major to the minor; null if they are not nested,
+// that is, if a stride is smaller than the span of all smaller terms.
 function nested(terms) {
   const found = terms.filter((t) => t.extent !== 1);
   found.sort((a, b) => Math.abs(a.stride) - Math.abs(b.stride));
@@ -83,10 +83,10 @@ function nested(terms) {
   }
   return found.reverse();
 }
-// The least value of the terms' sum.
+// Returns the least value of the terms' sum.
 const least = (terms) =>
   sum(terms.map(({ stride, extent }) => (stride < 0 ? times(stride, extent - 1) : 0)));
-// The digits [term, index] of `rest`, counted from the least value; null if it is no value.
+// Returns the digits [term, index] of `rest`, a value minus the least one; null if it is no value.
 function digits(terms, rest) {
   const found = [];
   for (const term of terms) {
@@ -98,7 +98,7 @@ function digits(terms, rest) {
   }
   return rest === 0 ? found : null;
 }
-// How many values, counted from the least one, are below `limit`.
+// Returns how many values, relative to the least one, are below `limit`.
 function below(terms, limit) {
   if (limit <= 0) return 0;
   if (!terms.length) return 1;
@@ -109,15 +109,15 @@ function below(terms, limit) {
   return whole * each + below(lower, limit - whole * Math.abs(stride));
 }
 
-// -- what both models share ------------------------------------------------------------------
+// -- common to all models --------------------------------------------------------------------
 
-// Where several elements may share a place there is no closed inverse: list all of them.
+// Lists all elements of a map without a closed-form inverse, in which elements may share a place.
 function tabulated(shape, place, physicalShape, coreRank) {
   const size = product(shape);
   if (size > MAX_TABLE) {
     throw new LayoutError(
-      `strides overlap, and this page lists at most ${MAX_TABLE} elements of such a map; ` +
-        `${size} are asked for: make the tensor smaller or the strides larger`,
+      `strides overlap, and this page supports at most ${MAX_TABLE} elements of such a map, but ` +
+        `the tensor has ${size}: use a smaller tensor or larger strides`,
       "strides",
     );
   }
@@ -152,7 +152,7 @@ function checked(index, shape, what) {
   return index;
 }
 
-// `closed` has find and held, or is null: then they are tabulated.
+// Returns the finished layout. `closed` has find and held; if it is null, they are tabulated.
 function finished({ shape, coreRank, physicalShape, bits, place, closed, blockBytes, ...rest }) {
   if (physicalShape.length > MAX_RANK) {
     throw new LayoutError(`the physical rank ${physicalShape.length} is over ${MAX_RANK}`, "grid");
@@ -198,7 +198,7 @@ function elementType(facts, dtype) {
   throw new LayoutError(`dtype "${dtype}" is not known`, "dtype");
 }
 
-// The padding's value as the layout's text says it: a word, or a whole number of an integer type.
+// Returns the padding's value as in the layout's text: a name, or an integer of an integer type.
 function paddingValue(facts, { oob, dtype }) {
   const { words, low, high } = elementType(facts, dtype);
   const text = oob.trim();

@@ -1,4 +1,4 @@
-// What divides rows: a grid of cores, then tiles, perhaps faces. All models of cores share it.
+// Divides rows by a grid of cores, then by tiles, then by faces. All models with cores share it.
 //
 // A row {strides, offset} is a collapsed dim: the sum of stride * index over the logical dims.
 
@@ -21,7 +21,7 @@ function rowText({ strides, offset }) {
 const mapText = (rows, rank) =>
   `(${upTo(0, rank).map((d) => `d${d}`).join(", ")}) -> (${rows.map(rowText).join(", ")})`;
 
-// The rows with `<>` where one joins dims without gaps (seed 004).
+// Returns the rows as text, with `<>` for dims that are joined without gaps (seed 004).
 function joinedText(rows, shape) {
   const joined = (row) => {
     const dims = upTo(0, shape.length).filter((d) => row.strides[d]);
@@ -35,13 +35,13 @@ function joinedText(rows, shape) {
   return `(${rows.map(joined).join(", ")})`;
 }
 
-// One more than the largest value of a row; no less than 0 may be its least one.
+// Returns the largest value of a row plus 1; its least value must not be negative.
 function rowExtent(row, shape, k) {
   const terms = row.strides.map((stride, d) => ({ stride, extent: Math.max(shape[d], 1) }));
   const low = plus(row.offset, least(terms));
   if (low < 0) {
     throw new LayoutError(
-      `collapsed dim ${k}, ${rowText(row)}, reaches ${low}; it must be >= 0, so add ${-low}`,
+      `collapsed dim ${k}, ${rowText(row)}, has the value ${low}; it must be >= 0: add ${-low}`,
       "strides",
     );
   }
@@ -50,7 +50,7 @@ function rowExtent(row, shape, k) {
   return plus(low, plus(sum(steps), 1));
 }
 
-// The terms of each row where all nest and each dim is in one row, else null.
+// Returns the terms of each row; null unless all are nested and each dim is in one row.
 function rowTerms(rows, shape) {
   const seen = new Set();
   const found = [];
@@ -67,21 +67,21 @@ function rowTerms(rows, shape) {
   return shape.every((n, d) => n === 1 || seen.has(d)) ? found : null;
 }
 
-// Elements that a row of a core's buffer is a multiple of, for an alignment in bytes.
+// Returns the number of elements to which rows of a core's buffer are aligned. alignment: in bytes.
 function rowMultiple(alignment, bits, tile) {
   if (alignment === null) return 1;
   if (alignment < 1 || !Number.isInteger(Math.log2(alignment))) {
-    throw new LayoutError("row alignment: a power of 2, in bytes", "row_alignment");
+    throw new LayoutError("row alignment: must be a power of 2, in bytes", "row_alignment");
   }
   const multiple = Math.max(quotient(alignment * 8, bits), 1);
   if (tile !== null && product(tile) % multiple) {
-    throw new LayoutError(`row alignment: a tile ${tuple(tile)} is no multiple`, "row_alignment");
+    throw new LayoutError(`row alignment: tile ${tuple(tile)} is no multiple`, "row_alignment");
   }
   return multiple;
 }
 const rowBytes = (multiple, bits) => (multiple === 1 ? null : quotient(multiple * bits, 8));
 
-// The shard of each collapsed dim: the given one, or what ceil-division by the grid makes.
+// Returns the shard of each collapsed dim: the given one, or the ceil-division by the grid.
 function shardOf(given, extents, grid) {
   const needed = extents.map((n, k) => ceil(n, grid[k]));
   if (given === null) return needed;
@@ -91,15 +91,15 @@ function shardOf(given, extents, grid) {
   given.forEach((n, k) => {
     if (n >= needed[k]) return;
     throw new LayoutError(
-      `shard: ${grid[k]} cores of ${n} do not hold the ${extents[k]} positions of dim ${k}; ` +
-        `give ${needed[k]} or more`,
+      `shard: ${grid[k]} cores of ${n} can't hold the ${extents[k]} positions of dim ${k}: ` +
+        `use ${needed[k]} or more`,
       "shard",
     );
   });
   return given;
 }
 
-// Tiles of a shard along each dim; without a tile, elements, the last a multiple.
+// Returns the tiles of a shard along each dim; without a tile, elements, the last dim aligned.
 function countsOf(shard, whole, tile, multiple) {
   const counts = shard.map((n, k) => ceil(n, whole[k]));
   if (tile === null && multiple > 1) counts.push(times(ceil(counts.pop(), multiple), multiple));
@@ -107,7 +107,7 @@ function countsOf(shard, whole, tile, multiple) {
 }
 const wholeOf = (tile, rank) => [...upTo(0, rank - (tile ?? []).length).map(() => 1), ...(tile ?? [])];
 
-// Where elements of the rows lie: the physical shape, and the way there and back.
+// Returns the physical shape, and the maps from logical to physical indices and back.
 function divided({ shape, rows, grid, shard, counts, tile, face = null }) {
   const rank = grid.length;
   const untiled = rank - (tile ?? []).length;
@@ -131,7 +131,7 @@ function divided({ shape, rows, grid, shard, counts, tile, face = null }) {
   }
 
   const terms = rowTerms(rows, shape);
-  // Values of row k count from its least one.
+  // Values of row k are relative to its least one.
   const base = terms && rows.map((row, k) => row.offset + least(terms[k]));
   function find(physical) {
     const index = shape.map(() => 0);

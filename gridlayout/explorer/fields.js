@@ -1,4 +1,4 @@
-// The form's fields: from parameters to what they show, and back, model by model.
+// The fields of the form: written from parameters and read to parameters, for each model.
 
 const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
 const field = (id) => document.getElementById(id);
@@ -7,18 +7,18 @@ const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, 
 const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
 
 let model = start.model;
-let ownStrides = false; // whether the table of strides says the collapse, not the intervals
+let ownStrides = false; // whether the collapse is that of the table of strides, not the intervals
 
 function fillSelect(id, names) {
   field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
 }
 
-// Fields of lists, of one of several words, of one number; those that are empty, or "none", are null.
+// Fields of lists, of choices and of one number; an empty field, or "none", means null.
 const LISTS = ["grid", "tile", "face", "shard", "stride", "alignments", "order"];
 const WORDS = ["tile_format", "memory_space", "memory_layout", "buffer_type"];
 const NUMBERS = ["row_alignment", "tail_alignment", "element_bits"];
 
-const BY_GRID = "by the grid";
+const BY_GRID = "from the grid";
 
 const list = (numbers) => (numbers ?? []).join(", ");
 const pairs = (found) => found.map((pair) => pair.join(":")).join(", ");
@@ -153,7 +153,7 @@ function readForm() {
   return { model, shape, dtype: text("dtype"), oob: text("oob"), ...READERS[model]() };
 }
 
-// The table of strides, one row a collapsed dim; a field that has the focus stays the same element.
+// Shows the table of strides, one row per collapsed dim. Existing fields are reused to keep focus.
 function showRows(rows) {
   const table = field("rows");
   const shape = `${rows.length}x${rows[0].strides.length}`;
@@ -182,6 +182,6 @@ function showForm() {
   field("sophon-strides").disabled = text("layout") !== "strides";
   for (const id of CHIP_SIZES) field(id).disabled = text("chip") !== "custom";
   field("rows-help").textContent = ownStrides
-    ? "These strides are your own; change the intervals to go back to theirs."
-    : "These follow from the intervals; raise one to leave a gap.";
+    ? "These strides were edited; change the intervals to compute them again."
+    : "These strides follow from the intervals; increase one to leave a gap.";
 }

@@ -1,13 +1,13 @@
-// The page: the layout's numbers in words, the index that both pictures show, the clipboard.
+// The page: the results of the layout, the cursor of both pictures, the clipboard.
 
 let layout = null;
-// The position that is pointed at: physical, and logical where it is no padding.
+// The selected position: physical, and logical unless it is padding.
 let cursor = { physical: [], logical: null };
-let drawn = {}; // what the pictures show: a part of the cursor
+let drawn = {}; // the leading index and the core that the pictures show
 
 // -- results -----------------------------------------------------------------------------------
 
-// Says what is wrong and marks the field; an empty message takes both back.
+// Shows an error and marks the field; an empty message clears both.
 function showError(message, id) {
   field("error").textContent = message;
   field("results").className = message ? "stale" : "";
@@ -16,7 +16,7 @@ function showError(message, id) {
   if (bad) bad.setAttribute("aria-invalid", "true");
 }
 
-// Reads the form and shows its layout, or says what is wrong with it and leaves the last one, dim.
+// Reads the form and shows its layout. If it is invalid, shows the error and dims the old results.
 function update() {
   showForm();
   try {
@@ -55,7 +55,7 @@ function showSophon() {
   for (const id of CHIP_SIZES) if (id in chip) field(id).value = chip[id];
 }
 
-// The last logical index, moved into the shape where it is outside.
+// Returns the last logical index, clamped to the shape.
 function cursorInside() {
   const last = cursor.logical ?? [];
   return layout.shape.map((n, k) => Math.max(Math.min(last[k] ?? 0, n - 1), 0));
@@ -67,15 +67,15 @@ function sizesOf({ physicalShape, sizes, core, clash, ...of }) {
   const found = [
     ["physical shape", tuple(physicalShape)],
     ...sizes,
-    [`bytes of ${core === "NPU" ? "an" : "a"} ${core}`, `${grouped(of.bytesPerCore)} B`],
-    ["bytes in all", `${grouped(of.nbytes)} B for ${grouped(of.dataBytes)} B of data`],
+    [`bytes per ${core}`, `${grouped(of.bytesPerCore)} B`],
+    ["bytes in total", `${grouped(of.nbytes)} B for ${grouped(of.dataBytes)} B of data`],
     ["padding", `${grouped(of.padding)} elements, ${(100 * of.paddingShare).toFixed(1)}%`],
   ];
-  if (clash) found.push(["read-only view", `${clash.map(tuple).join(" and ")} share a place`]);
+  if (clash) found.push(["read-only view", `${clash.map(tuple).join(" and ")} share a position`]);
   return found;
 }
 
-// -- the index that is pointed at --------------------------------------------------------------
+// -- the selected index ------------------------------------------------------------------------
 
 const same = (a, b) => String(a) === String(b);
 
@@ -102,13 +102,13 @@ function go(to) {
   showIndex(core, offset);
 }
 
-// How many positions a cell is, where it is of several.
+// Returns the number of positions per cell, in words, if there are several.
 const cellText = ({ cell }) =>
-  Math.max(...cell) > 1 ? `A cell is ${cell.map(grouped).join(" x ")} positions.` : "";
+  Math.max(...cell) > 1 ? `A cell has ${cell.map(grouped).join(" x ")} positions.` : "";
 
 function showTensor(leading) {
   const seen = drawTensor(field("tensor"), layout, leading);
-  const at = leading.length ? `, at ${leading.join(", ")} of the first dims` : "";
+  const at = leading.length ? `, at index ${leading.join(", ")} of the first dims` : "";
   field("tensor-caption").textContent = `Tensor by ${layout.core}${at}`;
   field("tensor-note").textContent =
     seen.labelled ? "Numbers are offsets in the memory." : cellText(seen);
@@ -120,7 +120,7 @@ function showMemory(core) {
   const padding = grouped(layout.paddingOf(core));
   field("memory-caption").textContent = `Memory of ${nameOf(layout, core)}`;
   field("memory-note").textContent =
-    `${grouped(rowWidth(layout))} elements a row; ${padding} are padding. ` +
+    `${grouped(rowWidth(layout))} elements per row; ${padding} are padding. ` +
     (seen.labelled ? "Numbers are logical indices." : cellText(seen));
   drawn = { ...drawn, core, memory: seen };
 }
@@ -130,7 +130,7 @@ function showLegend() {
   const samples = seen.some((picture) => picture.samples);
   field("legend").innerHTML =
     legendOf(layout, new Set(seen.flatMap((picture) => [...picture.fills]))) +
-    (samples ? "<small>A cell of many positions shows a sample of them, its corners among them.</small>" : "");
+    (samples ? "<small>A cell of many positions shows samples of them, including its corners.</small>" : "");
 }
 
 function showIndex(core, offset) {
@@ -146,7 +146,7 @@ function showIndex(core, offset) {
 
 function elementText(place) {
   const { local, byte } = layout.locate(cursor.logical);
-  const bytes = byte === null ? "in bytes shared with its neighbours" : `byte ${grouped(byte)}`;
+  const bytes = byte === null ? "in bytes shared with other elements" : `byte ${grouped(byte)}`;
   const inside = `index inside the ${layout.core} ${tuple(local)}`;
   return `Element ${tuple(cursor.logical)} is on ${place}, ${bytes}; ${inside}.`;
 }
@@ -222,12 +222,12 @@ async function copyFrom(id) {
     await navigator.clipboard.writeText(shown.textContent);
     field("copied").textContent = "Copied.";
   } catch {
-    getSelection().selectAllChildren(shown); // a page in a frame may not be allowed to
+    getSelection().selectAllChildren(shown); // a page in a frame may lack the permission
     field("copied").textContent = "The browser does not allow copying; the text is selected.";
   }
 }
 
-// -- beginning ---------------------------------------------------------------------------------
+// -- start -------------------------------------------------------------------------------------
 
 fillSelect("dtype", Object.keys(facts.dtypes));
 fillSelect("oob-words", facts.oob_names);
@@ -265,7 +265,7 @@ document.querySelector(`input[name="model"][value="${model}"]`).checked = true;
 fillForm(start);
 update();
 
-// In a frame of a notebook or of a page nothing is cut off: the frame is as high as this page.
+// A frame around this page, as in a notebook, gets the height of the page.
 const frame = window.frameElement;
 const fit = () => (frame.style.height = `${document.documentElement.offsetHeight + 2}px`);
 if (frame) {

@@ -1,6 +1,6 @@
 // The document model (seed 004): collapse, divide by the grid, divide by the tile.
 
-// Half-open intervals of dims, ends counted from 0, in order, without the empty ones.
+// Returns half-open intervals of dims, with nonnegative ends, sorted, without empty ones.
 function intervals(pairs, rank) {
   const found = [];
   for (const [start, end] of pairs) {
@@ -8,7 +8,7 @@ function intervals(pairs, rank) {
     const [low, high] = [start < 0 ? start + rank : start, end < 0 ? end + rank : end];
     if (!(0 <= low && low <= high && high <= rank)) {
       throw new LayoutError(
-        `collapse ${start}:${end} is not inside the rank ${rank}; negative ends count from it`,
+        `collapse ${start}:${end} is outside the rank ${rank}; negative ends count from the rank`,
         "collapse",
       );
     }
@@ -22,8 +22,9 @@ function intervals(pairs, rank) {
   }
   return found;
 }
-// Rows {strides, offset} of collapse intervals: one row a grid dim (seed 004, "Dimension
-// Collapsing"). Too few rows: zeros in front, or the joined dims on top of the last ones.
+// Returns rows {strides, offset} of collapse intervals: one row per grid dim (seed 004, "Dimension
+// Collapsing"). If rows are missing, zero rows are added in front, or, if the rank is large enough,
+// each joined interval replaces a dim among the last ones.
 function collapsedRows(shape, pairs, gridRank) {
   const rank = shape.length;
   const spans = intervals(pairs, rank);
@@ -38,7 +39,7 @@ function collapsedRows(shape, pairs, gridRank) {
   if (groups.length > gridRank) {
     throw new LayoutError(
       `collapse ${written} leaves ${groups.length} dims, but the grid has rank ${gridRank}: ` +
-        `join more, or give a grid of rank ${groups.length}`,
+        `join more dims, or use a grid of rank ${groups.length}`,
       "collapse",
     );
   }
@@ -50,8 +51,8 @@ function collapsedRows(shape, pairs, gridRank) {
     const lost = upTo(0, rank).find((d) => !kept.has(d));
     if (lost !== undefined) {
       throw new LayoutError(
-        `collapse ${written} leaves dim ${lost} in no dim of a rank-${gridRank} grid: give a ` +
-          "grid of another rank, or strides",
+        `collapse ${written} maps dim ${lost} to no dim of a grid of rank ${gridRank}: use a ` +
+          "grid of another rank, or edit the strides",
         "collapse",
       );
     }
@@ -66,7 +67,7 @@ function collapsedRows(shape, pairs, gridRank) {
 
 function checkTile({ tile, face, grid, tile_format }) {
   if (tile !== null && (!tile.length || tile.includes(0))) {
-    throw new LayoutError("tile: at least one number, all >= 1; or nothing", "tile");
+    throw new LayoutError("tile: must be empty, or numbers >= 1", "tile");
   }
   if (tile !== null && tile.length > grid.length) {
     throw new LayoutError(`tile ${tuple(tile)} has more dims than the grid`, "tile");
@@ -81,7 +82,7 @@ function checkTile({ tile, face, grid, tile_format }) {
   }
 }
 
-// What a memref of so many tiles states of the shard, null a dim where it states nothing.
+// Returns the shard that the tile counts of a memref state, null for dims where they state none.
 const statedBy = (counts, plain, whole) =>
   counts.map((n, k) => (n > plain[k] ? n * whole[k] : null));
 
@@ -90,12 +91,12 @@ function gridModel(parameters, facts) {
   const element = elementType(facts, dtype);
   const oob = paddingValue(facts, parameters);
   if (!grid.length || grid.includes(0)) {
-    throw new LayoutError("grid: at least one number, all >= 1", "grid");
+    throw new LayoutError("grid: must be numbers >= 1, at least one", "grid");
   }
   checkTile(parameters);
   const rows = parameters.rows ?? collapsedRows(shape, parameters.collapse, grid.length);
   if (rows.length !== grid.length || rows.some((r) => r.strides.length !== shape.length)) {
-    throw new LayoutError("strides: one row a grid dim, one number a logical dim", "strides");
+    throw new LayoutError("strides: one row per grid dim, one number per logical dim", "strides");
   }
   const collapsed = rows.map((row, k) => rowExtent(row, shape, k));
   const plain = shardOf(null, collapsed, grid);
@@ -144,13 +145,13 @@ function gridModel(parameters, facts) {
     sizes: [
       ["collapse", joinedText(rows, shape)],
       ["collapsed shape", tuple(collapsed)],
-      ["shard of a core", tuple(shard)],
-      ...(tile === null ? [] : [["tiles of a core", tuple(counts)]]),
+      ["shard per core", tuple(shard)],
+      ...(tile === null ? [] : [["tiles per core", tuple(counts)]]),
     ],
   });
 }
 
-// The map of the interval 0:-1, or null where it does not fit the grid's rank.
+// Returns the map of the interval 0:-1, or null if it does not fit the grid's rank.
 function defaultText(shape, gridRank) {
   try {
     return mapText(collapsedRows(shape, [[0, -1]], gridRank), shape.length);

@@ -9,5 +9,5 @@ const MODELS = {
   sophon: sophonModel,
 };
 
-// The layout of parameters; `LayoutError` says what is wrong with them and in which field.
+// Returns the layout of parameters; throws a `LayoutError` with the wrong field if they are invalid.
 const layoutOf = (parameters, facts) => MODELS[parameters.model](parameters, facts);

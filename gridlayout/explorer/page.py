@@ -1,4 +1,4 @@
-"""Pages: a layout's explorer, one file of HTML that needs nothing beside itself."""
+"""`explore`: builds the explorer of a layout as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gridlayout.explorer.parameters import facts, parameters_of
 from gridlayout.layouts.layout import Layout
 from gridlayout.palette import colours
 
-# In the order in which one may use the names of another.
+# In the order of definition: a file uses names of earlier files at load time.
 SCRIPTS = (
     *("arithmetic.js", "divided.js", "grid_model.js", "tenstorrent_models.js", "sophon_model.js"),
     *("xla_model.js", "models.js", "picture.js", "fields.js", "summary.js", "form.js"),
@@ -26,10 +26,10 @@ SCRIPTS = (
 
 @dataclass(frozen=True, repr=False)
 class Explorer:
-    """An explorer: `html` is its whole page; `path` is the file that holds it, if one does.
+    """An explorer. html: the complete page. path: the file that contains it, if there is one.
 
-    Notebooks show it in a frame of its own, so that neither page changes the other's style; the
-    frame grows to the height of the page in it.
+    Notebooks show it in a frame, so that neither page affects the style of the other. The frame
+    adapts to the height of its page.
     """
 
     html: str
@@ -54,15 +54,16 @@ class Explorer:
 def explore(
     layout: Layout, path: str | Path | None = None, open_browser: bool | None = None
 ) -> Explorer:
-    """A page on which to change a layout and see where its elements lie; notebooks show it.
+    """Return a page on which a layout can be edited and the position of each element is shown.
 
-    layout: a `GridLayout` with a linear map, a `ttnn`, `ttnn_document` or `metal` layout, one of
-    XLA's without splits, or a `sophon.local` tensor. path: a file to write the page to.
-    open_browser: whether to open it, from a temporary file where there is no path; None does so
-    where there is a display and this is no notebook. Where no browser opens, a warning says which
-    file holds the page.
+    layout: a `GridLayout` with a linear map, a `ttnn`, `ttnn_document` or `metal` layout, an XLA
+    layout without splits, or a `sophon.local` tensor. path: a file to write the page to.
+    open_browser: whether to open the page in a browser, from a temporary file if there is no path.
+    None opens it if there is a display and this is no notebook. If no browser opens, a warning
+    states the file of the page.
 
-    `LayoutError` for other layouts, and for numbers over 2**53, which browsers don't count exactly.
+    Raises `LayoutError` for other layouts, and for numbers over 2**53, which browsers can't
+    represent exactly.
 
     >>> from gridlayout import GridLayout
     >>> explorer = explore(GridLayout((53, 63), grid=(3, 2)), open_browser=False)
@@ -80,9 +81,9 @@ def explore(
     explorer = Explorer(page, repr(layout), file)
     if file is not None:
         explorer.save(file)
-    # Without a display the browser that is found may be one for terminals, which waits for keys.
+    # Without a display, a terminal browser might be found, which would wait for keys.
     if open_browser and file is not None and not (has_display() and _opened(file)):
-        warnings.warn(f"no browser opened: the page is in {file}", stacklevel=2)
+        warnings.warn(f"no browser opened: open the page from the file {file}", stacklevel=2)
     return explorer
 
 
@@ -94,28 +95,28 @@ def _opened(file: Path) -> bool:
 
 
 def has_display() -> bool:
-    """Whether this process may show windows."""
+    """Return whether this process can show windows."""
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this process, without importing it."""
+    """Return whether a Jupyter kernel runs this process, without importing Jupyter."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def page_of(layout: Layout) -> str:
-    """The page's HTML. `LayoutError` for a layout that it has no form for."""
+    """Return the page's HTML. Raises `LayoutError` for a layout that the page does not support."""
     known = {"start": parameters_of(layout), "facts": facts(layout)}
-    # Any tag in a string of the layout would end the script element, so there is none.
+    # A tag in a string of the layout could end the script element, so its characters are escaped.
     data = json.dumps(known).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     parts = {
         "colours": _colours(),
         "style": _read("style.css"),
         "script": "\n".join(map(_read, SCRIPTS)),
-        "parameters": data,  # last: nothing in it is replaced
+        "parameters": data,  # last, so that nothing inside it is replaced
     }
     page = _read("page.html")
     for name, part in parts.items():
@@ -127,7 +128,7 @@ def _read(name: str) -> str:
     return files("gridlayout.explorer").joinpath(name).read_text(encoding="utf-8")
 
 
-# What drawings have no need for: the colours of an error and of the focus.
+# Colours that only the form uses: of an error and of the focus.
 _FORM = {
     False: {"bad": "#b3261e", "focus": "#2563c9"},
     True: {"bad": "#ff8a80", "focus": "#8ab4ff"},

@@ -1,4 +1,4 @@
-"""Parameters: what the explorer's page is told of a layout, and of the types and chips it knows."""
+"""Converts a layout, element types and chips to the parameters of the explorer's page."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from gridlayout.tenstorrent.ttnn_layout import (
 )
 from gridlayout.xla import XlaLayout
 
-# The greatest number up to which a browser's numbers are exact.
+# The largest whole number that a browser represents exactly.
 MAX_EXACT = 2**53 - 1
-# Elements of a map with overlapping strides that the page lists: MAX_TABLE of arithmetic.js.
+# The most elements that the page lists for a map with overlapping strides, as in arithmetic.js.
 MAX_TABLE = 2**18
 
 Parameters = dict[str, Any]
 
 
 def parameters_of(layout: Layout) -> Parameters:
-    """The fields of the page's form for a layout; all of them whole numbers and names.
+    """Return the fields of the page's form for a layout, as whole numbers and names.
 
-    `LayoutError` for a layout that the page has no form for, or that it could not count exactly.
+    Raises `LayoutError` for a layout that the page does not support, or with too large numbers.
 
     >>> parameters_of(GridLayout((53, 63), grid=(3, 2)))["rows"]
     [{'strides': [1, 0], 'offset': 0}, {'strides': [0, 1], 'offset': 0}]
@@ -54,22 +54,22 @@ def parameters_of(layout: Layout) -> Parameters:
     bits = prod(layout.physical_shape) * dtypes.bits(layout.dtype)
     if max(numbers, default=0) > MAX_EXACT or bits > MAX_EXACT:
         raise LayoutError(
-            f"{short(repr(layout))} needs numbers over 2**53, which a browser does not count "
-            "exactly: explore a smaller one"
+            f"{short(repr(layout))} needs numbers over 2**53, which a browser can't represent "
+            "exactly: explore a smaller layout"
         )
     if layout.is_scatter and layout.size > MAX_TABLE:
         raise LayoutError(
-            f"{short(repr(layout))} has strides that overlap; of such layouts the page lists "
-            f"every element, {MAX_TABLE} at most, and this one has {layout.size}"
+            f"{short(repr(layout))} has overlapping strides and {layout.size} elements; the page "
+            f"supports such layouts with at most {MAX_TABLE} elements"
         )
     return found
 
 
 def _refuse(what: str) -> NoReturn:
     raise LayoutError(
-        f"{short(what)} can't be explored: GridLayouts with a linear map, ttnn, ttnn_document and "
-        "metal layouts, XLA's without splits, and sophon.local tensors can; layout.draw() draws "
-        "every layout"
+        f"{short(what)} can't be explored; supported are GridLayouts with a linear map, ttnn, "
+        "ttnn_document and metal layouts, XLA layouts without splits, and sophon.local tensors; "
+        "layout.draw() draws every layout"
     )
 
 
@@ -92,7 +92,7 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
         "shard": layout.shard_shape if any(layout.stated_shard) else None,
         "row_alignment": layout.row_alignment,
     }
-    # Sums of mixed signs pass through larger numbers than they end at.
+    # Partial sums of terms of mixed signs may exceed the result.
     reach = [
         abs(offset) + sum(abs(s) * n for s, n in zip(strides, layout.shape, strict=True))
         for strides, offset in rows
@@ -102,7 +102,7 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
 
 
 def _shared(layout: Layout, model: str, *names: str) -> Parameters:
-    """The fields that are arguments of the layout's constructor under the same names."""
+    """Return the fields that are constructor arguments of the same names."""
     return {
         "model": model,
         "shape": layout.shape,
@@ -184,7 +184,7 @@ def _sizes(chip: Chip) -> Parameters:
     return {name: getattr(chip, name) for name in ("npus", "npu_bytes", "alignment", "banks")}
 
 
-# The forms that the page has, by the class of the layout.
+# The forms of the page, by the class of the layout.
 _FORMS: dict[type[Layout], Callable[[Any], tuple[Parameters, Iterable[int]]]] = {
     GridLayout: _grid,
     TtnnLayout: _ttnn,
@@ -194,7 +194,7 @@ _FORMS: dict[type[Layout], Callable[[Any], tuple[Parameters, Iterable[int]]]] = 
     LocalLayout: _sophon,
 }
 
-# What the page begins with when a model is chosen that is not the layout's own.
+# The initial layouts of the page's models, except the model of the given layout.
 _STARTS = (
     GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)),
     ttnn((12, 12, 16), "bfloat16", grid=(2, 1), tile=(32, 32)),
@@ -206,7 +206,7 @@ _STARTS = (
 
 
 def facts(layout: Layout) -> Parameters:
-    """What the page knows beside the layout: types, formats, chips, and a layout of each model."""
+    """Return the other data of the page: types, formats, chips, and a layout of each model."""
     return {
         "dtypes": {name: _type(name) for name in dtypes.MLIR_NAMES},
         "oob_names": [*dtypes.OOB_NAMES],
@@ -226,7 +226,7 @@ def facts(layout: Layout) -> Parameters:
 
 
 def _type(name: str) -> dict[str, Any]:
-    """A type's bits, its name in MLIR, what the words for padding are in it, its whole numbers."""
+    """Return a type's bits, MLIR name, the values of padding names, and its range of integers."""
     dtype = dtypes.as_dtype(name)
     words = [word for word in dtypes.OOB_NAMES if word != "zero" or dtypes.has_zero(dtype)]
     values = {word: dtypes.oob_value(word, dtype) for word in words}
@@ -235,7 +235,7 @@ def _type(name: str) -> dict[str, Any]:
         "bits": dtypes.bits(dtype),
         "mlir": dtypes.MLIR_NAMES[name],
         "words": {word: dtypes.oob_text(value) for word, value in values.items()},
-        # As text: 64 bits are too many for a browser's numbers.
+        # As text: a browser's numbers can't hold 64 bits.
         "low": str(values["neginf"]) if whole else None,
         "high": str(values["inf"]) if whole else None,
     }

@@ -1,14 +1,15 @@
-// Pictures: the logical tensor by core, and one core's memory, as cells of SVG.
+// Pictures: the logical tensor coloured by core, and the memory of one core, as SVG cells.
 
-const CELLS = 64; // rows, and columns, of one picture, at most
-const SAMPLES = 4; // positions that a cell of many is told from, along each side
+const CELLS = 64; // most rows and most columns of one picture
+const SAMPLES = 4; // most positions along each side that are examined in a cell of many positions
 const HUES = 8;
 const WIDTH = 470;
 const MARGIN = { left: 48, top: 18 };
 
-const TOUCHING = 5; // pixels that lines between tiles are apart, at least
+const TOUCHING = 5; // least distance in pixels of lines between tiles
 
-// A colour is of a core, or where they are many of a group: how many cores it has along each dim.
+// A colour is that of one core, or of a group if there are many. Returns the cores per group along
+// each dim.
 function groupSizes(coreShape) {
   const sizes = coreShape.map(() => 1);
   const many = () => product(coreShape.map((n, d) => ceil(n, sizes[d]))) > HUES;
@@ -22,7 +23,7 @@ function hue(core, coreShape) {
   const group = core.map((i, d) => quotient(i, sizes[d]));
   return flat(group, coreShape.map((n, d) => ceil(n, sizes[d])));
 }
-// The groups in the order of their hues, as text: (0, 0:2).
+// Returns the names of the groups in the order of their hues, such as (0, 0:2).
 function groupNames(layout) {
   const { coreShape } = layout;
   const sizes = groupSizes(coreShape);
@@ -39,12 +40,12 @@ function groupNames(layout) {
   });
 }
 
-// `n` positions along a side as at most `most` bins.
+// Returns `n` positions along a side as at most `most` bins.
 function binned(n, most) {
   const size = Math.max(ceil(n, most), 1);
   return { n, size, count: ceil(n, size) };
 }
-// Positions of a bin to look at: all of few, else some from its first to its last one.
+// Returns the positions of a bin that are examined: all if few, else some from first to last.
 function sampled({ n, size }, k) {
   const [low, high] = [k * size, Math.min((k + 1) * size, n) - 1];
   const count = Math.min(high - low + 1, SAMPLES);
@@ -52,17 +53,17 @@ function sampled({ n, size }, k) {
   return upTo(0, count).map((i) => low + Math.round(i * step));
 }
 
-// The plan of a picture of rows x columns positions.
+// Returns the plan of a picture of rows x columns positions.
 function planOf(rows, columns) {
   const [down, across] = [binned(rows, CELLS), binned(columns, CELLS)];
   const side = (count, most) => Math.max(Math.min(Math.floor(WIDTH / Math.max(count, 1)), most), 7);
   return { down, across, width: side(across.count, 44), height: side(down.count, 24) };
 }
 
-// Draws what `cellAt(row, column)` gives of each position, {key, fill, label} or null past the end,
-// with lines above some rows, and between cells of one fill whose keys differ. Gives what is to be
-// said of it: its fills, whether cells have numbers, how many positions a cell is, and whether it
-// is told from samples.
+// Draws the content {key, fill, label} of each position, as `cellAt(row, column)` returns it; null
+// is past the end. Draws lines above some rows, and between cells of one fill with different keys.
+// Returns the fills, whether cells have numbers, whether they are sampled, and the positions per
+// cell.
 function draw(svg, rows, columns, cellAt, lines) {
   const plan = planOf(rows, columns);
   const { down, across, width, height } = plan;
@@ -97,7 +98,7 @@ function draw(svg, rows, columns, cellAt, lines) {
   return { fills, labelled: labels.length > 0, samples, cell: [down.size, across.size] };
 }
 
-// Lines above rows, wherever those are in their cells; none where they would touch.
+// Returns lines above rows, which may be inside cells; none if they would touch.
 function ruled(lines, { down, across, width, height }) {
   const places = lines.map((row) => MARGIN.top + (row / down.size) * height);
   const apart = places.every((y, k) => !k || y - places[k - 1] >= TOUCHING);
@@ -118,8 +119,8 @@ function show(svg, plan, cells, labels, borders) {
   svg.plan = plan;
 }
 
-// The numbers of an axis as [pixel, text]: of single positions in their middle, of others where
-// they begin and where the last one ends; as many as have room, always those at both ends.
+// Returns the numbers of an axis as [pixel, text]: in the middle of single positions, else at the
+// beginning of each cell and the end of the last. As many as have room, always including both ends.
 function marksOf({ n, size, count }, side, room) {
   const end = size === 1 ? [(n - 0.5) * side, n - 1] : [count * side, n];
   const shift = size === 1 ? 0.5 : 0;
@@ -138,7 +139,7 @@ function ticks({ down, across, width, height }) {
   return [...left, ...above].join("");
 }
 
-// Puts the cursor around the cell of a position; null hides it.
+// Places the cursor around the cell of a position; null hides it.
 function point(svg, position) {
   const cursor = svg.querySelector(".cursor");
   if (!cursor) return;
@@ -149,7 +150,7 @@ function point(svg, position) {
   cursor.setAttribute("y", MARGIN.top + quotient(position[0], down.size) * height - 1);
 }
 
-// The position under the pointer, or null.
+// Returns the position under the pointer, or null.
 function positionAt(svg, event) {
   if (!svg.plan) return null;
   const { down, across, width, height } = svg.plan;
@@ -177,7 +178,7 @@ function drawTensor(svg, layout, leading) {
   }, []);
 }
 
-// Elements of a core's memory that one row of its picture shows.
+// Returns the elements per row in the picture of a core's memory.
 function rowWidth(layout) {
   const local = product(layout.localShape);
   const natural = layout.naturalWidths.filter((n) => n > 0);
@@ -191,7 +192,7 @@ function drawMemory(svg, layout, core) {
   const fill = `c${hue(core, layout.coreShape)}`;
   const tile = layout.tileSize;
   const tiles = tile > width && tile % width === 0 ? quotient(local, tile) : 0;
-  // More lines than there are cells would touch.
+  // More lines than cells would touch.
   const lines = tiles <= CELLS ? upTo(1, tiles).map((k) => (k * tile) / width) : [];
   return draw(svg, ceil(local, width), Math.min(width, local), (row, column) => {
     const offset = row * width + column;
@@ -202,7 +203,7 @@ function drawMemory(svg, layout, core) {
   }, lines);
 }
 
-// The patterns of padding and of cells that hold several things, told apart by direction.
+// The patterns of padding and of mixed cells; they differ in direction.
 const LINES = { pad: "M-1 1l2 -2M0 7l7 -7M6 8l2 -2", mix: "M-1 6l2 2M0 0l7 7M6 -1l2 2" };
 const PATTERNS = Object.entries(LINES)
   .map(
@@ -213,7 +214,7 @@ const PATTERNS = Object.entries(LINES)
   )
   .join("");
 
-// What the fills that are drawn mean.
+// Returns the legend of the fills that are drawn.
 function legendOf(layout, fills) {
   const named = groupNames(layout).map((name, k) => [`c${k}`, name]);
   return [...named, ["pad", "padding"], ["mix", "several of these"]]

@@ -1,4 +1,4 @@
-// Sophon local memory (seed 000): channels scattered over NPUs, strides in each.
+// Sophon local memory (seed 000): channels are distributed over NPUs, with strides in each.
 
 function checkChip({ npus, npu_bytes, alignment, banks }) {
   for (const [n, field] of [[npus, "npus"], [npu_bytes, "npu_bytes"], [alignment, "alignment"]]) {
@@ -11,10 +11,10 @@ function checkChip({ npus, npu_bytes, alignment, banks }) {
   }
 }
 
-// The number and what divides it by 2, 4, ...: rows of these begin where a channel begins.
+// Returns the number divided by 1, 2, 4, ...: rows of these widths begin where a channel begins.
 const divisors = (n) => (n % 2 || n < 32 ? [n] : [n, ...divisors(n / 2)]);
 
-// Strides of N, C, H, W, in elements of the view (seed 000, "Layouts").
+// Returns the strides of N, C, H, W, in elements of the view (seed 000, "Layouts").
 function namedStrides(name, [, , height, columns], slots, alignment, bits) {
   const unit = times(alignment, 8) / gcd(alignment * 8, bits);
   const up = (n) => times(ceil(n, unit), unit);
@@ -40,18 +40,18 @@ function checkStart(start, name, alignment, bits) {
   if (start % divisor === 0) return;
   const low = start - (start % divisor);
   throw new LayoutError(
-    `the start, address ${start}, must be divisible by ${divisor} for ` +
-      `${name === null ? "user strides" : `the ${name} layout`}: ${low} and ${low + divisor} are`,
+    `the start address ${start} must be divisible by ${divisor} for ` +
+      `${name === null ? "user strides" : `the ${name} layout`}: use ${low} or ${low + divisor}`,
     "offset",
   );
 }
 
-// Elements of the view that a tensor takes of each NPU. Strides over an extent of 1 make no sense
-// and don't count, but where a named layout sets them.
+// Returns the elements of the view that a tensor takes per NPU. Strides over an extent of 1 have no
+// meaning and do not count, unless a named layout sets them.
 function allocationOf({ layout, allocation }, extents, strides) {
   const least = plus(1, sum(extents.map((n, k) => (n > 1 ? times(n - 1, strides[k]) : 0))));
   if (allocation !== null && allocation < least) {
-    throw new LayoutError(`allocation: the elements span ${least}`, "allocation");
+    throw new LayoutError(`allocation: must be >= ${least}, the span of the elements`, "allocation");
   }
   const outer = layout !== null || extents[0] > 1 ? 0 : 1;
   const counted = outer === 0 || extents[1] > 1 ? times(extents[outer], strides[outer]) : 0;
@@ -63,7 +63,7 @@ function sophonModel(parameters, facts) {
   const element = elementType(facts, dtype);
   const oob = paddingValue(facts, parameters);
   if (shape.length !== 4 || shape.includes(0)) {
-    throw new LayoutError("shape: four numbers N, C, H, W, all >= 1", "shape");
+    throw new LayoutError("shape: must be four numbers N, C, H, W, all >= 1", "shape");
   }
   checkChip(chip);
   if (first >= chip.npus) {
@@ -79,7 +79,7 @@ function sophonModel(parameters, facts) {
   const wide = times(lanes, element.bits);
   const strides =
     layout === null ? parameters.strides : namedStrides(layout, view, slots, chip.alignment, wide);
-  if (strides.length !== 4) throw new LayoutError("strides: four, of N, C, H, W", "strides");
+  if (strides.length !== 4) throw new LayoutError("strides: must be four, of N, C, H, W", "strides");
   const start = plus(times(first, chip.npu_bytes), startByte);
   checkStart(start, layout, chip.alignment, wide);
   const extents = [groups, slots, shape[2], shape[3]];

@@ -1,7 +1,7 @@
-// A layout in a few lines for a person: what `layout.summary()` says, but for what fits a chip.
+// A layout in a few lines of text: the same as `layout.summary()`, except the line on chips.
 
 const dimsText = (dims) => dims.join("x");
-// A number with so many decimals; halves go to the even digit, as Python's do.
+// Returns a number with `decimals` decimals; halves are rounded to even, as in Python.
 function rounded(x, decimals) {
   const scaled = Math.abs(x) * 10 ** decimals;
   const low = Math.floor(scaled);
@@ -11,7 +11,7 @@ function rounded(x, decimals) {
   return found.toLocaleString("en-US", digits);
 }
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-// Bytes in binary units.
+// Returns bytes in binary units.
 function sizeText(n) {
   if (n < 1024) return `${n} B`;
   let power = 1;
@@ -59,10 +59,10 @@ function bytesText({ coreShape, bytesPerCore, nbytes, dataBytes }) {
   return `${each}${sizeText(nbytes)} in total, ${wasted ? sizeText(wasted) : "none"} wasted${factor}`;
 }
 
-// More cores are not asked whether they hold any element.
+// The most cores that are checked for whether they hold any element.
 const MAX_ASKED = 2 ** 14;
 
-// Where the first and the last element are, and how many their cores hold.
+// Returns the cores of the first and the last element, and how many elements these cores hold.
 function coresText(layout) {
   const { told, coreShape, shape, size, localShape, cores } = layout;
   if (!coreShape.length || !size) return "";

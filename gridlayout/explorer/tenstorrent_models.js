@@ -1,10 +1,10 @@
-// Tenstorrent's other models: today's ttnn_layout and metal_layout, and the document's TTNN.
+// Tenstorrent's other models: the current ttnn_layout and metal_layout, and the document's TTNN.
 
 const alignUp = (n, to) => times(ceil(n, to), to);
 
 function checkPlaneTile({ tile, tile_format }) {
   if (tile !== null && (tile.length !== 2 || tile.includes(0))) {
-    throw new LayoutError("tile: rows and columns, both >= 1; or nothing", "tile");
+    throw new LayoutError("tile: must be empty, or rows and columns, both >= 1", "tile");
   }
   if (tile_format !== null && String(tile) !== "32,32") {
     throw new LayoutError(`tile format ${tile_format} needs a tile of 32, 32`, "tile_format");
@@ -13,10 +13,10 @@ function checkPlaneTile({ tile, tile_format }) {
 
 function checkPlane(grid) {
   if (grid.length === 2 && !grid.includes(0)) return;
-  throw new LayoutError("grid: rows and columns of cores, both >= 1", "grid");
+  throw new LayoutError("grid: must be rows and columns of cores, both >= 1", "grid");
 }
 
-// The two rows of a plane: all dims but the last, with these strides, and the last.
+// Returns the two rows of a plane: all dims but the last with these strides, and the last.
 function planeRows(strides) {
   const rank = strides.length;
   const only = (keep) => strides.map((stride, d) => (keep(d) ? stride : 0));
@@ -33,7 +33,7 @@ const tiledElement = (facts, { tile, tile_format, dtype }, also = "") => {
   return `!ttcore.tile<${tile.join("x")}, ${tile_format ?? facts.tile_names[dtype] ?? mlir}${also}>`;
 };
 
-// What the three share: bytes, and how the memory is drawn.
+// Finishes a layout of any of the three models: bytes, and the options of its picture.
 function onCores(layout, parameters, facts, { counts, told, ...rest }) {
   const { tile, tile_format, dtype } = parameters;
   const name = tile_format ?? dtype;
@@ -49,10 +49,10 @@ function onCores(layout, parameters, facts, { counts, told, ...rest }) {
   });
 }
 
-// The memory of a buffer type, where that has another name.
+// The memory of a buffer type, if its name differs.
 const MEMORY_OF = { l1_small: "l1", system_memory: "system" };
 
-// -- ttnn_layout of today: pad to tiles, collapse, divide ----------------------------------------
+// -- the current ttnn_layout: pad to tiles, collapse, divide -------------------------------------
 
 function defaultArrangement([rows, columns]) {
   if (rows * columns === 1) return "interleaved";
@@ -65,13 +65,13 @@ function checkArrangement(grid, arrangement, buffer) {
     throw new LayoutError(message, field);
   };
   if (buffer === "system_memory" && (cores !== 1 || arrangement !== "interleaved")) {
-    refuse("system memory is interleaved on a grid of 1, 1", "buffer_type");
+    refuse("system memory must be interleaved on a grid of 1, 1", "buffer_type");
   }
   if (arrangement === "interleaved" && cores !== 1) {
-    refuse("an interleaved layout has a grid of 1, 1", "memory_layout");
+    refuse("an interleaved layout must have a grid of 1, 1", "memory_layout");
   }
   if (arrangement === "block_sharded" && buffer === "dram") {
-    refuse("block_sharded is illegal in dram", "memory_layout");
+    refuse("block_sharded is not possible in dram", "memory_layout");
   }
   if (arrangement === "height_sharded" && grid[1] !== 1) {
     refuse("height_sharded needs one column of cores", "memory_layout");
@@ -81,7 +81,7 @@ function checkArrangement(grid, arrangement, buffer) {
   }
 }
 
-// Rectangles of cores (x, y): those of one-dimensional shardings are numbered row by row.
+// Returns rectangles of cores (x, y); cores of one-dimensional shardings are taken row by row.
 function coreRanges(grid, arrangement, columns) {
   if (arrangement === "interleaved") return "";
   const range = (a, b, c, d) => `#ttnn.core_range<(${a},${b}), (${c},${d})>`;
@@ -144,7 +144,7 @@ function ttnnModel(parameters, facts) {
     sizes: [
       ["padded to tiles", tuple(padded)],
       ["plane", tuple(plane)],
-      ["shard of a core", tuple(shard)],
+      ["shard per core", tuple(shard)],
       ["padded shard", tuple(counts.map((n, k) => n * side[k]))],
       ["memory layout", arrangement],
     ],
@@ -165,8 +165,8 @@ function checkStride(stride, shape) {
   const refuse = (message) => {
     throw new LayoutError(`stride: ${message}`, "stride");
   };
-  if (stride.length !== shape.length) refuse("one number a dim");
-  if (stride.length && stride.at(-1) !== 1) refuse("the last one must be 1");
+  if (stride.length !== shape.length) refuse("must be one number per dim");
+  if (stride.length && stride.at(-1) !== 1) refuse("the last number must be 1");
   for (let d = stride.length - 2; d >= 0; d--) {
     const least = times(stride[d + 1], Math.max(shape[d + 1], 1));
     if (stride[d] < least) refuse(`that of dim ${d} must be at least ${least}`);
@@ -189,7 +189,7 @@ function documentModel(parameters, facts) {
   const used = shape.includes(0) ? [0, 0] : rows.map((row, k) => rowExtent(row, shape, k));
   const given = parameters.shard;
   if (given !== null && (given.length !== 2 || (parameters.grid === null && given.includes(0)))) {
-    throw new LayoutError("shard: rows and columns of the plane, both >= 1", "shard");
+    throw new LayoutError("shard: must be rows and columns of the plane, both >= 1", "shard");
   }
   const byShard = () => given.map((n, k) => Math.max(ceil(used[k], n), 1));
   const grid = parameters.grid ?? (given === null ? [1, 1] : byShard());
@@ -221,16 +221,16 @@ function documentModel(parameters, facts) {
     sizes: [
       ["stride", tuple(stride)],
       ["plane", tuple(plane)],
-      ["shard of a core", tuple(shard)],
+      ["shard per core", tuple(shard)],
       ["padded shard", tuple(counts.map((n, k) => n * side[k]))],
       ["grid shape", tuple(used.map((n, k) => (shard[k] ? ceil(n, shard[k]) : 0)))],
     ],
   });
 }
 
-// -- metal_layout of today: align and join, divide exactly ---------------------------------------
+// -- the current metal_layout: align and join, divide exactly ------------------------------------
 
-// Intervals that cover every dim once, in order; those after the last one are added.
+// Returns intervals that cover every dim once, sorted; dims after the last interval are added.
 function coveringIntervals(pairs, rank) {
   const refuse = (message) => {
     throw new LayoutError(`intervals: ${message}`, "intervals");
@@ -247,14 +247,14 @@ function coveringIntervals(pairs, rank) {
   spans.push(...upTo(spans.length ? spans.at(-1)[1] : 0, rank).map((d) => [d, d + 1]));
   let at = 0;
   for (const [start, end] of spans) {
-    if (start < at) refuse(`two of them have dim ${start}`);
-    if (start > at) refuse(`none has dim ${at}, which metal_layout loses; list ${at}:${at + 1}`);
+    if (start < at) refuse(`two intervals contain dim ${start}`);
+    if (start > at) refuse(`no interval contains dim ${at}: add ${at}:${at + 1}`);
     at = end;
   }
   return spans;
 }
 
-// The tile on the last dim of each of the last two intervals, 1 on the others.
+// Returns the alignments: the tile on the last dims of the last two intervals, 1 on other dims.
 function tileAlignments(shape, spans, tile) {
   const found = shape.map(() => 1);
   const ends = spans.map(([, end]) => end).slice(-2).reverse();
@@ -262,7 +262,7 @@ function tileAlignments(shape, spans, tile) {
   return found;
 }
 
-// The rows of the intervals, and what they are aligned to: c = align(n * c, alignment) outward.
+// Returns the rows of the intervals and their aligned extents: c = align(n * c, alignment) outward.
 function alignedRows(shape, spans, alignments) {
   const [rows, extents] = [[], []];
   for (const [start, end] of spans) {
@@ -292,7 +292,7 @@ function exactCounts(extents, grid, whole, isTiled) {
   return extents.map((n, k) => {
     if (n % whole[k]) {
       throw new LayoutError(
-        `the tile does not divide dim ${k} of the aligned shape ${tuple(extents)}: align it`,
+        `the tile does not divide dim ${k} of the aligned shape ${tuple(extents)}: align that dim`,
         "alignments",
       );
     }
@@ -319,15 +319,15 @@ function metalModel(parameters, facts) {
   const spans = coveringIntervals(pairs, rank);
   const alignments = parameters.alignments ?? tileAlignments(shape, spans, tile ?? [32, 32]);
   if (alignments.length !== rank || alignments.includes(0)) {
-    throw new LayoutError("alignments: one number >= 1 a logical dim", "alignments");
+    throw new LayoutError("alignments: must be one number >= 1 per logical dim", "alignments");
   }
   const [rows, extents] = alignedRows(shape, spans, alignments);
   const grid = parameters.grid ?? extents.map(() => 1);
   if (memory_layout === "interleaved" && product(grid) !== 1) {
-    throw new LayoutError("an interleaved layout has a grid of 1s", "memory_layout");
+    throw new LayoutError("an interleaved layout must have a grid of 1s", "memory_layout");
   }
   if (tile !== null && extents.length < 2) {
-    throw new LayoutError("tile: needs two physical dims; collapse less", "tile");
+    throw new LayoutError("tile: needs two physical dims: collapse fewer dims", "tile");
   }
   const whole = wholeOf(tile, extents.length);
   const counts = exactCounts(extents, grid, whole, tile !== null);
@@ -358,8 +358,8 @@ function metalModel(parameters, facts) {
     sizes: [
       ["alignments", tuple(alignments)],
       ["aligned shape", tuple(extents)],
-      ["shard of a core", tuple(shard)],
-      ...(tile === null ? [] : [["tiles of a core", tuple(counts)]]),
+      ["shard per core", tuple(shard)],
+      ...(tile === null ? [] : [["tiles per core", tuple(counts)]]),
     ],
   });
 }

@@ -1,15 +1,15 @@
 // XLA's tiled layouts (seed 002): an order of the dims, and tiles over the minor ones.
 
-// "(8,128)(2,1)", with * for a dim that is joined to the next one: rows of numbers, -1 for *.
+// Reads "(8,128)(2,1)" as rows of numbers; -1 stands for *, a dim that is joined with the next one.
 function readTiles(text, field) {
   const inner = text.replace(/\s+/g, "").replace(/^T(?=\()/, "");
   if (!/^(\([^()]*\))*$/.test(inner)) {
-    throw new LayoutError("tiles: write (8,128) or (8,128)(2,1)", field);
+    throw new LayoutError("tiles: must be of the form (8,128) or (8,128)(2,1)", field);
   }
   return [...inner.matchAll(/\(([^()]*)\)/g)].map(([, sizes]) => {
     const found = sizes.split(",").map((n) => (n === "*" ? -1 : readInt(n, field, 1)));
     if (found.at(-1) === -1) {
-      throw new LayoutError("tiles: the last dim has no dim to be joined with (*)", field);
+      throw new LayoutError("tiles: the last dim can't be *, as no dim follows it", field);
     }
     return found;
   });
@@ -18,7 +18,7 @@ function readTiles(text, field) {
 const tilesText = (tiles) =>
   tiles.map((tile) => `(${tile.map((n) => (n < 0 ? "*" : n)).join(",")})`).join("");
 
-// Steps on axes: each takes some away and makes new ones, with a way there and a way back.
+// Steps on axes: each replaces some axes by new ones, with the map of indices and its inverse.
 class Steps {
   constructor(shape) {
     this.extent = [...shape];
@@ -37,7 +37,7 @@ class Steps {
     return this.add(axes, [product(sizes)], (at) => [flat(at, sizes)], ([n]) => unflat(n, sizes))[0];
   }
 
-  // The axis padded to whole tiles: (number of tiles, index in the tile).
+  // Pads an axis to whole tiles and splits it into (number of tiles, index in the tile).
   tiled(axis, size) {
     const extent = this.extent[axis];
     return this.add([axis], [ceil(extent, size), size],
@@ -90,10 +90,10 @@ function tiledOrder(steps, order, tile) {
 function checkOrder(order, rank) {
   const sorted = [...order].sort((a, b) => a - b);
   if (String(sorted) === String(upTo(0, rank))) return;
-  throw new LayoutError(`order: each of the ${rank} dims once, the minor first`, "order");
+  throw new LayoutError(`order: must list each of the ${rank} dims once, minor to major`, "order");
 }
 
-// The other fields of a layout's text: the argument, its mark, what is not said. SC is not here.
+// The other fields of a layout's text: the argument, its letter, the default. SC is not supported.
 const XLA_FIELDS = [
   ["tail_alignment", "L", 1],
   ["index_type", "#", null],
@@ -119,14 +119,14 @@ function xlaModel(parameters, facts) {
   const aligned = alignUp(product(physicalShape), tail_alignment);
 
   const written = tilesText(tiles);
-  const said = XLA_FIELDS.filter(([name, , plain]) => parameters[name] !== plain);
+  const stated = XLA_FIELDS.filter(([name, , plain]) => parameters[name] !== plain);
   const after =
-    (written ? `T${written}` : "") + said.map(([name, mark]) => `${mark}(${parameters[name]})`).join("");
+    (written ? `T${written}` : "") + stated.map(([name, mark]) => `${mark}(${parameters[name]})`).join("");
   const braces = minor.length || after ? `{${minor.join(",")}${after ? ":" : ""}${after}}` : "";
   const rows = tiles.map(tuple);
   const named = [
     `${tuple(shape)}, '${dtype}', ${tuple(minor)}, ${tuple(rows)}`,
-    ...said.map(([name]) => [name, parameters[name]]).map(
+    ...stated.map(([name]) => [name, parameters[name]]).map(
       ([name, value]) => `${name}=${typeof value === "string" ? `'${value}'` : value}`,
     ),
     oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
@@ -149,7 +149,7 @@ function xlaModel(parameters, facts) {
     naturalWidths: [...divisors(product(tiles.flat().map((n) => Math.max(n, 1)))), shape.at(-1) ?? 1],
     tileSize: tiles.length ? product(tiles[0].filter((n) => n > 0)) : 0,
     sizes: [
-      ["order, the minor first", tuple(minor)],
+      ["order, minor to major", tuple(minor)],
       ...(tiles.length ? [["tiles", written]] : []),
     ],
   });

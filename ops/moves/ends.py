@@ -19,7 +19,7 @@ from gridlayout.layouts.program import ReshapeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, slice_at
-from gridlayout.sharding.pieces import Pieces, Side
+from gridlayout.sharding.pieces import Pieces, PlacedBlocks
 from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
@@ -166,7 +166,7 @@ def reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
     return tuple(np.max([extents, *ends], axis=0).tolist())
 
 
-def joined_order(side: Side) -> list[int]:
+def joined_order(side: PlacedBlocks) -> list[int]:
     """Return the dims of an untiled part in joined order: of each block, cores before positions."""
     rank = side.blocks.flat.core_rank
     order: list[int] = []

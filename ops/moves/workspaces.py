@@ -31,7 +31,7 @@ def exchanged_workspace(
     for k in exchange.gathers:
         _gather(chain, shape, k, before)
     if exchange.transfers:
-        shape = list(exchange.held)
+        shape = list(exchange.digit_shape)
         if _is_copied(exchange, (*before.per_device, *old.local_shape)):
             chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:

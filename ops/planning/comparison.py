@@ -122,8 +122,8 @@ class TimeComparison:
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
             ("to a core from others", [sum(each.links.values()) for each in made]),
-            ("most of one core's L1", [each.peak_bytes for each in made]),
-            ("most of DRAM at a time", [n or None for n in peaks]),
+            ("L1 peak of one core", [each.peak_bytes for each in made]),
+            ("DRAM peak", [n or None for n in peaks]),
         ]
         counts = [sum(1 for e in each.equations if e.seconds) for each in made]
         return [

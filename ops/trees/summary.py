@@ -93,7 +93,7 @@ class TreeSummary:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of the logical elements alone."""
+        """Bytes of the logical elements."""
         return sum(row.data_bytes for row in self.laid_out)
 
     @property

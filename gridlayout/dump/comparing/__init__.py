@@ -1,1 +1,1 @@
-"""Programs side by side: what each costs, and which value of one is which of another."""
+"""Comparison of programs: their costs, and their values matched with each other."""

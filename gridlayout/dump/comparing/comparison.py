@@ -1,6 +1,6 @@
-"""`Comparison`: what several programs' layouts cost, side by side, and which values lie otherwise.
+"""`Comparison`: the costs of several programs side by side, and the values whose layouts differ.
 
-In text, as HTML, as JSON and drawn; all have the same rows.
+It prints as text, HTML, JSON and a drawing, all with the same rows.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-_COLUMN = 18  # of one program, at most
-_REST = 14  # more of it, where more has to be said
-_SHOWN = 50  # values of the text and the page
+_COLUMN = 18  # most characters of a program's column
+_REST = 14  # more characters of it, where layouts differ only in their cores or shard
+_SHOWN = 50  # most values in the text and the page
 
 Cells = tuple[str, ...]
 
-# Measures by the name of a field of `Costs`: what each is, and whether it is in bytes.
+# Measures: the field of `Costs`, its label, and whether it is in bytes.
 _MEASURES = (
     ("ops", "ops that make values", False),
     ("relayouts", "of these only relayouts", False),
@@ -39,17 +39,17 @@ _MEASURES = (
     ("relayout_bytes", "to other cores, by relayouts", True),
     ("core_bytes", "to other cores, by all ops", True),
     ("chip_bytes", "from other chips", True),
-    ("held_bytes", "all values together", True),
-    ("padding_bytes", "padding in them", True),
-    ("dram_peak", "most of DRAM at a time", True),
-    ("l1_peak", "most of one core's L1", True),
-    ("memory_peak", "most of a device's memory", True),
+    ("held_bytes", "all values", True),
+    ("padding_bytes", "padding of all values", True),
+    ("dram_peak", "DRAM peak", True),
+    ("l1_peak", "L1 peak of one core", True),
+    ("memory_peak", "memory peak of a device", True),
     ("cores", "cores busy (of results)", False),
 )
 
 
 class Program(NamedTuple):
-    """One side: what it is called, its costs, and the chip that it is for, if it says."""
+    """One program of a comparison. chip: None if it states none."""
 
     name: str
     costs: Costs
@@ -58,11 +58,12 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Programs side by side; made by `gl.compare` and by `Explanation.diff`.
+    """The result of `gl.compare` and `Explanation.diff`: several programs side by side.
 
-    programs: their names and costs. values: those that the dumps have, each with what it is in
-    every dump; dumps: which of the programs those are, by number. `str` has two tables of at most
-    100 columns, notebooks and `to_html` a page, `draw()` bars.
+    programs: their names and costs. values: the values of the dumps, each as it is in every dump.
+    dumps: indices of the programs that are dumps; reports have no values. left_out: the number of
+    values that are not compared. `str` gives two tables of at most 100 columns, `to_html` and
+    notebooks a page, and `draw()` bars.
     """
 
     programs: tuple[Program, ...]
@@ -72,14 +73,14 @@ class Comparison:
 
     @cached_property
     def rows(self) -> tuple[Match, ...]:
-        """The values that lie otherwise in another dump, or are not in all."""
+        """The values whose layouts differ between dumps, or that a dump lacks."""
         return tuple(match for match in self.values if match.is_changed)
 
     @property
     def saved(self) -> dict[str, float]:
-        """What the last program saves of the first one's costs, by field of `Costs`.
+        """The costs of the first program minus those of the last, by field of `Costs`.
 
-        Bytes and counts; less than 0 where it takes more. Fields that both know.
+        Bytes and counts; negative where the last program costs more. Only fields that both have.
         """
         first, last = self.programs[0].costs, self.programs[-1].costs
         pairs = {name: (getattr(first, name), getattr(last, name)) for name, _, _ in _MEASURES}
@@ -87,7 +88,10 @@ class Comparison:
 
     @property
     def measures(self) -> list[tuple[str, list[float | None], list[str]]]:
-        """What each measure is, its numbers, and these in words; those that any program has."""
+        """The label of each measure, its number per program, and these as text.
+
+        Measures that are 0 or unknown in all programs are left out.
+        """
         found = []
         for name, what, is_bytes in _MEASURES:
             numbers = [getattr(program.costs, name) for program in self.programs]
@@ -102,15 +106,15 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """Which programs, for which chip, and how many values lie alike, in words."""
+        """The programs, the chip, and how many values have equal layouts, in one sentence."""
         names = ", ".join(plain(program.name, _COLUMN) for program in self.programs)
         chips = [program.chip for program in self.programs if program.chip is not None]
         chip = f", on {plain(chips[0].name)} ({dims(chips[0].grid)} cores)" if chips else ""
         if len(self.dumps) < 2:
             return f"{names}{chip}"
         same, others = len(self.values) - len(self.rows), len(self.rows)
-        verbs = "lies" if same == 1 else "lie", "does" if others == 1 else "do"
-        return f"{names}{chip}: {number(same, 'value')} {verbs[0]} alike, {others:,} {verbs[1]} not"
+        equal = f"{number(same, 'value')} with equal layouts"
+        return f"{names}{chip}: {equal}, {others:,} with different ones"
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -122,7 +126,7 @@ class Comparison:
         return "\n\n".join([*parts, *self._notes()])
 
     def to_json(self) -> str:
-        """The same as JSON: the `programs` and their costs, and the `values` that differ."""
+        """Return the comparison as JSON: `programs` with costs, and the `values` that differ."""
         programs = [
             {"name": each.name, "chip": each.chip and each.chip.name, **vars(each.costs)}
             for each in self.programs
@@ -136,7 +140,7 @@ class Comparison:
         return json.dumps({**found, "left_out": self.left_out}, indent=1)
 
     def to_html(self) -> str:
-        """Return it as one self-contained page of HTML, with the drawing."""
+        """Return the comparison as a self-contained HTML page, with the drawing."""
         return html_page(f"Comparison of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
@@ -144,17 +148,17 @@ class Comparison:
         parts = [self.draw().svg, plain_table(head, costs)]
         if self.rows:
             head, *rows = self._value_rows(1 << 10)
-            parts += [heading("Values that lie otherwise"), plain_table(head, rows)]
+            parts += [heading("Values whose layouts differ"), plain_table(head, rows)]
         return framed([*parts, *map(paragraph, self._notes())])
 
     def draw(self) -> Drawing:
-        """The costs as bars: a panel a measure, in each a bar a program."""
+        """Draw the costs as bars: one panel per measure, with one bar per program."""
         names = [plain(program.name, _COLUMN) for program in self.programs]
         measures = [Measure(*each) for each in self.measures]
         return bars("What the layouts cost", self.title, names, measures)
 
     def _cost_rows(self, width: int) -> list[Cells]:
-        """The head, and a row a measure."""
+        """Return the head and one row per measure."""
         count = range(len(self.programs))
         return [
             ("", *(plain(program.name, width) for program in self.programs)),
@@ -165,17 +169,17 @@ class Comparison:
         ]
 
     def _value_rows(self, width: int) -> list[Cells]:
-        """The head, and a row a value that lies otherwise."""
+        """Return the head and one row per value whose layouts differ."""
         names = (plain(self.programs[k].name, width) for k in self.dumps)
         return [("op", "tensor", *names), *(_row(m, width) for m in self.rows[:_SHOWN])]
 
     def _notes(self) -> list[str]:
         hidden = len(self.rows) - _SHOWN
-        notes = [f"and {hidden:,} more that lie otherwise"] if hidden > 0 else []
+        notes = [f"and {hidden:,} more whose layouts differ"] if hidden > 0 else []
         if self.left_out:
             notes.append(
-                f"{number(self.left_out, 'value')} of less waste are not compared: compare what "
-                "gl.explain(..., limit=65536) gives"
+                f"{number(self.left_out, 'value')} with less waste are not compared; "
+                "to compare them, pass gl.explain(..., limit=65536)"
             )
         return notes
 
@@ -187,7 +191,7 @@ def _words(n: float | None, is_bytes: bool) -> str:
 
 
 def _cores(program: Program) -> str:
-    """Cores on average, and of how many of the results that is known."""
+    """Return the mean number of cores, and how many of the results it is known for."""
     costs = program.costs
     if costs.cores is None:
         return "-"
@@ -199,7 +203,7 @@ def _padding(costs: Costs) -> str:
 
 
 def _with_change(numbers: Sequence[float | None], words: Sequence[str], k: int) -> str:
-    """A number in words, and by how much it is more or less than the first."""
+    """Return a number as text, with its change relative to the first."""
     first, now = numbers[0], numbers[k]
     if not k or not first or now is None or first == now or "(" in words[k]:
         return words[k]
@@ -208,9 +212,9 @@ def _with_change(numbers: Sequence[float | None], words: Sequence[str], k: int) 
 
 
 def _row(match: Match, width: int) -> Cells:
-    """One value: its op, its tensor, and how it lies in each dump."""
+    """Return the row of one value: its op, its tensor, and its layout in each dump."""
     words = [None if value is None else words_of(value.layout) for value in match.values]
-    if len(set(words)) == 1:  # what differs is in none of these words
+    if len(set(words)) == 1:  # the layouts differ in something that these words do not show
         width += _REST
         words = [None if v is None else f"{words_of(v.layout)} {_rest(v)}" for v in match.values]
     elements = [None if value is None else _element(value) for value in match.values]
@@ -225,12 +229,12 @@ def _row(match: Match, width: int) -> Cells:
 
 
 def words_of(layout: Described) -> str:
-    """How a value is laid out, in a few words: memory, how it is divided, and the cores."""
+    """Return a layout in a few words: memory, sharding and cores."""
     return ttnn_place(layout) if isinstance(layout, TtnnLayout) else place(layout)
 
 
 def _rest(value: Value) -> str:
-    """What tells layouts apart of which all else is the same: the cores, or the shard."""
+    """Return the cores or the shard, which `words_of` does not show."""
     corners: Ranges = getattr(value.layout, "core_ranges", ())
     ranges = (f"({x},{y})-({right},{low})" for (x, y), (right, low) in corners)
     return " ".join(ranges) or shard(value.layout)

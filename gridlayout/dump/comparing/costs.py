@@ -1,4 +1,4 @@
-"""Costs of a dump: what its layouts cost, added up from what the reading kept."""
+"""Computes the `Costs` of a dump from an explanation and its totals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.collectives import Meshes
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.traffic import cores_by_config
-from gridlayout.dump.reading import Found, collectives_of
-from gridlayout.dump.values.readings import layout_of, read
+from gridlayout.dump.reading import PassResult, collectives_of
+from gridlayout.dump.values.type_texts import layout_of, read
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.program_config import Blocks
 
 
 def between_cores(moves: Iterable[Move]) -> int | None:
-    """Bytes that relayouts inside L1 bring to another core; None where one can't be told."""
+    """Return the bytes that relayouts within L1 move to other cores; None if one is unknown."""
     total = 0
     for move in moves:
         if move.before.memory == move.after.memory == "l1":
@@ -29,7 +29,7 @@ def between_cores(moves: Iterable[Move]) -> int | None:
 
 
 def costs_of(explained: Contents) -> Costs:
-    """What the layouts of a dump cost: of TTNN all of it, of others what they tell."""
+    """Return the costs of a dump: all fields for TTNN, those that are known for other dumps."""
     found = explained.found
     peaks = {peak.memory: peak.nbytes for peak in explained.peaks}
     known = Costs(
@@ -49,19 +49,19 @@ def costs_of(explained: Contents) -> Costs:
     return replace(known, **_of_cores(found, explained.chip))
 
 
-def _received(found: Found | None) -> int | None:
-    """Bytes that a chip receives from others; None where a group's size isn't told."""
+def _received(found: PassResult | None) -> int | None:
+    """Return the bytes that a chip receives from others; None if a group size is unknown."""
     ops = collectives_of(found, Meshes()) if found else ()
     if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
         return None
     return sum(each.received_bytes * each.count for each in ops)
 
 
-def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
-    """What TTNN's ops read, write and move between cores, and on how many of these results lie."""
+def _of_cores(found: PassResult, chip: Chip) -> dict[str, Any]:
+    """Return the costs of TTNN ops: bytes read, written and moved between cores; cores in use."""
     traffic = found.traffic
     moves = [move_of(*each, chip) for each in found.tally.moves.worst_first()]
-    known_moves = sum(move.count for move in moves)  # of some the buffers alone are known
+    known_moves = sum(move.count for move in moves)  # some relayouts have buffers without a map
     known = [
         (_cores(layout_of(text), text, blocks), times)
         for (text, blocks), times in traffic.results.items()
@@ -79,6 +79,6 @@ def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
 
 
 def _cores(layout: Described, text: str, blocks: Blocks | None) -> int | None:
-    """On how many cores a result lies, or is made: by its shards, or by a product's config."""
+    """Return the number of cores that hold a result's shards or, by its config, compute it."""
     found = cores_of(layout)
     return cores_by_config(text, blocks) if found is None and blocks else found

@@ -1,7 +1,8 @@
-"""Values of several dumps of one program, matched: which of one is which of another.
+"""Matches the values of several dumps of one program.
 
-Two values are the same if the same op makes them, in the same shape, as the first, second, ... of
-such in their function: compilers number values anew at every level, and keep their order.
+Two values match if they have the same function, op and shape, and the same position among the
+values of that function, op and shape. Compilers renumber values at each level of optimization, but
+keep their order.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from gridlayout.arguments import Shape
 from gridlayout.costs import Described
-from gridlayout.dump.values.readings import layout_of
+from gridlayout.dump.values.type_texts import layout_of
 
 Key = tuple[object, ...]
 _NUMBERED = re.compile(r"(?:\.[0-9]+)+(?=_spmd$|$)")
@@ -22,7 +23,7 @@ _NUMBERS = re.compile("([0-9]+)")
 
 
 class Value(NamedTuple):
-    """A value that owns memory: where it is made, by which op, its type as text, its `layout`."""
+    """A value that owns memory. line: where `op` defines it. text: its type."""
 
     function: str
     name: str
@@ -32,13 +33,13 @@ class Value(NamedTuple):
 
     @property
     def layout(self) -> Described:
-        """What its type says."""
+        """The layout of its type."""
         return layout_of(self.text)
 
 
 @dataclass(frozen=True)
 class Match:
-    """One value as several programs have it; None in one that does not."""
+    """One value in each of several programs; None in a program without it."""
 
     op: str
     shape: Shape
@@ -46,7 +47,7 @@ class Match:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it lies differently in two programs, or is not in all."""
+        """Whether two programs have different layouts for it, or one does not have it."""
         if None in self.values:
             return True
         texts = {value.text for value in self.values if value is not None}
@@ -54,7 +55,7 @@ class Match:
 
 
 def in_order(values: Iterable[Value]) -> list[Value]:
-    """By line, those of one line by their names' numbers."""
+    """Return the values sorted by line, then by name, with numbers in names compared as numbers."""
     return sorted(values, key=lambda value: (value.line, _natural(value.name)))
 
 
@@ -64,7 +65,9 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def matched(programs: Sequence[Sequence[Value]]) -> list[Match]:
-    """All values, in the first program's order; those that it lacks behind the ones before them.
+    """Return the matches of all values, in the order of the first program.
+
+    A value that the first program lacks follows the value that precedes it in its own program.
 
     >>> tensor = "f32[8]{{0:T({})}}".format
     >>> a, b = (Value("f", "x", 1, "add", tensor(n)) for n in (8, 128))
@@ -88,7 +91,7 @@ def _keyed(values: Iterable[Value]) -> dict[Key, Value]:
     seen: Counter[Key] = Counter()
     found: dict[Key, Value] = {}
     for value in in_order(values):
-        function = _NUMBERED.sub("", value.function)  # XLA numbers computations anew
+        function = _NUMBERED.sub("", value.function)  # XLA renumbers computations
         key = (function, value.op, value.layout.shape)
         found[*key, seen[key]] = value
         seen[key] += 1
@@ -96,7 +99,7 @@ def _keyed(values: Iterable[Value]) -> dict[Key, Value]:
 
 
 def _merged(order: list[Key], more: list[Key]) -> list[Key]:
-    """Both orders' keys: those of `more` that `order` lacks stand behind what is before them."""
+    """Merge two orders: each new key of `more` is inserted after its predecessor in `more`."""
     known = set(order)
     behind: dict[Key | None, list[Key]] = {}
     last = None

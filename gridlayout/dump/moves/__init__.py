@@ -1,1 +1,1 @@
-"""What goes from one place to another: relayouts, collectives, and tensors that devices divide."""
+"""Data movement in a dump: relayouts, collectives, and tensors sharded over devices."""

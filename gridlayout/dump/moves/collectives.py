@@ -1,6 +1,6 @@
-"""`CollectiveOp`: what devices send each other by one op of a dump: kind, groups, mesh axes, bytes.
+"""`CollectiveOp`: one collective of a dump: its kind, device groups, mesh axes and bytes.
 
-HLO, StableHLO, Shardy, TTIR and TTNN write groups in their own ways:
+HLO, StableHLO, Shardy, TTIR and TTNN write device groups differently:
 
     replica_groups={{0,1},{2,3}}    replica_groups=[2,4]<=[8]    replica_groups=[4,2]<=[2,4]T(1,0)
     replica_groups=mesh['x'=2,'y'=4] {'y'}    replica_groups = dense<[[0, 1], [2, 3]]>
@@ -17,7 +17,7 @@ from math import prod
 from gridlayout.arguments import Shape
 
 Mesh = tuple[tuple[str, int], ...]
-# Number of groups, devices in each, and the axes' names, or the devices of the first group.
+# Number of groups, devices per group, and the names of the axes or the devices of the first group.
 Groups = tuple[int, int, tuple[str, ...] | Shape]
 
 KINDS = frozenset(
@@ -39,7 +39,7 @@ KINDS = frozenset(
         "all_to_all_combine",
     ]
 )
-_MAX_GROUP = 1 << 16  # devices listed of one group
+_MAX_GROUP = 1 << 16  # most devices listed per group
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
 _IOTA = re.compile(r"\[([0-9,]+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
 _NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
@@ -59,13 +59,14 @@ _WORD = re.compile(r"\"([\w.]{1,60})\"")
 
 @dataclass(frozen=True)
 class CollectiveOp:
-    """One collective, as a device sees it. Bytes.
+    """One collective of a dump. Sizes are in bytes per device.
 
-    line, op, name, function: where it stands. kind: all_gather, all_reduce, reduce_scatter,
-    all_to_all, collective_permute, ... groups: how many groups of group_size devices there are,
-    both 0 where the dump does not say. axes: the mesh axes that they go along, where these can be
-    told. result_bytes: what a device holds of the result; received_bytes: what it receives, of an
-    all_reduce as of a reduce_scatter and an all_gather. count: mentions alike.
+    line, op, name, function: its first occurrence. kind: all_gather, all_reduce, reduce_scatter,
+    all_to_all, collective_permute, ... groups: the number of groups of `group_size` devices; both
+    are 0 if the dump does not state them. axes: the mesh axes that the groups run along; empty if
+    unknown. result_bytes: bytes of the result that a device holds. received_bytes: bytes that a
+    device receives; an all_reduce counts as a reduce_scatter and an all_gather. count: the number
+    of equal collectives.
     """
 
     line: int
@@ -81,7 +82,7 @@ class CollectiveOp:
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that a device receives, each time."""
+        """Bytes that a device receives, per execution."""
         n, held = self.group_size, self.result_bytes
         if self.kind in ("mesh_partition", "all_slice", "mesh_shard", "distribute_tensor") or n < 2:
             return 0
@@ -94,7 +95,7 @@ class CollectiveOp:
 
 @lru_cache(maxsize=1024)
 def kind_of(op: str) -> str | None:
-    """The collective that an op is, in the words of `CollectiveOp`; None where it is none.
+    """Return the kind of collective that an op is, as in `CollectiveOp`; None if it is none.
 
     >>> kind_of("all-gather-start"), kind_of("ttnn.all_reduce"), kind_of("add")
     ('all_gather', 'all_reduce', None)
@@ -107,15 +108,15 @@ def kind_of(op: str) -> str | None:
 
 
 class Meshes:
-    """The meshes that a dump has named, and how many devices there are."""
+    """The meshes that a dump defines, and the number of devices."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Mesh] = {}
-        self.guessed: Mesh = ()  # by the shape in which groups count the devices
+        self.guessed: Mesh = ()  # from the shape of an iota list of devices: [2,4]<=[8]
         self.devices = 0
 
     def read(self, text: str) -> None:
-        """Take in what a line says of meshes."""
+        """Add the meshes and the number of devices that a line states."""
         if found := _SDY_MESH.search(text):
             self._add(found[1], axes_of(found[2]))
         if "meshes" in text and (found := _TT_MESH.search(text)):
@@ -130,7 +131,10 @@ class Meshes:
             self.devices = max(self.devices, prod(n for _, n in mesh))
 
     def groups_of(self, text: str, kind: str) -> Groups:
-        """How many groups, devices in each, the mesh axes they go along or the first group."""
+        """Return number of groups, devices per group, and mesh axes or the first group's devices.
+
+        (0, 0, ()) if the line does not state the groups.
+        """
         if found := _CLUSTER.search(text):
             return self._along_cluster(int(found[1]))
         if found := _NAMED.search(text):
@@ -174,7 +178,7 @@ class Meshes:
         lists = _LIST.findall(inside[0]) if inside else []
         if not lists and text[at : at + 2] != "{}":
             return (0, 0, ())
-        if not lists:  # all devices are one group
+        if not lists:  # {}: one group of all devices
             first = tuple(range(min(self.devices, _MAX_GROUP)))
             return (1, self.devices, first) if self.devices else (0, 0, ())
         first = _numbers(lists[0])
@@ -190,7 +194,7 @@ class Meshes:
         return len(pairs), 2 if any(a != b for a, b in pairs) else 1, named
 
     def _axis_of(self, a: int, b: int) -> str:
-        """The one axis along which two devices differ."""
+        """Return the only axis along which two devices differ; empty if they differ along more."""
         for mesh in self.by_name.values():
             differ = []
             for k, (name, size) in enumerate(mesh):
@@ -202,7 +206,7 @@ class Meshes:
         return ""
 
     def axes_of(self, group: tuple[str, ...] | Shape) -> tuple[str, ...]:
-        """The axes of a mesh whose devices one group is; none where no mesh has such.
+        """Return the mesh axes whose devices form the group; () if no mesh has such axes.
 
         >>> meshes = Meshes()
         >>> meshes.read('sdy.mesh @m = <["x"=2, "y"=4]>')
@@ -226,7 +230,7 @@ class Meshes:
 
 
 def axes_of(text: str) -> Mesh:
-    """The axes of a mesh and their sizes.
+    """Return the axes of a mesh and their sizes.
 
     >>> axes_of('"x"=2, "y"=4')
     (('x', 2), ('y', 4))
@@ -235,7 +239,7 @@ def axes_of(text: str) -> Mesh:
 
 
 def _sdy_axes(text: str, sizes: dict[str, int]) -> list[str]:
-    """The axes in an op's own brackets, before the operand."""
+    """Return the mesh axes named in an op's brackets, before its operand."""
     op = re.search(r"sdy\.\w+\s*([\[{].*?)%", text)
     words = _WORD.findall(op[1]) if op else []
     return [word for word in dict.fromkeys(words) if word in sizes]
@@ -246,7 +250,9 @@ def _numbers(text: str) -> Shape:
 
 
 def _iota(dims: Shape, order: Shape, count: int) -> Shape:
-    """The first devices of 0, 1, 2, ... in the shape `dims`, its dims in another order.
+    """Return the first `count` elements of iota(prod(dims)) reshaped to `dims` and transposed.
+
+    order: the permutation of the dims; ignored if it is none.
 
     >>> _iota((2, 4), (1, 0), 2)
     (0, 4)

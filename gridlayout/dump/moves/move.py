@@ -1,4 +1,4 @@
-"""`Move`: data that goes from one layout to another, and how much of it changes core."""
+"""`Move`: a copy from one layout to another, and how many elements change core."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
-from gridlayout.dump.values.readings import layout_of
+from gridlayout.dump.values.type_texts import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
 from gridlayout.layouts.traffic import core_traffic
 from gridlayout.tenstorrent.core_maps import device_map
 
-# Indices listed for one move, and pairs of cores: a dump may hold many.
+# Most indices and pairs of cores that are listed for one move: a dump may have many moves.
 _MAX_INDICES, _MAX_PAIRS = 1 << 20, 1 << 16
 
 
 @dataclass(frozen=True)
 class Move:
-    """One op whose operand and result lie differently.
+    """One op that only copies its operand to another layout.
 
     line, op, name, count: as in `Finding`. permutation: dim k of the result is dim
-    `permutation[k]` of the operand; empty where dims stay. elements: those that change core or
-    memory, or their place where there is one memory; None where that can't be told. Between pages
-    dealt to banks and anything else all of them, as no dump says which bank is next to which core.
-    where: from where to where, in a few words.
+    `permutation[k]` of the operand; empty if dims keep their order. elements: the number of
+    elements that change core or memory, or, in a layout without cores, their position; None if
+    unknown. If one layout is interleaved over banks and the other is not, all elements move: no
+    dump states which bank is next to which core. where: source and target, in a few words.
     """
 
     line: int
@@ -45,19 +45,21 @@ class Move:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of all elements, as the operand stores them."""
+        """Bytes of all elements, in the operand's element size."""
         return self.before.data_bytes
 
     @property
     def moved_bytes(self) -> int | None:
-        """Bytes of the elements that move."""
+        """Bytes of the elements that move; None if unknown."""
         if self.elements is None or not self.before.size:
             return self.elements
         return -(-self.data_bytes * self.elements // self.before.size)
 
 
 def permutation_of(before: Shape, after: Shape, permutation: Shape, swap: Shape) -> Shape | None:
-    """How dims go from one shape to the other, () if they stay; None where they don't fit.
+    """Return the permutation from one shape to the other, () for the identity.
+
+    permutation, swap: as the op states them. None if the shapes do not match.
 
     >>> permutation_of((2, 3), (3, 2), (1, 0), ()), permutation_of((2, 3), (3, 2), (), (-2, 1))
     ((1, 0), (1, 0))
@@ -79,9 +81,9 @@ def permutation_of(before: Shape, after: Shape, permutation: Shape, swap: Shape)
 
 @lru_cache(maxsize=256)
 def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tuple[int | None, str]:
-    """Elements that move, and from where to where; None where that can't be told.
+    """Return the number of elements that move (None if unknown), and source and target in words.
 
-    Virtual grids are folded onto the chip's cores first (`gridlayout.tenstorrent.device_map`).
+    Virtual grids are folded onto the chip's cores (`gridlayout.tenstorrent.device_map`).
 
     >>> from gridlayout import GridLayout
     >>> toy = Chip("toy", (2, 2))
@@ -106,13 +108,16 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
         return before.size, "inside its memory"
     try:
         elements = _between_cores(before, after, target, chip)
-    except LayoutError:  # too many to list, or no place for so many cores on the chip
+    except LayoutError:  # too many to list, or more cores than the chip has
         return None, "too many cores or indices"
     return elements, "to another core" if elements else "inside each core"
 
 
 def _between_pages(before: Layout, after: Layout, permutation: Shape) -> tuple[int, str]:
-    """Pages lie in turn on the banks: other pages, or another order, are all written anew."""
+    """Return the elements that move between two interleaved layouts: all, unless pages are equal.
+
+    Pages are dealt to the banks in turn, so other pages or another order move every element.
+    """
     same = before.tile == after.tile and before.local_shape == after.local_shape
     if same and not permutation and before.dtype == after.dtype:
         return 0, "nothing"
@@ -128,14 +133,14 @@ def _between_cores(before: Layout, after: Layout, target: AffineMap, chip: Chip)
 
 
 def _on_chip(cores: NDArray[np.int64], grid: Shape, chip: Chip) -> NDArray[np.int64]:
-    """Device, row and column of every core: virtual grids are folded onto the chip's."""
+    """Return device, row and column of each core, after folding the grid onto the chip's."""
     forward = device_map(grid, chip_grid=chip.grid).forward
     columns = [np.broadcast_to(np.asarray(c), len(cores)) for c in forward(*cores.T)]
     return np.stack(columns, axis=1)
 
 
 def move_of(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
-    """The move of a tally's row: its key, how often it comes, and where it comes first."""
+    """Return the move of a row of `Tally.moves`: its key, count, and first line and name."""
     (op, was, is_now, permutation), (line, name) = key, first
     before, after = layout_of(was), layout_of(is_now)
     assert isinstance(before, Layout)

@@ -1,10 +1,10 @@
-"""`ShardedTensor`: a tensor of a dump divided over devices, as Shardy, GSPMD and HLO write it.
+"""`ShardedTensor`: a tensor of a dump that is sharded over devices, by Shardy, GSPMD or HLO.
 
     #sdy.sharding<@mesh, [{"x"}, {"y", "z"}, {}]>          {devices=[2,4]<=[8]}
     {devices=[2,1,4]<=[8] last_tile_dim_replicate}         {replicated}
 
-Every dim is divided ceil-wise, as the grid of a `gl.GridLayout` divides it: the last parts are
-padded. Bytes are a device's.
+Every dim is divided ceil-wise, as by the grid of a `gl.GridLayout`: the last parts are padded.
+Sizes are in bytes per device.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.moves.collectives import Mesh, Meshes, axes_of
 from gridlayout.dump.text.hlo import Instruction
 from gridlayout.dump.text.statements import Statement
-from gridlayout.dump.values.kept import Kept
+from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.errors import LayoutError
 
 _DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
@@ -31,11 +31,12 @@ _NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[(.*)\]", re.DOTALL)
 
 @dataclass(frozen=True)
 class ShardedTensor:
-    """A tensor and how devices divide it.
+    """A tensor and its sharding.
 
-    line, op, name: where it stands. text: the sharding, as written. layout: a `gl.GridLayout` whose
-    grid is the parts of each dim; None for scalars. copies: devices that hold each part; 0 where
-    the text does not say. count: mentions alike.
+    line, op, name: its first occurrence. text: the sharding, as written. parts: the number of parts
+    of each dim. layout: a `gl.GridLayout` whose grid is `parts`; None for scalars. copies: the
+    number of devices that hold each part; 0 if the text does not state it. count: the number of
+    equal shardings.
     """
 
     line: int
@@ -50,14 +51,14 @@ class ShardedTensor:
 
     @property
     def layout(self) -> GridLayout | None:
-        """The layout of the devices' parts."""
+        """The layout whose cores are the devices; None for a scalar."""
         if not self.shape:
             return None
         return GridLayout(self.shape, self.dtype, grid=self.parts, collapse=[])
 
     @property
     def shard_shape(self) -> Shape:
-        """One device's part, in elements, padding included."""
+        """The shape of one device's part, in elements, with padding."""
         return tuple(-(-n // p) for n, p in zip(self.shape, self.parts, strict=True))
 
     @property
@@ -73,9 +74,9 @@ class ShardedTensor:
 
 
 def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]:
-    """The parts of each dim, and copies of each part (0: unknown).
+    """Return the number of parts of each dim, and the number of copies of each part (0: unknown).
 
-    Raises `LayoutError` for what is no sharding of so many dims.
+    Raises `LayoutError` for a text that is no sharding of `rank` dims.
 
     >>> parts_of("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", 2, {})
     ((2, 1), 4)
@@ -152,7 +153,7 @@ _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
 @dataclass(frozen=True)
 class Reshard:
-    """A value that goes from one sharding to another. received_bytes: a device's, at most."""
+    """A value that changes its sharding."""
 
     line: int
     name: str
@@ -162,66 +163,70 @@ class Reshard:
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that a device receives at most: its new part."""
+        """The most bytes that a device receives: its new part."""
         return self.after.device_bytes
 
 
 class Sharded:
-    """The divided tensors of one pass, those of most bytes a device kept."""
+    """The sharded tensors and reshards of one pass; those of most bytes per device are stored."""
 
     def __init__(self, limit: int) -> None:
-        self.tensors, self.reshards, self.unknown = Kept(limit), Kept(limit), Kept(8)
+        self.tensors, self.reshards, self.unknown = TopKeys(limit), TopKeys(limit), TopKeys(8)
         self.by_name: dict[str, ShardedTensor] = {}
 
-    def read(self, said: Statement, text: str, found: Instruction | None, meshes: Meshes) -> None:
-        """What a line says of shardings."""
+    def read(
+        self, statement: Statement, text: str, found: Instruction | None, meshes: Meshes
+    ) -> None:
+        """Add the shardings that a line states."""
         if found is not None:
             if sharding := _HLO.search(found.attributes):
-                self._hlo(said, found, sharding[1], meshes)
+                self._hlo(statement, found, sharding[1], meshes)
             return
         written = _CONSTRAINT.search(text) or _PER_VALUE.search(text)
-        if written is None and "%" in text.partition("=")[0] and "func" not in said.op:
+        if written is None and "%" in text.partition("=")[0] and "func" not in statement.op:
             written = _CALL.search(text)
         if written is not None:
             kinds = _TENSOR.findall(text)
             name = text.partition("=")[0].strip() if "=" in text else ""
             if kinds:
                 dims, element = kinds[-1]
-                self._add(said, name, dims, element, written[1], meshes)
+                self._add(statement, name, dims, element, written[1], meshes)
             return
         for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
-            self._add(said, name, dims, element, sdy or mhlo, meshes)
+            self._add(statement, name, dims, element, sdy or mhlo, meshes)
 
-    def _hlo(self, said: Statement, found: Instruction, text: str, meshes: Meshes) -> None:
+    def _hlo(self, statement: Statement, found: Instruction, text: str, meshes: Meshes) -> None:
         arrays = _ARRAY.findall(found.kind)
         parts = re.findall(r"\{[^{}]*\}", text) if text.startswith("{{") else [text] * len(arrays)
         for (element, dims), each in zip(arrays, parts, strict=False):
             shape = dims.replace(",", "x") + "x" if dims else ""
-            self._add(said, found.name, shape, dtypes.FROM_XLA.get(element, element), each, meshes)
+            self._add(
+                statement, found.name, shape, dtypes.FROM_XLA.get(element, element), each, meshes
+            )
 
     def _add(
-        self, said: Statement, name: str, dims: str, element: str, text: str, meshes: Meshes
+        self, statement: Statement, name: str, dims: str, element: str, text: str, meshes: Meshes
     ) -> None:
         shape = tuple(int(word) for word in dims.split("x") if word)
         try:
             dtype = dtypes.as_dtype(_SIGNED.get(element, element)).name
             parts, copies = parts_of(text, len(shape), meshes.by_name)
         except LayoutError as error:
-            self.unknown.add(str(error)[:160], 0, (said.line, name, text))
+            self.unknown.add(str(error)[:160], 0, (statement.line, name, text))
             return
         if not copies and meshes.devices and all(n == 1 for n in parts):
             copies = meshes.devices
-        now = ShardedTensor(said.line, said.op, name, text, shape, dtype, parts, copies)
-        key = (said.op, shape, dtype, parts, copies, text)
+        now = ShardedTensor(statement.line, statement.op, name, text, shape, dtype, parts, copies)
+        key = (statement.op, shape, dtype, parts, copies, text)
         self.tensors.add(key, now.device_bytes, now)
-        self._follow(said, name, now, shape)
+        self._follow(statement, name, now, shape)
 
-    def _follow(self, said: Statement, name: str, now: ShardedTensor, shape: Shape) -> None:
-        """A constraint on a value of another sharding is a reshard."""
-        for read in said.reads[:1] if said.op != "func.func" else ():
+    def _follow(self, statement: Statement, name: str, now: ShardedTensor, shape: Shape) -> None:
+        """Record a reshard if the operand has another sharding than the result."""
+        for read in statement.operands[:1] if statement.op != "func.func" else ():
             before = self.by_name.get(read)
             if before and before.shape == shape and before.parts != now.parts:
                 key = (before.parts, now.parts, shape, now.dtype)
-                self.reshards.add(key, now.device_bytes, (said.line, name, before, now))
+                self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
         if name and len(self.by_name) < MAX_NAMES:
             self.by_name[name] = now

@@ -1,7 +1,7 @@
-"""`Traffic`: what ops read and write, by memory, and which layouts their results have. Bytes.
+"""`Traffic`: bytes that ops read and write, by memory, and the layouts of their results.
 
-An op reads each of its operands once, whole, and writes its result once: what a kernel does beyond
-that no dump says.
+An op is counted as reading each operand once, in full, and writing its result once. Any further
+traffic of a kernel is not stated in a dump.
 """
 
 from __future__ import annotations
@@ -15,48 +15,54 @@ from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.sizes import Sizes
 from gridlayout.tenstorrent.program_config import Blocks, blocks_of
 
-MAX_RESULTS = 1 << 12  # kinds of results that are told apart
+MAX_RESULTS = 1 << 12  # most different types of results
 _TILES = re.compile(r"memref<([0-9]{1,9})x([0-9]{1,9})x!ttcore\.tile<")
 
 
 class Traffic:
-    """The ops of one pass: bytes read and written by memory, and other ops' results by type.
+    """The TTNN ops of one pass.
 
-    relayouts: those that only bring a value to another type.
+    ops: the number of ops that define values. relayouts: the number of those that only copy a value
+    to another type. touched: bytes read and written, by memory. results: the number of the other
+    ops by type of result and product config.
 
-    Of TTNN: other dialects have ops that neither read nor write, or whose results are operands.
+    Other dialects are not counted: some of their ops neither read nor write, or write to operands.
     """
 
     def __init__(self) -> None:
         self.ops = self.relayouts = 0
         self.touched: Counter[str] = Counter()
         self.results: Counter[tuple[str, Blocks | None]] = Counter()
-        self.is_whole = True
 
-    def add(self, said: Statement, text: str, sizes: Mapping[str, Sizes]) -> None:
-        """An op that makes values; views and what only allocates neither read nor write.
+    def add(self, statement: Statement, text: str, sizes: Mapping[str, Sizes]) -> None:
+        """Count an op that defines values; views and allocations neither read nor write.
 
-        sizes: of each type's text.
+        sizes: the sizes of each type of the line.
         """
-        if not said.made or said.is_view or said.is_empty or not said.op.startswith("ttnn."):
+        if (
+            not statement.results
+            or statement.is_view
+            or statement.is_empty
+            or not statement.op.startswith("ttnn.")
+        ):
             return
         self.ops += 1
-        for _, each in said.mentions:
+        for _, each in statement.mentions:
             if not (stated := sizes[each]).reason:
                 self.touched[stated.buffers[0]] += stated.nbytes
-        if said.flow is not None:
-            self.relayouts += said.flow.before != said.flow.after.text
+        if statement.transfer is not None:
+            self.relayouts += statement.transfer.before != statement.transfer.after.text
             return
         blocks = blocks_of(text)
-        key = (said.made[0].text, blocks)
+        key = (statement.results[0].text, blocks)
         if key in self.results or len(self.results) < MAX_RESULTS:
             self.results[key] += 1
-        else:
-            self.is_whole = False
 
 
 def cores_by_config(text: str, blocks: Blocks) -> int | None:
-    """Cores to which a product's program config deals the tiles of its result.
+    """Return the number of cores to which a product's program config deals the result's tiles.
+
+    None if the type has no tiled memref, or a block of the config is empty.
 
     >>> text = "tensor<100x96xf32, #ttnn.ttnn_layout<..., memref<4x3x!ttcore.tile<32x32, f32>, ..."
     >>> cores_by_config(text, (8, 8, 1, 1)), cores_by_config(text, (8, 8, 2, 3))

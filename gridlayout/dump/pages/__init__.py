@@ -1,1 +1,1 @@
-"""What people and tools read of an explanation: tables of text, a page of HTML, records."""
+"""Output formats of an explanation: text tables, an HTML page, records for JSON."""

@@ -1,4 +1,4 @@
-"""Pages: an explanation as HTML that needs no other file, in light and dark, sorted by a click."""
+"""Renders an explanation as a self-contained HTML page with sortable tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gridlayout.layouts.memory import number
 from gridlayout.tables.html import STYLE, html_page, html_table
 from gridlayout.tables.words import plain
 
-# A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
+# Cells are sorted by the number in data-n: text such as "1.5 KiB" would sort wrongly.
 _SCRIPT = """
 for (const head of document.querySelectorAll(".gl-dump th")) {
   const sort = () => {
@@ -31,14 +31,14 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 
 
 def page_of(found: Contents) -> str:
-    """A whole page."""
+    """Return the explanation as an HTML document."""
     return html_page(
         f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>"
     )
 
 
 def body_of(found: Contents) -> str:
-    """The tables alone, with their style: what a notebook shows."""
+    """Return the tables and their style, without the document around them: for notebooks."""
     title = f"Layouts of {escape(plain(found.source))}"
     parts = [
         f"<style>{STYLE}</style>",
@@ -48,7 +48,7 @@ def body_of(found: Contents) -> str:
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out > 0 and found.findings:
-        parts.append(f"<p>And {number(found.left_out, 'value')} of less waste.</p>")
+        parts.append(f"<p>And {number(found.left_out, 'value')} with less waste.</p>")
     for title, head, rows in table.sections_of(found):
         parts += [f"<h2>{title.capitalize()}</h2>", html_table(head, rows, _numbers(title, found))]
     if plans := table.plan_rows(found):
@@ -59,7 +59,7 @@ def body_of(found: Contents) -> str:
 
 
 def _help(found: Contents) -> str:
-    """What the columns of all tables mean, folded."""
+    """Return a folded list of all columns and their meanings."""
     heads: list[tuple[str, ...]] = [table.FINDING_HEAD] if found.findings else []
     heads += [head for _, head, _ in table.sections_of(found)]
     heads += [table.PLAN_HEAD] if table.plan_rows(found) else []
@@ -74,7 +74,7 @@ def _help(found: Contents) -> str:
 
 
 def _numbers(title: str, found: Contents) -> list[dict[str, float]]:
-    """What the cells of a section sort by."""
+    """Return the numbers by which the cells of a section are sorted, one dict per row."""
     if title == "moves":
         return [{"moves": each.moved_bytes or 0, "of": each.data_bytes} for each in found.moves]
     if title == "collectives":
@@ -84,7 +84,7 @@ def _numbers(title: str, found: Contents) -> list[dict[str, float]]:
         ]
     if title == "shardings":
         return [
-            {"a device": each.device_bytes, "padding": each.padding_share}
+            {"per device": each.device_bytes, "padding": each.padding_share}
             for each in found.shardings
         ]
     if title == "reshards":
@@ -100,8 +100,8 @@ def _findings(found: Contents) -> str:
     data = [
         {
             "padding": finding.padding_share,
-            "a core": finding.bytes_per_core,
-            "in all": finding.nbytes,
+            "per core": finding.bytes_per_core,
+            "total": finding.nbytes,
             "wasted": finding.wasted_bytes,
             "factor": finding.expansion_factor,
         }
@@ -113,9 +113,9 @@ def _findings(found: Contents) -> str:
 def _plans(found: Contents, rows: Sequence[Sequence[str]]) -> str:
     data = [
         {
-            "a core": new.bytes_per_core,
+            "per core": new.bytes_per_core,
             "saves": new.saved_per_core,
-            "in all": new.nbytes,
+            "total": new.nbytes,
             "saves ": new.saved_bytes,
         }
         for new in table.proposals(found)
@@ -124,51 +124,51 @@ def _plans(found: Contents, rows: Sequence[Sequence[str]]) -> str:
 
 
 COLUMNS = {
-    "line": "where the dump first names it",
-    "times": "how often it is there, uses too",
-    "op": "the operation that makes it",
+    "line": "the first line that names it",
+    "count": "how often it occurs: definitions and uses",
+    "op": "the operation that defines it",
     "value": "its name in the dump",
     "tensor": "element type and logical shape",
     "grid": "cores along each dim",
-    "shard": "a core's buffer: counts of tiles of a size, or elements",
-    "padding": "share of the places that hold no element",
-    "a core": "bytes on each core",
-    "in all": "bytes on all cores",
-    "wasted": "bytes in all beyond those of the data",
-    "factor": "bytes in all over bytes of data",
-    "fits": "what is left of the chip's memory, or lacking",
-    "from": "how it lies before: grid, shard and memory, or its sharding",
-    "to": "how it lies after",
-    "moves": "bytes that change their place",
+    "shard": "the buffer of one core: counts of tiles and their size, or elements",
+    "padding": "share of the physical elements that are padding",
+    "per core": "bytes on each core",
+    "total": "bytes on all cores",
+    "wasted": "total bytes minus bytes of the data",
+    "factor": "total bytes divided by bytes of the data",
+    "fits": "free bytes of the chip's memory, or missing bytes",
+    "from": "layout before: grid, shard and memory, or the sharding",
+    "to": "layout after",
+    "moves": "bytes that move",
     "of": "bytes of the data",
-    "where": "how far they go",
-    "saves": "bytes less than now, a core and in all",
-    "text": "the layout, to paste into a program",
-    "memory": "the memory that is meant",
-    "function": "the function that the values are in",
-    "peak": "the most bytes that are held at a time",
-    "arguments": "bytes of these that are arguments",
-    "results": "bytes of these that are results",
-    "temporary": "bytes of these that are neither",
-    "alive": "the values that are held then",
-    "kind": "which collective",
-    "axes": "the mesh axes that it goes over",
-    "parts": "how many parts each dim is in",
-    "sharding": "how the dump says it",
-    "a device": "bytes on each device",
+    "where": "source and target of the bytes that move",
+    "saves": "bytes saved, per core and in total",
+    "text": "the layout, as text for a program",
+    "memory": "the memory",
+    "function": "the function of the values",
+    "peak": "the most bytes that are live at one time",
+    "arguments": "bytes of the peak that are arguments",
+    "results": "bytes of the peak that are results",
+    "temporary": "bytes of the peak that are neither",
+    "alive": "the largest values that are live at the peak",
+    "kind": "the kind of collective",
+    "axes": "the mesh axes of the groups",
+    "parts": "number of parts of each dim",
+    "sharding": "the sharding as the dump states it",
+    "per device": "bytes on each device",
     "receives": "bytes that each device receives",
-    "result": "bytes of the result",
-    "groups": "groups of devices that send each other",
-    "of devices": "devices in a group",
+    "result": "bytes of the result per device",
+    "groups": "number of groups of devices",
+    "group size": "devices per group",
     "copies": "devices that hold the same part",
 }
 
 
 def meanings(names: Iterable[str]) -> dict[str, str]:
-    """Columns and what they mean, each once, in order.
+    """Return the meaning of each column, in order, without duplicates.
 
     >>> meanings(["saves", "saves "])
-    {'saves': 'bytes less than now, a core and in all'}
+    {'saves': 'bytes saved, per core and in total'}
     """
     found = dict.fromkeys(name.strip() for name in names)
     return {name: COLUMNS[name] for name in found}

@@ -1,4 +1,4 @@
-"""Records: an explanation as plain data, for JSON. Sizes in bytes."""
+"""Converts an explanation to plain data for JSON. Sizes are in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gridlayout.layouts.memory import Fit
 
 
 def record_of(found: Contents) -> dict[str, Any]:
-    """The explanation as numbers, strings, lists and dicts. Sizes in bytes."""
+    """Return the explanation as numbers, strings, lists and dicts. Sizes are in bytes."""
     return {
         "source": found.source,
         "chip": {

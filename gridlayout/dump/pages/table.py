@@ -1,4 +1,4 @@
-"""Tables: an explanation as rows of text, with colours for a terminal."""
+"""Renders an explanation as text tables, with colours for a terminal."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move
-from gridlayout.dump.pages import spread
+from gridlayout.dump.pages import device_rows
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
 from gridlayout.tables.words import LEFT, WIDTH, dims, plain
 
 FINDING_HEAD = (
-    *("line", "times", "op", "value", "tensor", "grid", "shard"),
-    *("padding", "a core", "in all", "wasted", "factor", "fits"),
+    *("line", "count", "op", "value", "tensor", "grid", "shard"),
+    *("padding", "per core", "total", "wasted", "factor", "fits"),
 )
-MOVE_HEAD = ("line", "times", "op", "value", "tensor", "from", "to", "moves", "of", "where")
-PLAN_HEAD = ("line", "tensor", "grid", "shard", "a core", "saves", "in all", "saves ", "text")
-# Padding shares that are coloured: yellow from the first, red from the second.
+MOVE_HEAD = ("line", "count", "op", "value", "tensor", "from", "to", "moves", "of", "where")
+PLAN_HEAD = ("line", "tensor", "grid", "shard", "per core", "saves", "total", "saves ", "text")
+# Rows are yellow from the first padding share, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 
 def text_of(found: Contents, colour: bool = False) -> str:
-    """The explanation as aligned tables. colour: ANSI colours for the rows that waste much."""
+    """Return the explanation as aligned tables. colour: mark rows of much padding in colour."""
     parts = [summary_of(found)]
     if found.findings:
         marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
         parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
     if found.left_out > 0 and found.findings:
-        parts.append(f"and {number(found.left_out, 'value')} of less waste")
+        parts.append(f"and {number(found.left_out, 'value')} with less waste")
     for title, head, rows in sections_of(found):
         parts += [title, _aligned(head, rows, [], colour)]
         if title == "moves" and (hidden := hidden_moves(found)):
-            parts.append(f"and {number(hidden, 'move')} of less data")
+            parts.append(f"and {number(hidden, 'move')} of smaller tensors")
     if plans := plan_rows(found):
         parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
     parts += unknown_lines(found)
@@ -46,24 +46,24 @@ def text_of(found: Contents, colour: bool = False) -> str:
 def sections_of(
     found: Contents,
 ) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, head and rows of what there is besides the findings and the plan."""
+    """Return title, head and rows of each nonempty section besides the findings and the plan."""
     sections = [
-        ("most at a time", spread.PEAK_HEAD, spread.peak_rows(found)),
+        ("memory peaks", device_rows.PEAK_HEAD, device_rows.peak_rows(found)),
         ("moves", MOVE_HEAD, move_rows(found)),
-        ("collectives", spread.COLLECTIVE_HEAD, spread.collective_rows(found)),
-        ("shardings", spread.SHARDING_HEAD, spread.sharding_rows(found)),
-        ("reshards", spread.RESHARD_HEAD, spread.reshard_rows(found)),
+        ("collectives", device_rows.COLLECTIVE_HEAD, device_rows.collective_rows(found)),
+        ("shardings", device_rows.SHARDING_HEAD, device_rows.sharding_rows(found)),
+        ("reshards", device_rows.RESHARD_HEAD, device_rows.reshard_rows(found)),
     ]
     return [section for section in sections if section[2]]
 
 
 def hidden_moves(found: Contents) -> int:
-    """Moves of less data than those shown."""
+    """Return the number of moves that are not shown, which move smaller tensors."""
     return found.all_moves - sum(move.count for move in found.moves)
 
 
 def summary_of(found: Contents) -> str:
-    """A sentence of totals, and which pass they are of."""
+    """Return one sentence with the totals and the pass that they describe."""
     if found.note:
         return f"{plain(found.source)}: {number(found.lines, 'line')}; {found.note}"
     wasted = found.nbytes - found.data_bytes
@@ -79,8 +79,10 @@ def summary_of(found: Contents) -> str:
         words = [number(n, word) for word, n in kinds if n]
         return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (
-        "".join(f"; at most {size(peak.nbytes)} of {peak.memory} at a time" for peak in found.peaks)
-        + "".join(f"; no peak of {plain(f, 80) or 'it'}: too many values" for f in found.unpeaked)
+        "".join(f"; {peak.memory} peak {size(peak.nbytes)}" for peak in found.peaks)
+        + "".join(
+            f"; no peak of {plain(f, 80) or 'the module'}: too many values" for f in found.unpeaked
+        )
         + chip
     )
     return (
@@ -92,13 +94,13 @@ def summary_of(found: Contents) -> str:
 
 
 def unknown_lines(found: Contents) -> list[str]:
-    """What was passed over, one line a reason."""
+    """Return the texts that could not be read, one line per reason."""
     if not found.unknown:
         return []
-    lines = [f"passed over: {number(found.all_unknown, 'text')} like a layout"]
+    lines = [f"not read: {number(found.all_unknown, 'text')} that may be a layout"]
     for unknown in found.unknown:
         lines.append(
-            f"  {unknown.count:,} x, first in line {unknown.line}: {plain(unknown.reason)}: "
+            f"  {unknown.count:,} x, first at line {unknown.line}: {plain(unknown.reason)}: "
             f"{plain(unknown.text, 60)}"
         )
     if hidden := found.all_unknown - sum(unknown.count for unknown in found.unknown):
@@ -110,7 +112,7 @@ def unknown_lines(found: Contents) -> list[str]:
 
 
 def finding_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a finding, under `FINDING_HEAD`."""
+    """Return one row per finding, under `FINDING_HEAD`."""
     return [
         (
             *_where(finding),
@@ -124,7 +126,7 @@ def finding_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def move_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a move, under `MOVE_HEAD`."""
+    """Return one row per move, under `MOVE_HEAD`."""
     return [
         (
             *_where(move),
@@ -137,14 +139,14 @@ def move_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def plan_title(found: Contents) -> str:
-    """What the proposals are."""
+    """Return the title of the table of proposals."""
     cores = [(new.layout.num_cores, new.instead_of.num_cores) for new in proposals(found)]
-    more = ", or less a core on more cores" if any(a > b for a, b in cores) else ""
+    more = ", or hold less per core on more cores" if any(a > b for a, b in cores) else ""
     return f"layouts that waste less{more}"
 
 
 def plan_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a proposal, under `PLAN_HEAD`."""
+    """Return one row per proposal, under `PLAN_HEAD`."""
     return [
         (
             str(line),
@@ -157,7 +159,7 @@ def plan_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def proposals(found: Contents) -> dict[Proposal, int]:
-    """Each proposal once, and the line of the worst finding that it is for."""
+    """Return each distinct proposal, and the line of the first finding that has it."""
     lines: dict[Proposal, int] = {}
     for finding in found.findings:
         if finding.proposal:
@@ -171,7 +173,7 @@ def _where(found: Finding | Move) -> tuple[str, ...]:
 
 
 def place(layout: Described) -> str:
-    """Grid, shard and memory of one side of a move."""
+    """Return grid, shard and memory of a layout, in a few words."""
     words = [word for word in (grid(layout), shard(layout)) if word != "-"]
     for name in ("memory_space", "buffer_type"):
         if isinstance(word := getattr(layout, name, None), str):

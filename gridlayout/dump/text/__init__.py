@@ -1,1 +1,1 @@
-"""What the text of a dump says: lines, what each states, of which pass and kind it is."""
+"""Parsers of a dump's text: its lines, statements, passes, functions and kind."""

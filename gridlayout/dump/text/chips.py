@@ -1,4 +1,4 @@
-"""Chips of a dump: what `ttcore.system_desc` and `ttcore.device` say of cores and memory."""
+"""Reads the chip from a dump's `ttcore.system_desc` and `ttcore.device`: its cores and memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ENDS = ("base", "end")
 
 
 def chip_in(text: str, before: Chip | None) -> Chip | None:
-    """The chip that a line describes, `before` where it describes none. Bytes.
+    """Return the chip that a line describes, or `before` if it describes none. Sizes in bytes.
 
-    The first chip of the system; usable L1 is its size less the base below which the firmware
-    lives, and usable DRAM what lies between the reserved ends of each bank. A device's worker grid
-    is the chip's, less the rows that are not for work.
+    Of a system, the first chip is returned. Usable L1 is the size of L1 minus the base address
+    below which the firmware is stored. Usable DRAM is the range of each bank between its reserved
+    ends. The worker grid of a device replaces the chip's grid: it lacks the rows that run no work.
 
     >>> text = ("#s = #ttcore.system_desc<[{role = host}], [{arch = <toy>, grid = 2x4, l1_size = "
     ...         "4096, num_dram_channels = 2, dram_channel_size = 512, l1_unreserved_base = 96}]>")

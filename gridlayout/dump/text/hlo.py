@@ -1,4 +1,4 @@
-"""HLO: what a line of a module's text says, and which computation it is in.
+"""A line parser of HLO text: computations, instructions, their types and operands.
 
 HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, ...
 %fused (p: f32[4]) -> f32[4] {
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gridlayout.dump.text.lines import Line
-from gridlayout.dump.text.statements import Flow, Made, Statement, reordering
+from gridlayout.dump.text.statements import Result, Statement, Transfer, reordering
 
-MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names whose type is remembered, and its characters
+MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
-_new = tuple.__new__  # of a million lines: a third of the time that calling the class takes
+_new = tuple.__new__  # takes a third of the time of calling the class: a dump has a million lines
 TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\]\{[^{}]*\}")
 BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
 _START = r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s"
 _NAME = re.compile(_START)
 _PLAIN_TYPE = r"([A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{} ]*\})"
-# As nearly all lines are: one array, of operands with brackets in their types at most.
+# The form of nearly all lines: one array, and operands with at most one level of parentheses.
 _PLAIN = re.compile(
     rf"{_START}{_PLAIN_TYPE} ([a-z][a-z0-9-]{{0,99}})"
     rf"\((?:{_PLAIN_TYPE} %([\w.-]{{1,200}})|(?:[^()]++|\([^()]*+\))*+)\)"
@@ -34,7 +34,7 @@ _OPERAND = re.compile(r"%([\w.-]{1,200})")
 _ALONE = re.compile(r"\(\s*([\w.-]{1,200})\s*\)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
-# What has no memory of its own: other names of what is there.
+# Ops whose results own no memory: they alias their operands.
 VIEWS = frozenset(
     [
         "bitcast",
@@ -61,9 +61,10 @@ VIEWS = frozenset(
 
 
 class Instruction(NamedTuple):
-    """One instruction: its type's text, its operands' names, and what follows them.
+    """One parsed instruction.
 
-    own: the arrays with a layout in its type; others: those in what follows the op's name.
+    kind: the text of its type. operands: their names. attributes: the text after the operands.
+    own: the array types with a layout in its own type. others: those after the op's name.
     """
 
     name: str
@@ -78,29 +79,31 @@ class Instruction(NamedTuple):
 
 @dataclass
 class HloContext:
-    """The types of recent names, of one computation: the last ones, and those before them."""
+    """The types of recently defined names of one computation, in two generations."""
 
     types: dict[str, str] = field(default_factory=dict)
     older: dict[str, str] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """Another computation begins."""
+        """Forget all names, at the start of another computation."""
         self.types.clear()
         self.older.clear()
 
     def name(self, name: str, kind: str) -> None:
-        """Remember the type of a name."""
+        """Record the type of a name."""
         if len(self.types) >= MAX_NAMES // 2:
             self.types, self.older = {}, self.types
         self.types[name] = kind
 
     def type_of(self, name: str) -> str | None:
-        """The type of a name, unless that was long ago."""
+        """Return the type of a name; None if it is unknown or no longer remembered."""
         return self.types.get(name) or self.older.get(name)
 
 
 def computation_of(text: str) -> tuple[str, bool] | None:
-    """The computation that a line begins, and whether it is the module's entry.
+    """Return the name of the computation that a line begins, and whether it is the entry.
+
+    None if the line begins none.
 
     >>> computation_of("ENTRY %main (x: f32[4]) -> f32[4] {"), computation_of("  %a = f32[4] b()")
     (('main', True), None)
@@ -112,7 +115,7 @@ def computation_of(text: str) -> tuple[str, bool] | None:
 
 
 def instruction_of(text: str) -> Instruction | None:
-    """The parts of an instruction's line; None where it is none.
+    """Return the parts of an instruction's line; None if the line is no instruction.
 
     >>> instruction_of("  ROOT %a.1 = f32[4]{0} add(%p, %q), metadata={}")[1:5]
     (True, 'f32[4]{0}', 'add', ('p', 'q'))
@@ -146,7 +149,7 @@ def _unusual(text: str) -> Instruction | None:
 
 
 def _operands(inside: str) -> tuple[str, ...]:
-    """The names in an op's parentheses."""
+    """Return the names in an op's parentheses."""
     return tuple((_OPERAND if "%" in inside else _ALONE).findall(inside))
 
 
@@ -155,7 +158,7 @@ def _types(text: str, start: int) -> tuple[str, ...]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the bracket at `start` is closed; the text's end where it is not."""
+    """Return the position of the `)` that closes the one at `start`, or the text's length."""
     end, depth = start, 0
     while (found := text.find(")", end)) >= 0:
         depth += text.count("(", end, found) - 1
@@ -166,11 +169,11 @@ def _closing(text: str, start: int) -> int:
 
 
 def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Statement:
-    """What a line of HLO makes, reads and mentions.
+    """Return a line of HLO as a `Statement`: its results, operands, types and transfer.
 
     >>> line = "%a = f32[8]{0} copy(f32[8]{0:T(256)} %b)"
     >>> found = read_hlo(Line(1, True, line), HloContext(), instruction_of(line))
-    >>> found.flow.before, found.flow.after.text
+    >>> found.transfer.before, found.transfer.after.text
     ('f32[8]{0:T(256)}', 'f32[8]{0}')
     """
     text, number = line.text, line.number
@@ -179,26 +182,28 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         op = first if first in ("HloModule", "ENTRY") else ""
         return Statement(number, op, (), tuple([(number, kind) for kind in TYPE.findall(text)]))
     name, _, kind, op, operands, _, own, others = found
-    made: tuple[Made, ...]
+    results: tuple[Result, ...]
     if len(own) == 1 and own[0] == kind:
-        made = (_new(Made, (name, kind, number, None)),)
+        results = (_new(Result, (name, kind, number, None)),)
         if len(kind) <= MAX_NAMED:
             context.name(name, kind)
     else:
         names = (f"{name}#{k}" if k else name for k in range(len(own)))
-        made = tuple([Made(*each, number) for each in zip(names, own, strict=True)])
-        if op == "copy-start":  # the copy, and beside it what is copied
-            made = made[:1]
+        results = tuple([Result(*each, number) for each in zip(names, own, strict=True)])
+        if op == "copy-start":  # its tuple also has the operand: only the first array is new
+            results = results[:1]
     mentions = tuple([(number, each) for each in own + others])
-    flow = _flow(context, found, made[0]) if op in _MOVERS and made else None
-    return _new(Statement, (number, op, operands, mentions, flow, made, (), op in VIEWS, False))
+    transfer = _transfer(context, found, results[0]) if op in _MOVERS and results else None
+    return _new(
+        Statement, (number, op, operands, mentions, transfer, results, (), op in VIEWS, False)
+    )
 
 
-def _flow(context: HloContext, found: Instruction, made: Made) -> Flow | None:
-    # Newer XLA prints operands by name alone, older XLA with their types.
+def _transfer(context: HloContext, found: Instruction, result: Result) -> Transfer | None:
+    # Newer XLA prints operands without types, older XLA with them.
     before = found.others[0] if found.others else None
     if before is None and found.operands:
         before = context.type_of(found.operands[0])
     if before is None:
         return None
-    return Flow(before, made, reordering(found.attributes) if found.op == "transpose" else ())
+    return Transfer(before, result, reordering(found.attributes) if found.op == "transpose" else ())

@@ -1,4 +1,4 @@
-"""What kind of text a dump is, for those in which no layout is found."""
+"""Classifies the text of a dump (HLO, TTNN, StableHLO, ...), and says why one has no layout."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 _DIALECT = re.compile(
     r"\b(stablehlo|mhlo|sdy|ttir|ttnn|ttcore|d2m|ttmetal|linalg|llvm|func|tosa)\."
 )
-WATCHED = 4096  # lines that are worth looking at
+WATCHED = 4096  # lines at the start of a dump from which its kind is taken
 
-# What each kind of text says of layouts, and what to give instead.
+# Why a text of each kind may have no layout, and what to give instead.
 _WHY = {
     "hlo": "HLO whose types have no braces: print it with layouts (compiled.as_text())",
     "ttnn": "TTNN IR whose types have no #ttnn.ttnn_layout: take it after the layout passes",
@@ -17,22 +17,22 @@ _WHY = {
     "d2m": "D2M IR without a #ttcore layout or memory space",
     "stablehlo": "StableHLO, which states no layouts: take the compiled program's text "
     "(lowered.compile())",
-    "llvm": "LLVM IR, in which tensors are gone: take an earlier pass",
-    "mlir": "MLIR whose types have no layout that is known here",
-    "binary": "binary data, no text: give the printed IR (mlir-opt, compiled.as_text())",
-    "empty": "nothing: there is no text",
-    "text": "a text that is neither MLIR nor HLO",
+    "llvm": "LLVM IR, which has no tensors: take the IR of an earlier pass",
+    "mlir": "MLIR whose types have no layout that gridlayout knows",
+    "binary": "binary data: give the printed IR (mlir-opt, compiled.as_text())",
+    "empty": "an empty text",
+    "text": "text that is neither MLIR nor HLO",
 }
 
 
 class Kind:
-    """The words that tell a text's kind, as its lines come."""
+    """The kind of a text, from words that its lines contain."""
 
     def __init__(self) -> None:
         self.words: set[str] = set()
 
     def watch(self, text: str) -> None:
-        """Look at a line."""
+        """Record the words of a line that show the kind."""
         if "\0" in text or text.count("\N{REPLACEMENT CHARACTER}") > 8:
             self.words.add("binary")
         if text.startswith("HloModule"):
@@ -44,7 +44,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """One word: hlo, ttnn, ttir, d2m, stablehlo, llvm, mlir, binary, empty or text.
+        """The kind: hlo, ttnn, ttir, d2m, stablehlo, llvm, mlir, binary, empty or text.
 
         >>> kind = Kind()
         >>> kind.watch('%0 = stablehlo.add %a, %b : tensor<4xf32>')
@@ -62,5 +62,5 @@ class Kind:
 
     @property
     def why(self) -> str:
-        """Why such a text has no layouts, and what to give instead."""
+        """Why a text of this kind has no layouts, and what to give instead."""
         return _WHY[self.name]

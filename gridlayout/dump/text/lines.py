@@ -1,7 +1,7 @@
-"""Lines of a dump: any bytes as numbered pieces of text, in bounded memory.
+"""Splits a dump into numbered lines, in bounded memory.
 
-A line over a mebibyte (an HLO constant) comes in several pieces, cut where no type is cut; a type
-that goes on over a few lines (as MLIR is written by hand) comes in one.
+A line longer than one MiB (an HLO constant) is split into several pieces; no cut is inside a type.
+A type that spans a few lines (as in MLIR written by hand) is joined into one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from typing import Any, NamedTuple
 from gridlayout.errors import LayoutError
 from gridlayout.text import MAX_TEXT
 
-PIECE = 1 << 20  # bytes of a line from which on it comes in pieces
+PIECE = 1 << 20  # bytes; longer lines are split into pieces
 _BLOCK = 1 << 16  # bytes read at once
-_new = tuple.__new__  # of a million lines: a third of the time that calling the class takes
-MAX_JOINED = 16  # lines of one type
-
+_new = tuple.__new__  # takes a third of the time of calling the class: a dump has a million lines
+MAX_JOINED = 16  # most lines of one type
 
 _WIDE = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Line(NamedTuple):
-    """A line, several lines of one type, or a piece of a long line; `first`: it begins a line."""
+    """A line, several joined lines, or a piece of a long line.
+
+    number: of its first line, from 1. first: whether it is at the beginning of a line.
+    """
 
     number: int
     first: bool
@@ -35,9 +37,9 @@ class Line(NamedTuple):
 def lines_of(
     stream: io.BufferedIOBase, progress: Callable[[int], None] | None = None
 ) -> Iterator[Line]:
-    """The lines of a stream of bytes; what is not UTF-8 becomes the replacement character.
+    """Yield the lines of a stream of bytes; invalid UTF-8 becomes the replacement character.
 
-    progress: called with the bytes of every part that is read.
+    progress: called with the number of bytes of every block that is read.
 
     >>> list(lines_of(io.BytesIO(b"a\\r\\nb")))
     [Line(number=1, first=True, text='a'), Line(number=2, first=True, text='b')]
@@ -59,7 +61,7 @@ def lines_of(
 
 
 def _blocks(stream: io.BufferedIOBase, progress: Callable[[int], None] | None) -> Iterator[bytes]:
-    """The stream in parts of any length, as UTF-8 where it is UTF-16 by its first bytes."""
+    """Yield the stream in blocks, UTF-16 (detected by its first bytes) transcoded to UTF-8."""
     decode, start = None, True
     while raw := stream.read(_BLOCK):
         if progress:
@@ -74,7 +76,9 @@ def _blocks(stream: io.BufferedIOBase, progress: Callable[[int], None] | None) -
 
 
 def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:
-    """The lines of an iterable that gives a line at a time, as an open file does.
+    """Yield the lines of an iterable of lines, such as an open file.
+
+    Raises `LayoutError` for an item that is neither str nor bytes.
 
     >>> [line.text for line in lines_of_each(["a\\n", b"b"])]
     ['a', 'b']
@@ -97,10 +101,10 @@ def _iterator(texts: Any) -> Iterator[Any]:
 
 
 def _cut(data: bytes) -> int:
-    """Where to cut a long line: before a type that may be unfinished, else at a blank."""
+    """Return where to cut a long line: before a type that may be incomplete, else at a space."""
     near = len(data) - MAX_TEXT
     found = data.rfind(b"tensor<", near)
-    # Today's metal_layout has a type inside it: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
+    # The current metal_layout contains a type: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
     while found > 0 and data.endswith(b"> : ", 0, found):
         found = data.rfind(b"tensor<", near, found)
     found = found if found > 0 else data.rfind(b" ", near)
@@ -108,7 +112,7 @@ def _cut(data: bytes) -> int:
 
 
 def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
-    """The same lines without MLIR's comments, but for those that say which pass follows.
+    """Yield the lines without MLIR comments, except those that announce a pass.
 
     >>> [line.text for line in uncommented(lines_of_each(["a // b", '  // c', 's="//d"']))]
     ['a', '', 's="//d"']
@@ -125,9 +129,9 @@ def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:
-    """The same lines, those of an unfinished MLIR type or alias joined with the ones that end it.
+    """Yield the lines; the lines of one MLIR type or alias are joined into one.
 
-    What is not ended within `MAX_JOINED` lines stays as it is.
+    A type that is not closed within `MAX_JOINED` lines is left as it is.
 
     >>> text = ["%0 : tensor<8xf32,", "  #layout<1>>", "return"]
     >>> [(line.number, line.text) for line in joined(lines_of_each(text))]
@@ -163,5 +167,5 @@ def _may_go_on(text: str) -> bool:
 
 
 def _balance(text: str) -> int:
-    """Brackets that the text opens and does not close; the arrow of a map closes none."""
+    """Return the number of `<` that the text opens and does not close; `->` closes none."""
     return text.count("<") - text.count(">") + text.count("->")

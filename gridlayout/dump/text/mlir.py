@@ -1,7 +1,7 @@
-"""MLIR: what a line says. Aliases, the values it makes and reads, the types it mentions, its moves.
+"""A line parser of MLIR text: aliases, operands, results, types and transfers.
 
-Types are cut out here and read elsewhere. Aliases stand for attributes (`#layout1 = ...`) and for
-types (`!tile = ...`), indented or not.
+This module only cuts the types out; `values/type_texts.py` parses them. Aliases name attributes
+(`#layout1 = ...`) and types (`!tile = ...`), indented or not.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
-from gridlayout.dump.text.statements import Flow, Made, Mention, Statement, reordering
+from gridlayout.dump.text.statements import Mention, Result, Statement, Transfer, reordering
 from gridlayout.text import MAX_TEXT
 
-# What is remembered at most; a dump may define more than it ever uses.
+# Bounds on the stored aliases: a dump may define more than it uses.
 MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 18, 1 << 25
-MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # types with aliases, and characters of one
+MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # cached resolved types; most characters of one
 
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _BRACKET = re.compile(r"->|[<>]")
-_WORDS = r"[^<>-]++|->?+"  # the arrow of a map closes nothing
+_WORDS = r"[^<>-]++|->?+"  # the arrow of a map is no closing bracket
 _INSIDE = rf"(?:{_WORDS})*+"
 for _ in range(6):
     _INSIDE = rf"(?:{_WORDS}|<{_INSIDE}>)*+"
 _WHOLE = re.compile(rf"[a-z]+<{_INSIDE}>")
-# Names and ops longer than these are none: what is kept of a dump is bounded.
+# Longer names and ops are not recognized, so that memory is bounded.
 _ARGUMENT = re.compile(r"(%[\w$.-]{1,200}):\s*$")
 _OP = re.compile(
     r'\s*(?:(%[\w$.-]{1,200})[^="]*=\s*)?"?(?!(?:tensor|memref)<)'
@@ -36,7 +36,7 @@ _OP = re.compile(
 _VALUE = re.compile(r"%[\w$.-]{1,200}")
 _ADDRESS = re.compile(r"\baddress = ([0-9]{1,18}) : i64")
 _SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
-# What copies data from one layout into another; a view or a product does something else.
+# Ops that only copy data from one layout into another.
 _MOVERS = frozenset(
     [
         "to_layout",
@@ -66,20 +66,22 @@ _DIALECTS = ("#tt", "!tt", "#sdy", "#d2m")
 
 @dataclass
 class MlirContext:
-    """What earlier lines said that later ones refer to: aliases, and where results are put."""
+    """The aliases of earlier lines, to which later lines refer.
+
+    dropped: number of aliases that exceeded the bounds. resolved: a cache of types with their
+    aliases written out; it is cleared when an alias changes.
+    """
 
     aliases: dict[str, str] = field(default_factory=dict)
     alias_characters: int = 0
-    # Aliases that there was no room for.
     dropped: int = 0
-    # Types with aliases, resolved, until an alias changes.
     resolved: dict[str, str] = field(default_factory=dict)
 
 
 def define(text: str, context: MlirContext) -> bool:
-    """Remember `#name = #tt...` or `!name = ...`; whether the line is an alias.
+    """Record an alias such as `#name = #tt...`; return whether the line defines one.
 
-    Attributes print before what refers to them. Other dialects' leave the name undefined.
+    MLIR prints an alias before its uses. An alias of another dialect leaves the name undefined.
 
     >>> context = MlirContext()
     >>> define("  #l = #ttnn.ttnn_layout<...>", context), context.aliases
@@ -105,7 +107,7 @@ def define(text: str, context: MlirContext) -> bool:
 
 
 def resolve(text: str, context: MlirContext) -> str:
-    """The text with its aliases written out."""
+    """Return the text with its aliases written out."""
     if not context.aliases:
         return text
     found = context.resolved.get(text)
@@ -119,9 +121,9 @@ def resolve(text: str, context: MlirContext) -> str:
 
 
 def _replaced(text: str, aliases: dict[str, str]) -> str:
-    """As it is where the text would be longer than a layout."""
+    """Return the text with aliases replaced; unchanged if the result would exceed `MAX_TEXT`."""
     if text.count("#") + text.count("!") == 1 and text.startswith("tensor<"):
-        start = text.find("#")  # one alias at the end, as nearly always
+        start = text.find("#")  # the usual form: one alias, at the end
         value = aliases.get(text[start:-1], "") if start >= 0 else ""
         if value and len(value) + start < MAX_TEXT:
             return f"{text[:start]}{value}>"
@@ -132,7 +134,7 @@ def _replaced(text: str, aliases: dict[str, str]) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the types are; one that does not end goes to the text's end."""
+    """Yield start and end of each type; a type that is not closed ends with the text."""
     start = _next_type(text, 0)
     while start >= 0:
         # One match is several times faster than counting brackets.
@@ -143,7 +145,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _next_type(text: str, start: int) -> int:
-    """Where the next type begins, below 0 where there is none: faster than a pattern."""
+    """Return where the next type begins, a negative number if none. Faster than a regex."""
     while True:
         at, other = text.find("tensor<", start), text.find("memref<", start)
         at = min(at, other) if at >= 0 <= other else max(at, other)
@@ -162,10 +164,10 @@ def _closing(text: str, start: int) -> int:
 
 
 def read_mlir(line: Line, context: MlirContext) -> Statement:
-    """What a line of MLIR makes, reads and mentions.
+    """Return a line of MLIR as a `Statement`: its results, operands, types and transfer.
 
     >>> found = read_mlir(Line(2, True, '%1 = "a.b"(%0) : tensor<4xf32, #l>'), MlirContext())
-    >>> found.op, found.reads, found.mentions
+    >>> found.op, found.operands, found.mentions
     ('a.b', ('%0',), ((2, 'tensor<4xf32, #l>'),))
     """
     text = line.text
@@ -173,72 +175,79 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     name, word = (op[1] or "", op[2]) if op else ("", "")
     is_function = word == "func" or word.endswith("func.func")
     names: list[str] | None = [] if is_function else None
-    mentions, results, end = _types(line, context, names)
+    mentions, num_operands, end = _types(line, context, names)
     if names is not None:
         arguments = zip(names, mentions, strict=True)
-        made = tuple([Made(name, kind, at) for name, (at, kind) in arguments if name])
-        return Statement(line.number, word, (), mentions, made=made)
-    reads = tuple(_VALUE.findall(text, op.end() if op else 0))
+        results = tuple([Result(name, kind, at) for name, (at, kind) in arguments if name])
+        return Statement(line.number, word, (), mentions, results=results)
+    operands = tuple(_VALUE.findall(text, op.end() if op else 0))
     last = word.rpartition(".")[2]
     if last in _FREES:
-        return Statement(line.number, word, reads, mentions, frees=reads)
-    made, flow = (), None
+        return Statement(line.number, word, operands, mentions, frees=operands)
+    results, transfer = (), None
     if name:
-        made = _made(text, name, mentions[results:] if results else mentions[-1:])
-        if last in _MOVERS and 0 < results < len(mentions):
-            flow = _flow(text[:end], mentions[:results], made)
+        results = _results(text, name, mentions[num_operands:] if num_operands else mentions[-1:])
+        if last in _MOVERS and 0 < num_operands < len(mentions):
+            transfer = _transfer(text[:end], mentions[:num_operands], results)
     return Statement(
-        *(line.number, word, reads, mentions, flow, made, ()), last in _VIEWS, last in _EMPTIES
+        *(line.number, word, operands, mentions, transfer, results, ()),
+        last in _VIEWS,
+        last in _EMPTIES,
     )
 
 
 def _types(
     line: Line, context: MlirContext, names: list[str] | None
 ) -> tuple[tuple[Mention, ...], int, int]:
-    """The types with an encoding; how many of them stand before the results; where they end.
+    """Return the types with an encoding, how many precede the results, and where the last ends.
 
-    names: where there is such a list, each type's argument is added to it, "" if it has none.
+    names: if a list, the name of the argument of each type is appended, "" for a type without one.
     """
     text = line.text
     found: list[Mention] = []
     is_joined = "\n" in text
-    end = results = 0
+    end = num_operands = 0
     for start, stop in _spans(text):
         between = text[end:start]
         if "->" in between or between.strip() == "into":
-            results = len(found)
+            num_operands = len(found)
         kind = text[start:stop]
         end = stop
         if "#" not in kind and "!" not in kind:
             continue
         kind = resolve(kind, context)
-        if "#" in kind and "#ttnn.trace_id" not in kind:  # a trace's handle is no layout
+        if "#" in kind and "#ttnn.trace_id" not in kind:  # the handle of a trace has no layout
             at = line.number + (text.count("\n", 0, start) if is_joined else 0)
             found.append((at, kind))
             if names is not None:
                 argument = _ARGUMENT.search(between[-256:])
                 names.append(argument[1] if argument else "")
-    return tuple(found), results, end
+    return tuple(found), num_operands, end
 
 
-def _made(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Made, ...]:
+def _results(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Result, ...]:
     stated = _ADDRESS.search(text) if "address" in text else None
     address = int(stated[1]) if stated else None
     if len(results) == 1:
-        return (Made(name, results[0][1], results[0][0], address),)
+        return (Result(name, results[0][1], results[0][0], address),)
     names = (f"{name}#{k}" if k else name for k in range(len(results)))
     values = zip(names, results, strict=True)
-    return tuple([Made(each, kind, at, address) for each, (at, kind) in values])
+    return tuple([Result(each, kind, at, address) for each, (at, kind) in values])
 
 
-def _flow(text: str, operands: tuple[Mention, ...], made: tuple[Made, ...]) -> Flow | None:
-    """The move that an op is, from the one type among its operands' that its results' is not."""
-    after = made[0]
+def _transfer(
+    text: str, operands: tuple[Mention, ...], results: tuple[Result, ...]
+) -> Transfer | None:
+    """Return the transfer that an op performs, None if it is no plain copy.
+
+    All results must have one type, and exactly one operand type must differ from it.
+    """
+    after = results[0]
     before = {kind for _, kind in operands} - {after.text}
-    if len(before) != 1 or any(each.text != after.text for each in made):
+    if len(before) != 1 or any(each.text != after.text for each in results):
         return None
     permutation = reordering(text)
     swap: Shape = ()
     if not permutation and (found := _SWAP.search(text)):
         swap = (int(found[1]), int(found[2]))
-    return Flow(before.pop(), after, permutation, swap)
+    return Transfer(before.pop(), after, permutation, swap)

@@ -1,9 +1,11 @@
-"""Passes and functions: of which of a compiler's passes, and of which function, a line is.
+"""Recognizes the beginnings of compiler passes and of functions in a dump.
+
+A pass of MLIR begins with a line such as
 
     // -----// IR Dump After Canonicalizer (canonicalize) ('func.func' operation: @main) //----- //
 
-begins a pass of MLIR. Where no such line stands, a module that comes again under its name is its
-next pass: `HloModule jit_f`, `module @jit_f`.
+In a dump without such lines, a module whose name was already printed begins the next pass:
+`HloModule jit_f`, `module @jit_f`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _FUNCTION = re.compile(r"(\s*)\"?func\.func\"?\b[^@]{0,60}@(\"[^\"]{1,200}\"|[\w
 
 
 def mark_of(text: str) -> str | None:
-    """The pass that a line announces; None where it announces none.
+    """Return the title of the pass that a line announces; None if it announces none.
 
     >>> mark_of("// -----// IR Dump After CSE (cse) //----- //")
     'After CSE (cse)'
@@ -27,7 +29,7 @@ def mark_of(text: str) -> str | None:
 
 
 class Passes:
-    """The passes so far: `titles` has each once, and the line it begins in."""
+    """The passes read so far. titles: pairs (line number of the beginning, title)."""
 
     def __init__(self) -> None:
         self.titles: list[tuple[int, str]] = []
@@ -37,11 +39,11 @@ class Passes:
 
     @property
     def title(self) -> str:
-        """The pass that is being read; nothing before the first."""
+        """The title of the current pass; empty before the first."""
         return self.titles[-1][1] if self.titles else ""
 
     def begins(self, text: str, line: int) -> bool:
-        """Whether the line begins another pass than that of the line before."""
+        """Record the pass that a line begins; return whether an earlier pass ends there."""
         if (mark := mark_of(text)) is not None:
             return self._marked(mark, line)
         found = _MODULE.match(text)
@@ -74,7 +76,9 @@ class Passes:
 
 
 def function_of(text: str) -> tuple[str, str] | None:
-    """The function that a line begins, and the line that ends it.
+    """Return the name of the function that a line begins, and the text of its last line.
+
+    None if the line begins no function.
 
     >>> function_of("  func.func public @main(%arg0: f32) {")
     ('main', '  }')

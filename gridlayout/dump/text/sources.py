@@ -1,4 +1,4 @@
-"""Sources: what `explain` is given, as a name and lines."""
+"""Opens what `explain` is given (a path, text, bytes, a program) as a name and lines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 Source = Any  # a path, a text, bytes, a binary stream, lines, or what jax.jit lowers and compiles
 
-# An executable of the `tt` platform: the magic, then offset and size of the TTIR text, of the TTNN
-# text and of a binary, as little-endian 64-bit numbers; offsets count from the end of these.
+# The header of an executable of the `tt` platform: the magic, then the offsets and sizes of the
+# TTIR text, the TTNN text and a binary, as little-endian 64-bit numbers. Offsets are relative to
+# the end of the header.
 _MAGIC, _WORD = b"TTSERv00", 8
 
 
 def is_path(source: Any) -> bool:
-    """Whether the source names a file: a path, or a text of one line that a file has as its name.
+    """Return whether the source names a file: a path object, or a string that is an existing path.
 
     >>> is_path("f32[3]{0}"), is_path(io.BytesIO())
     (False, False)
@@ -41,9 +42,9 @@ def is_path(source: Any) -> bool:
 def opened(
     source: Source, progress: Callable[[int], None] | None
 ) -> Iterator[tuple[str, Iterable[Line]]]:
-    """The source's name, and its lines as they are read.
+    """Open a source; the context is its name and an iterator of its lines.
 
-    Raises `LayoutError` for a path that can't be read, and for what is no source.
+    Raises `LayoutError` for a path that can't be read, and for any other type of source.
 
     >>> with opened(b"a", None) as (name, lines):
     ...     name, [line.text for line in lines]
@@ -72,7 +73,7 @@ def opened(
 
 
 def text_of(source: Source) -> Text:
-    """All of a source's text at once.
+    """Return the whole text of a source.
 
     >>> text_of("module {}").text
     'module {}'
@@ -86,9 +87,9 @@ def text_of(source: Source) -> Text:
 
 
 def ttnn_text(data: bytes) -> bytes:
-    """The TTNN IR in an executable of the `tt` platform; nothing where the bytes are no such thing.
+    """Return the TTNN IR in an executable of the `tt` platform; empty for other bytes.
 
-    Raises `LayoutError` for one that is cut off.
+    Raises `LayoutError` if the executable is truncated.
 
     >>> sizes = [0, 4, 4, 6, 10, 0]
     >>> head = b"TTSERv00" + b"".join(n.to_bytes(8, "little") for n in sizes)
@@ -103,16 +104,16 @@ def ttnn_text(data: bytes) -> bytes:
     offset, size = (int.from_bytes(word, "little") for word in words[2:4])
     if len(data) < start + offset + size:
         raise LayoutError(
-            f"an executable of the tt platform whose TTNN text of {size:,} bytes is not all there: "
-            f"{len(data):,} bytes were given"
+            f"the executable of the tt platform is truncated: its TTNN text ends at byte "
+            f"{start + offset + size:,}, but {len(data):,} bytes were given; pass all of its bytes"
         )
     return data[start + offset : start + offset + size]
 
 
 def _printed(program: Any) -> bytes:
-    """The text of a lowered or compiled program; of the `tt` platform its TTNN IR.
+    """Return the text of a lowered or compiled program; on the `tt` platform, its TTNN IR.
 
-    What `as_text` gives of those is the HLO that went in, in layouts that nothing has.
+    There, `as_text` returns the input HLO, whose layouts are not those on the device.
     """
     try:
         if data := _serialized(program):
@@ -120,15 +121,15 @@ def _printed(program: Any) -> bytes:
         found = program.as_text()
     except LayoutError:
         raise
-    except Exception as error:  # whatever a backend raises that has no text
-        raise LayoutError(f"the program gives no text to read: {error}") from error
+    except Exception as error:  # backends without a text raise different errors
+        raise LayoutError(f"the program has no text to read: {error}") from error
     if not isinstance(found, str):
-        raise LayoutError("the program gives no text to read: its backend has none")
+        raise LayoutError("the program has no text to read: its backend prints none")
     return found.encode("utf-8", "replace")
 
 
 def _serialized(program: Any) -> bytes:
-    """The executable of a program that was compiled for the `tt` platform; nothing of others."""
+    """Return the serialized executable of a program compiled for the `tt` platform, else empty."""
     if not callable(made := getattr(program, "runtime_executable", None)):
         return b""
     executable = made()

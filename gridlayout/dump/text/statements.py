@@ -1,4 +1,4 @@
-"""Statements: what one line of a dump says, whatever its language."""
+"""`Statement`: one parsed line of a dump, of MLIR or HLO."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gridlayout.arguments import Shape
 _PERMUTATION = re.compile(r"(?:dimensions=\{|permutation = array<i64: ?)([0-9, ]+)[}>]")
 
 
-Mention = tuple[int, str]  # the line of a type, and its text with aliases written out
+Mention = tuple[int, str]  # the line number of a type, and its text with aliases written out
 
 
-class Made(NamedTuple):
-    """A value that a line makes: its name, its type, the address in bytes where it is stated."""
+class Result(NamedTuple):
+    """A value that a line defines. text: its type. address: in bytes, if the line states one."""
 
     name: str
     text: str
@@ -22,40 +22,41 @@ class Made(NamedTuple):
     address: int | None = None
 
 
-class Flow(NamedTuple):
-    """Data that goes from one type to another: the operand's text, and the result.
+class Transfer(NamedTuple):
+    """A copy of data from one type to another. before: the operand's type. after: the result.
 
-    permutation: dim k of the result is dim `permutation[k]` of the operand; empty where dims stay.
-    swap: instead, two dims that change places, negative ones counted from the rank.
+    permutation: dim k of the result is dim `permutation[k]` of the operand; empty for no change.
+    swap: alternatively, two dims that are exchanged; negative dims count from the rank.
     """
 
     before: str
-    after: Made
+    after: Result
     permutation: Shape = ()
     swap: Shape = ()
 
 
 class Statement(NamedTuple):
-    """What a line says. `line` is its number, `op` its operation.
+    """One line of a dump. line: its number. op: its operation.
 
-    reads: values that it reads. mentions: all types with a layout. made: the values that it makes,
-    and frees: those that it ends. is_view: what it makes has no memory of its own. is_empty: it
-    only allocates, for a later op to fill.
+    operands: names of the values that it reads. mentions: all types with a layout. transfer: the
+    copy that it performs, if any. results: the values that it defines. frees: names of the values
+    that it deallocates. is_view: its results own no memory. is_empty: it only allocates a buffer,
+    which a later op fills.
     """
 
     line: int
     op: str
-    reads: tuple[str, ...] = ()
+    operands: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
-    flow: Flow | None = None
-    made: tuple[Made, ...] = ()
+    transfer: Transfer | None = None
+    results: tuple[Result, ...] = ()
     frees: tuple[str, ...] = ()
     is_view: bool = False
     is_empty: bool = False
 
 
 def reordering(text: str) -> Shape:
-    """The permutation that an op states, () where it states none.
+    """Return the permutation that an op states, () if none.
 
     >>> reordering("permutation = array<i64: 1, 0>")
     (1, 0)

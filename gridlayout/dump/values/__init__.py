@@ -1,1 +1,1 @@
-"""What values hold: sizes of types, the worst of them kept, lives, and the most at a time."""
+"""Memory of values: sizes of their types, the largest of them, live ranges and peaks."""

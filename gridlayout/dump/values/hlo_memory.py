@@ -1,10 +1,11 @@
-"""What a compiled HLO module holds: arguments, results and temporaries, as XLA lays them out.
+"""The memory of a compiled HLO module: arguments, results and temporaries, as XLA assigns buffers.
 
-Instructions run in the order of the text (`is_scheduled=true`). A buffer lives from the instruction
-that makes it to the last one that reads it, under whatever name: tuples and bitcasts are names. A
-result takes the place of an operand that is read last by it, where every element of the one is made
-from the same element of the other. What is not returned is put where a result will lie, if the two
-never live at once. Fusion bodies hold nothing; loops, branches and calls hold what their bodies do.
+Instructions run in the order of the text (`is_scheduled=true`). A buffer is live from the
+instruction that defines it to the last one that reads it or an alias of it; tuples and bitcasts are
+aliases. A result reuses the buffer of an operand if this is the operand's last use and each element
+of the result depends only on the same element of the operand. A temporary is placed in the buffer
+of a result if the two are never live at once. Fusion bodies own no buffers; loops, branches and
+calls own those of their bodies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
 _POINTER = 8
-_MAX_RESULTS = 64  # results whose place is tried
+_MAX_RESULTS = 64  # most results whose buffers are tried for temporaries
 _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
 )
@@ -29,7 +30,7 @@ _BRANCHES = re.compile(r"\bbranch_computations=\{([^{}]*)\}")
 _CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
 _INDEX = re.compile(r"\bindex=([0-9]{1,6})")
 _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
-Parts = tuple[tuple[int, ...], ...]  # of each part of a value, the buffers that it may lie in
+Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
 _MADE, _ARGUMENT, _CONSTANT, _INNER = range(4)
 _MARKS = {"parameter": _ARGUMENT, "constant": _CONSTANT}
 _CALLERS = ("while", "call", "conditional", "async-start")
@@ -84,16 +85,15 @@ _ELEMENTWISE = frozenset(
         "xor",
     ]
 )
-# Ops whose result may take an operand's place.
+# Ops whose result may reuse an operand's buffer.
 _TAKERS = _ELEMENTWISE | {"fusion", "dynamic-update-slice"}
 
 
-class Done(NamedTuple):
-    """What is left of a computation that is no entry, once it is whole.
+class Finished(NamedTuple):
+    """The summary of a completely read computation other than the entry.
 
-    bodies: the computations that it runs. moved: the numbers of the parameters from which something
-    is made that is not made element by element, as bits. temporary: bytes beyond what is given and
-    returned.
+    bodies: the computations that it runs. moved: a bit set of the parameters that an op other than
+    an elementwise one reads, directly or after elementwise ops. temporary: bytes of temporaries.
     """
 
     bodies: tuple[str, ...]
@@ -103,13 +103,14 @@ class Done(NamedTuple):
 
 @dataclass
 class Computation:
-    """One computation, while it is read.
+    """One computation while it is read.
 
-    spans: its buffers and what the bodies that it runs hold, marked as such, as arguments and as
-    constants, with their lives by the instructions' numbers. places: for each name its buffer, or
-    those of each part of its value. lines: of the instructions. turns: in pairs, results that may
-    take the place of an operand. sources: of names in a fusion's body the parameters that they are
-    made of, as bits.
+    spans: its buffers, with live ranges in instruction numbers. The mark of each says whether it is
+    defined by an op, an argument, a constant, or the temporaries of a body that an op runs.
+    places: for each name its buffer, or the buffers of each part of its value. lines: the line of
+    each instruction. turns: a flat list of pairs (result, operand) whose buffers may be shared.
+    sources: for each name a bit set of the parameters from which elementwise ops compute it. moved:
+    as in `Finished`. over: whether there are too many instructions.
     """
 
     name: str
@@ -127,16 +128,16 @@ class Computation:
 
 
 class HloMemory:
-    """The computations of one module, as they come; `peak` of its entry."""
+    """The computations of one module; `peak` is that of its entry computation."""
 
     def __init__(self, header: str) -> None:
         self.aliased = _ALIASED.findall(_braced(header, "input_output_alias="))
-        self.done: dict[str, Done] = {}
+        self.done: dict[str, Finished] = {}
         self.entry: Computation | None = None
         self.over = False
 
     def add(self, found: Instruction, line: int, sizes: Sequence[int], now: Computation) -> None:
-        """Take in an instruction. sizes: bytes of each array in its type."""
+        """Add an instruction to the computation `now`. sizes: bytes of each array in its type."""
         if now.over or now.spans.is_full or len(now.lines) >= 2 * MAX_SPANS:
             _give_up(now)
             return
@@ -175,7 +176,7 @@ class HloMemory:
         return own
 
     def end(self, now: Computation) -> None:
-        """A computation is whole: what it holds besides arguments and results."""
+        """Finish a computation: store the entry, or the summary of any other."""
         for k in {k for part in now.roots for k in part}:
             now.spans.last[k] = len(now.lines)
         self.over = self.over or now.over
@@ -183,12 +184,12 @@ class HloMemory:
             self.entry = now
         elif len(self.done) < MAX_SPANS // 2:
             temporary, _ = _most(now, reuse=False)
-            self.done[now.name] = Done(tuple(now.bodies), now.moved, temporary)
+            self.done[now.name] = Finished(tuple(now.bodies), now.moved, temporary)
         else:
             self.over = True
 
     def holds(self) -> set[str]:
-        """The computations whose values are in memory: the entry and the bodies it runs."""
+        """Return the computations whose values are in memory: the entry and the bodies it runs."""
         if self.entry is None:
             return set()
         names, found = list(self.entry.bodies), {self.entry.name}
@@ -200,7 +201,10 @@ class HloMemory:
         return found
 
     def peak(self) -> Peak | None:
-        """Arguments, results and temporaries of the entry; None without one, or one too long."""
+        """Return the peak of the entry: arguments, results and temporaries, in bytes.
+
+        None if there is no entry, or a computation has too many instructions.
+        """
         now = self.entry
         if now is None or self.over:
             return None
@@ -231,7 +235,7 @@ class HloMemory:
         return max((self.done[name].temporary for name in names if name in self.done), default=0)
 
     def _take_turns(self, found: Instruction, new: int, now: Computation) -> None:
-        """Note an operand whose place a result may take."""
+        """Record the operands whose buffer the result `new` may reuse."""
         body = None
         if found.op == "fusion":
             called = _CALLS.search(found.attributes)
@@ -245,7 +249,7 @@ class HloMemory:
                 now.turns.extend((new, parts[0][0]))
 
     def _aliased_bytes(self, now: Computation) -> int:
-        """Bytes of results that lie where a donated argument does."""
+        """Return the bytes of results that reuse the buffer of a donated argument."""
         found = 0
         for out, _, _ in self.aliased:
             index = int(out.split(",")[0]) if out.strip() else 0
@@ -255,7 +259,7 @@ class HloMemory:
 
 
 def _give_up(now: Computation) -> None:
-    """There are too many instructions to say what they hold at a time."""
+    """Drop all data of a computation with too many instructions: it has no peak."""
     if not now.over:
         now.over, now.spans, now.roots = True, Spans(), ()
         for each in (now.places, now.sources):
@@ -264,13 +268,13 @@ def _give_up(now: Computation) -> None:
 
 
 def _parts(now: Computation, name: str) -> Parts:
-    """The buffers of each part of a value."""
+    """Return the buffers of each part of a value."""
     found = now.places.get(name, ())
     return ((found,),) if isinstance(found, int) else found
 
 
 def _renamed(found: Instruction, reads: list[Parts]) -> Parts:
-    """The parts of a value that is another name for its operands."""
+    """Return the parts of a value that is an alias of its operands."""
     if found.op == "tuple":
         return tuple(tuple(sorted({k for part in parts for k in part})) for parts in reads)
     parts = reads[0] if reads else ()
@@ -282,10 +286,10 @@ def _renamed(found: Instruction, reads: list[Parts]) -> Parts:
 
 
 def _trace(found: Instruction, now: Computation) -> None:
-    """Follow parameters through elementwise ops; `moved` are those that reach something else."""
+    """Update which parameters a name is computed from, and `moved`, for one instruction."""
     if found.op == "parameter":
         number = "".join(found.operands[:1])
-        # Bits of one number, so that a text's own number must be small.
+        # The number becomes a bit position, so it must be small.
         if number.isdecimal() and len(number) < 5:
             now.sources[found.name] = 1 << int(number)
         return
@@ -299,9 +303,9 @@ def _trace(found: Instruction, now: Computation) -> None:
 
 
 def _most(now: Computation, reuse: bool) -> tuple[int, int]:
-    """The most that temporaries take at a time, and the instruction where they first do.
+    """Return the peak bytes of temporaries, and the first instruction where it is reached.
 
-    reuse: whether what is not returned may lie where a result will.
+    reuse: whether a temporary may be placed in the buffer of a result.
     """
     spans, marks = now.spans, now.spans.marks
     place, taken, last = _places(now)
@@ -318,9 +322,10 @@ def _most(now: Computation, reuse: bool) -> tuple[int, int]:
 
 
 def _places(now: Computation) -> tuple[array[int], bytearray, array[int]]:
-    """Where each buffer lies once results took operands' places: whose place, if it is returned.
+    """Assign results to the buffers of operands that they may reuse.
 
-    And the last instruction at which the place is in use.
+    Returns, for each buffer: the buffer whose memory it uses, whether that memory is returned, and
+    the last instruction at which it is in use.
     """
     spans, nbytes, marks = now.spans, now.spans.nbytes, now.spans.marks
     place, taken, last = array("q", range(len(spans))), bytearray(len(spans)), spans.last[:]
@@ -337,8 +342,11 @@ def _places(now: Computation) -> tuple[array[int], bytearray, array[int]]:
 
 
 def _in_results(results: list[int], rest: list[int], spans: Spans, last: array[int]) -> set[int]:
-    """The buffers that lie where a result will: the largest choose first, of them the last."""
-    lives = {k: [(spans.first[k], last[k])] for k in results}
+    """Return the buffers that are placed in the memory of a result.
+
+    The largest buffers are placed first; of equal ones, the last defined.
+    """
+    ranges = {k: [(spans.first[k], last[k])] for k in results}
     room = _aligned(spans.nbytes[results[-1]]) if results else -1
     small = [k for k in rest if spans.nbytes[k] <= room and spans.marks[k] == _MADE]
     small.sort(key=spans.first.__getitem__, reverse=True)
@@ -346,25 +354,25 @@ def _in_results(results: list[int], rest: list[int], spans: Spans, last: array[i
     placed = set()
     for k in small:
         own = (spans.first[k], last[k])
-        for result, among in lives.items():
+        for result, among in ranges.items():
             at = bisect(among, own)
             free = (not at or among[at - 1][1] < own[0]) and (
                 at == len(among) or own[1] < among[at][0]
             )
             if free and spans.nbytes[k] <= _aligned(spans.nbytes[result]):
-                among.insert(at, own)  # they never overlap, so they stay in order
+                among.insert(at, own)  # ranges never overlap, so this keeps them sorted
                 placed.add(k)
                 break
     return placed
 
 
 def _aligned(nbytes: int) -> int:
-    # What is aligned is given back itself: of a million values no second number is held.
+    # An aligned number is returned as the same object, which saves memory for a million values.
     return nbytes + -nbytes % _ALIGNMENT if nbytes % _ALIGNMENT else nbytes
 
 
 def _braced(text: str, word: str) -> str:
-    """What stands in the braces after a word."""
+    """Return the text inside the braces that follow a word, empty if there are none."""
     start = text.find(word)
     if start < 0:
         return ""

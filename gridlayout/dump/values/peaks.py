@@ -1,7 +1,7 @@
-"""`Peak`: the most bytes that are held at a time, where, and by which values.
+"""`Peak`: the most bytes that are live at one time, at which line, and in which values.
 
-A value lives from the line that makes it to the one that ends it: `ttnn.deallocate` where the dump
-has such lines, else its last use.
+A value is live from the line that defines it to the end of its live range: `ttnn.deallocate` in a
+dump with such lines, else its last use.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from heapq import nlargest
 from sys import intern
 from typing import NamedTuple
 
-MAX_ALIVE = 16  # values that a peak names
-# Values of one function, and characters of their names; of more no peak is told.
+MAX_ALIVE = 16  # most values that a peak lists
+# Bounds on the values of one function and the characters of their names; beyond, there is no peak.
 MAX_SPANS, MAX_CHARACTERS = 1 << 18, 1 << 24
 
 
 class Span(NamedTuple):
-    """A value that owns memory: from which line to which, and its bytes."""
+    """A value that owns memory, live from `line` to `last`, and its bytes."""
 
     name: str
     op: str
@@ -30,12 +30,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Peak:
-    """The most that one memory holds at a time. Bytes.
+    """The most bytes that one memory holds at one time.
 
-    function: in which function or entry computation; memory: l1 (the fullest core's), dram (one
-    device's), or memory of which the dump names no kind. line: where it is reached. alive: the
-    largest values that live there. arguments, results, temporary: the parts of a compiled program's
-    memory, as XLA's `memory_analysis()` has them; nbytes is their sum.
+    function: the function or entry computation. memory: "l1" (of the fullest core), "dram" (of one
+    device), or "memory" where the dump names no kind. line: where the peak is reached. alive: the
+    largest values that are live there. arguments, results, temporary: the parts of a compiled
+    program's memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum.
     """
 
     function: str
@@ -49,9 +49,10 @@ class Peak:
 
 
 class Spans:
-    """Values that own memory and their lives, in columns: a function may have a hundred thousand.
+    """Values that own memory and their live ranges, stored as columns to save memory.
 
-    marks: a number below 256 for each, whose meaning is the caller's.
+    first, last: both ends of each live range. marks: a number below 256 for each value, whose
+    meaning the caller defines.
 
     >>> spans = Spans()
     >>> for name, first, last, nbytes in (("a", 1, 3, 8), ("b", 2, 3, 4), ("c", 4, 5, 9)):
@@ -73,11 +74,11 @@ class Spans:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for more."""
+        """Whether no more values can be added."""
         return len(self.names) >= MAX_SPANS or self.characters >= MAX_CHARACTERS
 
     def add(self, name: str, op: str, nbytes: int, at: int, mark: int = 0) -> int:
-        """A value that lives at one place so far; its number."""
+        """Add a value that is live at `at` only, so far; return its index."""
         self.names.append(name)
         self.ops.append(intern(op))
         self.nbytes.append(nbytes)
@@ -88,14 +89,14 @@ class Spans:
         return len(self.names) - 1
 
     def peak(self, function: str, memory: str) -> Peak:
-        """Where the values' lives add up to most; the first such line."""
+        """Return the peak of the values, at the first line that reaches it."""
         every = range(len(self))
         most, line = most_of(every, self.first, self.last, self.nbytes)
         alive = self.largest(k for k in every if self.first[k] <= line <= self.last[k])
         return Peak(function, memory, most, line, alive)
 
     def largest(self, among: Iterable[int]) -> tuple[Span, ...]:
-        """The `MAX_ALIVE` largest of some values, those of no bytes left out."""
+        """Return the `MAX_ALIVE` largest of the given values, without those of 0 bytes."""
         found = nlargest(MAX_ALIVE, filter(self.nbytes.__getitem__, among), self.nbytes.__getitem__)
         return tuple(
             Span(self.names[k], self.ops[k], self.first[k], self.last[k], self.nbytes[k])
@@ -106,9 +107,9 @@ class Spans:
 def most_of(
     among: Sequence[int], first: Sequence[int], last: Sequence[int], nbytes: Sequence[int]
 ) -> tuple[int, int]:
-    """The most bytes at a time of lives, both ends included, and the first place where it is so.
+    """Return the most bytes that are live at one time, and the first time at which they are.
 
-    among: the values that count, in the order in which they begin.
+    among: indices of the values, sorted by `first`. Live ranges include both ends.
 
     >>> most_of(range(3), [0, 2, 3], [2, 3, 3], [8, 4, 5])
     (12, 2)

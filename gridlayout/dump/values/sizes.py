@@ -1,8 +1,8 @@
-"""Sizes: what a type's text says that it holds, without making its layout. Bytes.
+"""`Sizes`: the bytes of a type, computed from its text without building its layout.
 
-Of a dump's million types the worst are shown, so layouts are made where they are asked for. Here
-are the spellings that compilers print by the thousand; of any other there are no sizes but those of
-its layout. What is sized is what the layout holds: a text whose parts disagree has no sizes.
+A dump may hold a million types, of which a few are shown. This module reads the forms that
+compilers print most; for any other form, `sizes_of` returns None and the layout must be built. The
+sizes equal those of the layout; for a text whose parts contradict each other, None is returned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES, Held
 from gridlayout.tenstorrent.allocation import SPACES, TTNN, Unit, stated, unit_of
 
-_new = tuple.__new__  # of a million types: a third of the time that calling the class takes
+_new = tuple.__new__  # takes a third of the time of calling the class: a dump has a million types
 _DIM = "[0-9]{1,18}"
 _EXTENTS = re.compile(rf"(?:{_DIM}(?:,{_DIM}){{0,7}})?")
 _SIDES = rf"\(({_DIM}(?:,{_DIM}){{0,7}})\)"
@@ -41,11 +41,12 @@ _TERM = re.compile(r"d([0-9])(?: \* ([0-9]{1,18}))?")
 
 
 class Sizes(NamedTuple):
-    """What a text states: its bytes in all buffers, and those of its elements alone.
+    """The bytes of a type. nbytes: of all buffers. data_bytes: of the logical elements.
 
-    buffers: what `Held` has, but nothing is made of it until it is asked for. shape: the logical
-    one. kind: two texts that have one are of equal layouts just where it and the shape are equal;
-    None where that is for the layouts to say. reason: why nothing is known of the text, if so.
+    buffers: the arguments of `Held`, from which `held` builds one. shape: the logical shape.
+    kind: a key of the layout without its shape: types with equal kind and shape have equal layouts,
+    others different ones; None if only the layouts can be compared. reason: why the text can't be
+    read; empty if it can.
     """
 
     nbytes: int = 0
@@ -57,12 +58,12 @@ class Sizes(NamedTuple):
 
     @property
     def held(self) -> Held | None:
-        """What it holds of its memory; None where there is a reason."""
+        """The memory that it holds; None if the text can't be read."""
         return None if self.reason else Held(*self.buffers)
 
 
 def sizes_of(text: str) -> Sizes | None:
-    """The sizes that a text states; None where its layout must be made for them.
+    """Return the sizes of a type; None if its layout must be built to find them.
 
     >>> found = sizes_of("bf16[3,5]{1,0:T(8,128)(2,1)}")
     >>> found.nbytes, found.data_bytes, found.shape
@@ -80,7 +81,7 @@ def sizes_of(text: str) -> Sizes | None:
 
 
 def _of_hlo(text: str) -> Sizes | None:
-    """An array of HLO whose layout is but an order of dims, up to two tiles and a space."""
+    """Return the sizes of an HLO array with dim order, at most two tiles, and a memory space."""
     element, _, rest = text.partition("[")
     dims, _, braces = rest.partition("]")
     form = _form_of(element, braces)
@@ -99,9 +100,9 @@ def _of_hlo(text: str) -> Sizes | None:
     return _new(Sizes, (nbytes, data_bytes, buffers, shape, form.kind, ""))
 
 
-@lru_cache(maxsize=64)  # the operands of an op often have its shape
+@lru_cache(maxsize=64)  # operands and result of an op often have one shape
 def _extents_of(dims: str) -> tuple[Shape | None, int]:
-    """The shape, and its elements; None where it is none."""
+    """Return the shape and the number of its elements; None for an invalid shape."""
     if not _EXTENTS.fullmatch(dims):
         return None, 0
     shape = tuple([int(word) for word in dims.split(",")]) if dims else ()
@@ -109,9 +110,10 @@ def _extents_of(dims: str) -> tuple[Shape | None, int]:
 
 
 class _Form(NamedTuple):
-    """What an array's element type and braces say, whatever its shape.
+    """What the element type and the braces of an HLO array state, independent of its shape.
 
-    sides: of the tile along each dim; inner: elements of a tile, which may be tiled itself.
+    bits: of an element. sides: extents of the tile along each dim. inner: elements of a tile,
+    including the padding of a second tile inside it. memory: the memory space's name.
     """
 
     bits: int
@@ -148,7 +150,7 @@ def _form_of(element: str, braces: str) -> _Form | None:
 
 
 def _of_ttnn(text: str) -> Sizes | None:
-    """A ttnn_layout, by the memref that it states."""
+    """Return the sizes of a tensor with a ttnn_layout, from its memref."""
     found = TTNN.match(text)
     if found is None or "oob" in text or "row_alignment" in text:
         return None
@@ -176,7 +178,7 @@ def _data_bytes(size: int, unit: Unit) -> int:
 
 
 def _follows(shape: Shape, linear: str, counts: Shape, tile: Shape) -> bool:
-    """Whether the map and the counts are those of a whole tensor, padded to tiles."""
+    """Return whether the map and tile counts are those of an unsharded tensor padded to tiles."""
     if not 2 <= len(shape) <= 8 or 0 in shape or len(counts) != 2:
         return False
     rows = -(-shape[-2] // tile[0]) * tile[0]
@@ -191,7 +193,10 @@ def _follows(shape: Shape, linear: str, counts: Shape, tile: Shape) -> bool:
 
 
 def _of_document(text: str) -> Sizes | None:
-    """The document's metal_layout, where the memref is what shape, map and grid need."""
+    """Return the sizes of a metal_layout of tt-mlir's document.
+
+    None if the memref is not the one that shape, map and grid imply.
+    """
     found = _DOCUMENT.fullmatch(text)
     if found is None:
         return None
@@ -219,7 +224,7 @@ def _of_document(text: str) -> Sizes | None:
 
 
 def _collapsed(linear: str, shape: Shape) -> Shape | None:
-    """The extents that a map of sums takes the indices to; None where it may join two indices."""
+    """Return the extents of the results of a map of sums; None if it may map two indices to one."""
     rank = len(shape)
     if rank > 8 or 0 in shape or not linear.startswith(f"({_DIMS[rank]}) -> ("):
         return None
@@ -242,7 +247,7 @@ def _collapsed(linear: str, shape: Shape) -> Shape | None:
 
 
 def _of_buffers(text: str) -> Sizes | None:
-    """Memrefs in a memory space, and the metal_layout that states the device's shape."""
+    """Return the sizes of a memref in a memory space, or of the compiler's current metal_layout."""
     if "oob" in text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`Kept`: keys counted, of which the few of the highest rank are kept."""
+"""`TopKeys`: a counter that stores only the keys of highest rank."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from collections.abc import Iterator
 from typing import Any
 
 
-class Kept:
-    """Keys counted; of all that were seen, the `limit` of the highest rank are kept.
+class TopKeys:
+    """A counter of keys that stores the `limit` keys of highest rank.
 
-    One that was let go never comes back, as the lowest rank kept only rises: so counts are exact.
+    The counts of stored keys are exact: the lowest stored rank only rises, so a key that was
+    removed is never stored again. A key must always have the same rank.
 
-    >>> kept = Kept(1)
+    >>> top = TopKeys(1)
     >>> for key, rank in (("a", 1), ("b", 5), ("a", 1), ("b", 5)):
-    ...     _ = kept.add(key, rank, key.upper())
-    >>> list(kept.worst_first()), kept.total
+    ...     _ = top.add(key, rank, key.upper())
+    >>> list(top.worst_first()), top.total
     ([('b', 2, 'B')], 4)
     """
 
     def __init__(self, limit: int) -> None:
         self.limit, self.total = limit, 0
-        self.seen: dict[Any, list[Any]] = {}  # count, rank, and what was given with the first
+        self.seen: dict[Any, list[Any]] = {}  # count, rank, and the data of the first occurrence
         self.heap: list[tuple[Any, int, Any]] = []
 
-    def passes_over(self, rank: Any) -> bool:
-        """Count a key of too low a rank to be kept; False, and not counted, where it may be.
+    def rejects(self, rank: Any) -> bool:
+        """Return whether a key of this rank can't be stored; if so, count the key.
 
-        What is kept has such a rank, so this key was not kept before.
+        Otherwise nothing is counted, and `add` must be called.
         """
         low = len(self.heap) == self.limit and rank < self.heap[0][0]
         self.total += low
         return low
 
     def add(self, key: Any, rank: Any, first: Any, times: int = 1) -> bool:
-        """Count `key`; `first` is kept when it is new. Whether it is kept."""
+        """Count `key` and return whether it is stored. first: the data stored with a new key."""
         self.total += times
         if entry := self.seen.get(key):
             entry[0] += times
@@ -50,12 +51,12 @@ class Kept:
         return True
 
     def worst_first(self) -> Iterator[tuple[Any, int, Any]]:
-        """Each key kept, its count, and what was given with the first."""
+        """Yield each stored key, its count and its data, from the highest rank to the lowest."""
         for _, _, key in sorted(self.heap, reverse=True):
             yield key, self.seen[key][0], self.seen[key][2]
 
-    def take(self, other: Kept) -> None:
-        """Count what another one has kept, and all that it has seen."""
+    def merge(self, other: TopKeys) -> None:
+        """Add the counts of another counter."""
         held = 0
         for _, _, key in sorted(other.heap, reverse=True):
             times, rank, first = other.seen[key]

@@ -1,4 +1,4 @@
-"""Rows of tables on what devices hold, send each other, and divide."""
+"""Rows of the tables of memory peaks, collectives, shardings and reshards."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gridlayout.tables.words import WIDTH, dims, plain
 
 PEAK_HEAD = ("memory", "function", "line", "peak", "arguments", "results", "temporary", "alive")
 COLLECTIVE_HEAD = (
-    *("line", "times", "op", "value", "kind", "groups", "of devices", "axes", "receives", "result"),
+    *("line", "count", "op", "value", "kind", "groups", "group size", "axes", "receives", "result"),
 )
 SHARDING_HEAD = (
-    *("line", "times", "op", "value", "tensor", "parts", "copies", "shard", "padding", "a device"),
-    "sharding",
+    *("line", "count", "op", "value", "tensor", "parts", "copies", "shard", "padding"),
+    *("per device", "sharding"),
 )
-RESHARD_HEAD = ("line", "times", "value", "tensor", "from", "to", "receives")
+RESHARD_HEAD = ("line", "count", "value", "tensor", "from", "to", "receives")
 
 
 def peak_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a memory, under `PEAK_HEAD`: of L1 the fullest core's, else one device's."""
+    """Return one row per memory, under `PEAK_HEAD`: L1 of the fullest core, others per device."""
     rows = []
     for peak in found.peaks:
         compiled = peak.memory == "memory"
@@ -29,7 +29,7 @@ def peak_rows(found: Contents) -> list[tuple[str, ...]]:
         more = ", ..." if len(peak.alive) > 4 else ""
         rows.append(
             (
-                f"{peak.memory} of a {'core' if peak.memory == 'l1' else 'device'}",
+                f"{peak.memory} per {'core' if peak.memory == 'l1' else 'device'}",
                 *(plain(peak.function, WIDTH) or "-", str(peak.line), size(peak.nbytes)),
                 *(size(n) if compiled else "-" for n in parts),
                 alive + more,
@@ -39,7 +39,7 @@ def peak_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def collective_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a collective, under `COLLECTIVE_HEAD`; bytes are a device's."""
+    """Return one row per collective, under `COLLECTIVE_HEAD`; bytes are per device."""
     return [
         (
             *(str(each.line), f"{each.count:,}", plain(each.op, WIDTH)),
@@ -53,7 +53,7 @@ def collective_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def sharding_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a divided tensor, under `SHARDING_HEAD`; bytes are a device's."""
+    """Return one row per sharded tensor, under `SHARDING_HEAD`; bytes are per device."""
     return [
         (
             *(str(each.line), f"{each.count:,}", plain(each.op, WIDTH) or "-"),
@@ -66,7 +66,7 @@ def sharding_rows(found: Contents) -> list[tuple[str, ...]]:
 
 
 def reshard_rows(found: Contents) -> list[tuple[str, ...]]:
-    """One row a change of sharding, under `RESHARD_HEAD`; bytes are a device's, at most."""
+    """Return one row per reshard, under `RESHARD_HEAD`; bytes are the most per device."""
     return [
         (
             *(str(each.line), f"{each.count:,}", plain(each.name, WIDTH) or "-"),

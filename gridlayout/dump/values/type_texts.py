@@ -1,7 +1,7 @@
-"""Readings: a type's text to its layout and what it holds; each text is read once. Bytes.
+"""Parses the text of a type: its sizes in bytes and its layout, both cached.
 
-A dump may hold a million types, of which the worst are shown. So sizes are taken from the text
-first, and its layout is made where it is asked for.
+A dump may hold a million types, of which a few are shown. So sizes are computed from the text
+alone where possible, and a layout is built only on request.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.text import parse
 
-# Longer texts are read again each time rather than remembered.
+# Longer texts are parsed each time, not cached.
 _MAX_REMEMBERED = 1 << 10
 _NOTHING: Mapping[str, Sizes] = {}
 _ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
 def read(text: str) -> Sizes:
-    """What a text states, or the reason why nothing.
+    """Return the sizes of a type, or the reason why it can't be read.
 
     >>> found = read("f32[3,5]{1,0:T(8,128)}")
     >>> found.nbytes, found.data_bytes, layout_of("f32[3,5]{1,0:T(8,128)}").shape
@@ -35,14 +35,14 @@ def read(text: str) -> Sizes:
     return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
 
 
-def sides_of(
+def compare_types(
     before: str, after: str, known: Mapping[str, Sizes] = _NOTHING
 ) -> tuple[Shape, Shape, int, bool] | None:
-    """Two layouts' shapes, the bytes of the first one's elements, and whether the layouts are one.
+    """Return both shapes, the data bytes of `before`, and whether the two layouts are equal.
 
-    None where one of them is none. known: what some texts state.
+    None if one of the types has no layout. known: sizes of types that are parsed already.
 
-    >>> sides_of("f32[4]{0}", "f32[4]{0:T(128)}"), sides_of("f32[4]{0}", "f32[4]{0:S(0)}")
+    >>> compare_types("f32[4]{0}", "f32[4]{0:T(128)}"), compare_types("f32[4]{0}", "f32[4]{0:S(0)}")
     (((4,), (4,), 16, False), ((4,), (4,), 16, True))
     """
     one, other = known.get(before) or read(before), known.get(after) or read(after)
@@ -59,18 +59,21 @@ def sides_of(
 
 
 def layout_of(text: str) -> Described:
-    """The layout of a text, or its buffers alone; `LayoutError` where it states neither."""
+    """Return the layout of a type, or its `Allocation` if it states buffers only.
+
+    Raises `LayoutError` if it states neither.
+    """
     return _layout(text)
 
 
 def _layout_of(text: str) -> Described:
-    if "[" in text and "<=" in text:  # a dynamic dim of HLO: memory is for its bound
+    if "[" in text and "<=" in text:  # a dynamic dim of HLO: memory is allocated for its bound
         text = text.replace("<=", "")
     try:
         return parse(text)
     except LayoutError as error:
         refusal = error
-    except Exception as error:  # a slip in a reader must not end the reading of a dump
+    except Exception as error:  # a bug in a parser must not stop the reading of a dump
         refusal = LayoutError(f"{type(error).__name__} while it was read: {error}")
     try:
         return read_allocation(text)
@@ -90,7 +93,7 @@ def _read(text: str) -> Sizes:
 
 
 def array_sizes(kind: str) -> list[int]:
-    """Bytes of each array in an instruction's type, which may be a tuple of many.
+    """Return the bytes of each array in an instruction's type, which may be a nested tuple.
 
     >>> array_sizes("(f32[4]{0}, (s8[3], u32[]))")
     [16, 3, 4]
@@ -99,7 +102,7 @@ def array_sizes(kind: str) -> list[int]:
 
 
 def dense_bytes(dims: str, element: str) -> int:
-    """Bytes of a tensor's elements alone.
+    """Return the bytes of a tensor's elements, without padding.
 
     >>> dense_bytes("3x5x", "bf16")
     30
