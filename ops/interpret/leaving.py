@@ -11,7 +11,7 @@ from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import asked_layouts
+from gridlayout.ops.decisions.jaxprs import requested_layouts
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.homes import homes
@@ -51,7 +51,7 @@ class Leaving:
         is_open = tuple(k < last and spec is None for k, spec in enumerate(asked))
         layouts = list(map(layout_of, operands))
         pairs = zip(homes(jaxpr, layouts, nexts or {}), is_open, strict=True)
-        known = (x for x in (*layouts, *asked_layouts(jaxpr)) if x is not None)
+        known = (x for x in (*layouts, *requested_layouts(jaxpr)) if x is not None)
         return cls(asked, tuple(x if free else None for x, free in pairs), is_open, tuple(known))
 
     @property
