@@ -94,5 +94,5 @@ def test_the_machine_says_which_vectors_are_sorted_in_blocks():
     (row,) = gl.on_grid(jnp.sort).report(laid(example(50), slow)).rows[-1:]
     assert (row.how, row.note) == (
         "fallback",
-        "one vector, which merging blocks would take longer for",
+        "one vector; merging blocks would take longer",
     )

@@ -45,7 +45,7 @@ class Env:
     templates: the operands' layouts, the first of each shape. A value that depends on no laid-out
     array is laid out like the template of its shape, or else like the first one.
     algorithm: the name of the algorithm of all matrix products; None chooses the cheapest of each.
-    whole: whether small arrays are replicated, in the body of a loop (`plan/loops.py`).
+    replicates_small: whether small arrays are replicated, in the body of a loop (`plan/loops.py`).
     context: the `trace_context` in which the program was traced. Users' rules are traced in it too.
     stated: the choices of a plan, for one program only.
     nexts: for one program only, pairs (number of a result, number of the operand whose next value
@@ -56,7 +56,7 @@ class Env:
     policy: Policy = same_grid_and_tile
     templates: tuple[Layout, ...] = ()
     algorithm: str | None = None
-    whole: bool = False
+    replicates_small: bool = False
     context: Hashable = None
     stated: Any = None
     nexts: tuple[tuple[int, int], ...] = ()
@@ -75,10 +75,10 @@ class Env:
         """Return this environment for another program, in JAX's current context."""
         return replace(self, context=trace_context(), nexts=())
 
-    def is_whole(self, spec: Spec) -> bool:
+    def is_replicated(self, spec: Spec) -> bool:
         """Whether an array, wherever it is placed now, is to be replicated on every device."""
         layout = layout_of(spec)
-        if not self.whole or jnp.issubdtype(spec.dtype, jax.dtypes.extended):
+        if not self.replicates_small or jnp.issubdtype(spec.dtype, jax.dtypes.extended):
             return False
         if layout is not None and layout.memory not in (None, "l1"):
             return False  # this memory was requested

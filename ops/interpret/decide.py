@@ -49,7 +49,7 @@ from gridlayout.ops.rules.table import (
     SHARDED,
     flops,
     is_key,
-    is_of_user,
+    is_user_rule,
     rules_of,
     rules_version,
 )
@@ -91,7 +91,9 @@ def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version
 def _decided(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
     best = next(_offered(op, operands, env, plan))
     if sends_often(best, env):
-        return with_small_whole(best, decide(op, operands, replace(env, whole=True), plan), env)
+        return with_small_whole(
+            best, decide(op, operands, replace(env, replicates_small=True), plan), env
+        )
     return best
 
 
@@ -124,7 +126,7 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
-    if not any(map(is_laid_out, operands)) and not (env.whole and op.name in LOOPS):
+    if not any(map(is_laid_out, operands)) and not (env.replicates_small and op.name in LOOPS):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
         yield of_indices_alone
@@ -161,7 +163,7 @@ def _written(
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
-    if env.policy is same_grid_and_tile and not is_of_user(rule):
+    if env.policy is same_grid_and_tile and not is_user_rule(rule):
         if op.requested is None and op.name != "with_layout":
             outs = _fitted(builder, outs, operands)
         if space is not None:

@@ -81,9 +81,9 @@ def _planned(
     chosen: Chosen | None = None,
 ) -> Program:
     planner = Planner(env, operands, chosen)
-    entered = [planner.moved(_entered, value) for value in planner.operands]
-    outs = planner.closed(closed, entered, leaving.layouts)
-    outs = [planner.moved(leaving.left, out, number) for number, out in enumerate(outs)]
+    entered = [planner.apply(_entered, value) for value in planner.operands]
+    outs = planner.evaluate(closed, entered, leaving.layouts)
+    outs = [planner.apply(leaving.left, out, number) for number, out in enumerate(outs)]
     return planner.program(outs, leaving.wanted)
 
 
@@ -146,13 +146,13 @@ class Planner:
         for k, out in enumerate(outs):
             spec = wanted[k] if k < len(wanted) else None
             if spec is not None:
-                out = self.moved(as_spec, out, spec)
+                out = self.apply(as_spec, out, spec)
             else:
-                out = self.moved(Builder.settled, out)
+                out = self.apply(Builder.settled, out)
             found.append(out)
         return self.made.finish(found)
 
-    def moved(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
+    def apply(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
         """A value brought somewhere by `fn(builder, value, ...)`."""
         builder = Builder(self.env, [value.spec])
         out = fn(builder, value if not isinstance(value.at, int) else Value(value.spec, 0), *args)
@@ -161,7 +161,7 @@ class Planner:
         listed = bool(decision.collectives)
         return self.made.append(decision, [value], listed=listed, within=self._within)[0]
 
-    def closed(
+    def evaluate(
         self,
         closed: Any,
         values: Sequence[Value],
@@ -204,7 +204,7 @@ class Planner:
             counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
             first = counts.matvec + counts.vecmat
             consts = values[first : first + counts.solve]
-            return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
+            return self.evaluate(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
         if name in CALLS:
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
                 # A backward pass computes this part again; keep XLA from finding the first result.
@@ -221,21 +221,21 @@ class Planner:
             layout = readers.layout((follower or eqn).outvars[0], cores)
         op = Op.of(eqn, follower, layout, requested)
         specs = tuple(value.spec for value in values)
-        is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
+        is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
         is_unknown = listed and name not in RULES and not has_effects(op)
         if is_unknown and (made_of := composition(op)) is not None:
-            return self.closed(made_of, values, scope=scope)
+            return self.evaluate(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
         listed = listed or any(map(_is_array, (*specs, *decision.results)))
         outs = self.made.append(decision, values, scope, listed, self._within, path)
-        return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
+        return [self._gathered_if_small(out) for out in outs] if self.env.replicates_small else outs
 
     def _gathered_if_small(self, out: Value) -> Value:
-        if is_laid_out(out.spec) and self.env.is_whole(out.spec):
-            return self.moved(Builder.replicated, out)
+        if is_laid_out(out.spec) and self.env.is_replicated(out.spec):
+            return self.apply(Builder.replicated, out)
         return out
 
     def _called(
@@ -248,16 +248,16 @@ class Planner:
     ) -> Sequence[Value]:
         """The results of a called function, under its name where it has one."""
         if not name:
-            return self.closed(closed, values, wanted, scope)
+            return self.evaluate(closed, values, wanted, scope)
         self._calls += 1
         outside, self._within = self._within, (*self._within, (name, self._calls))
         try:
-            return self.closed(closed, values, wanted, scope)
+            return self.evaluate(closed, values, wanted, scope)
         finally:
             self._within = outside
 
     def _apart(self, values: Sequence[Value]) -> list[Value]:
-        settled = [self.moved(Builder.settled, value) for value in values]
+        settled = [self.apply(Builder.settled, value) for value in values]
         builder = Builder(self.env, [value.spec for value in settled])
         inside = [Value(value.spec, k) for k, value in enumerate(settled)]
 
