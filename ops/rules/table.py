@@ -178,7 +178,7 @@ def def_rule(
     """
     name = primitive.name if isinstance(primitive, core.Primitive) else primitive
     if not isinstance(name, str) or not name:
-        raise LayoutError(f"def_rule: {primitive!r} must be a primitive or the name of one")
+        raise LayoutError(f"def_rule takes a primitive or its name, not {primitive!r}")
     if name == primitive:
         _check_known(name)
     for what, given in (("cost", cost), ("decide", decide)):
@@ -320,7 +320,7 @@ def _check_results(name: str, op: Op, outs: Sequence[Any]) -> None:
     for out, aval in zip(outs, op.outs, strict=True):
         if (jnp.shape(out), jnp.result_type(out)) != (aval.shape, aval.dtype):
             dims = f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
-            raise LayoutError(f"the rule of {name} returns {out!r}; the primitive returns {dims}")
+            raise LayoutError(f"the rule of {name} returns {out!r}, but the primitive gives {dims}")
 
 
 class _KernelRule:
