@@ -1,4 +1,4 @@
-"""`Compiled`: a call of a function with arrays that nothing traces, through `jax.jit`."""
+"""`Compiled`: a function compiled by `jax.jit` for calls with concrete arrays."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Compiled:
                 check_no_stack(GridArray(x, kind, signature.device))
         call, consts, structure = self.function.call(signature)
         if any(isinstance(x, jax.core.Tracer) for x in consts):
-            # Of an outer transformation, which takes its derivative of the whole call.
+            # Tracers of an outer transformation, which has to see one call of all operands.
             operands = [
                 placed(x, kind, signature.device) if isinstance(kind, Layout) else x
                 for x, kind in zip(storages, signature.kinds, strict=True)
@@ -70,12 +70,12 @@ class Compiled:
 
 
 class _Kind:
-    """What the results of a program are."""
+    """The types of a program's results."""
 
     def __init__(self, specs: Sequence[Spec], structure: Any, device: DeviceGrid) -> None:
         self.structure, self.device = structure, device
         self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
-        # Whether all results are laid out, in the devices' own memory; and whether it is one array.
+        # Whether all results are laid out in the devices' own memory, and if there is only one.
         self.is_plain = bool(specs) and not any(
             x is None or device.memory_kind(x) for x in self.layouts
         )
@@ -98,7 +98,7 @@ class _Kind:
 
 
 class _Outs:
-    """What a program gives across our own jit: storages and arrays, and what they are."""
+    """The results of a jitted program as a pytree: storages and arrays, and their types."""
 
     __slots__ = "arrays", "kind"
 
