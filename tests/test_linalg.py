@@ -167,6 +167,4 @@ def test_what_is_not_tall_falls_back_for_that_reason(full):
     fn = gl.on_grid(lambda a: (jnp.linalg.svd(a, full), jnp.linalg.qr(a, mode)))
     rows = fn.report(tall(a)).fallbacks
     assert {row.primitive for row in rows} == {"qr", "svd"}
-    assert {row.note for row in rows} == {
-        "one matrix; sharded only if tall, and not full_matrices"
-    }
+    assert {row.note for row in rows} == {"one matrix; sharded only if tall, and not full_matrices"}

@@ -36,7 +36,7 @@ def in_blocks(monkeypatch):
     if COUNT == 1:
         pytest.skip("one device has all")
     force = lambda b, op, ways, whole, *values: ways[0](b, op, *values)  # noqa: E731
-    monkeypatch.setattr(sorting, "blocked_or_whole", force)
+    monkeypatch.setattr(sorting, "blocked_or_replicated", force)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 6, 7, 8, 13, 16, 31])
