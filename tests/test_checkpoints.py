@@ -249,8 +249,8 @@ def test_what_can_not_be_saved_is_named(tmp_path):
     empty = gl.put(jax.ShapeDtypeStruct((53, 63), "float32"), LAYOUTS["tiled"], DEVICE)
     for tree, said in [
         ({"a": {"b": empty}}, "'a/b'.* needs data"),
-        ({"a": {"b": x}, "a.b": x}, "one name"),
-        ({"a": np.array([None])}, "'a'.* no element type"),
+        ({"a": {"b": x}, "a.b": x}, "same name"),
+        ({"a": np.array([None])}, "'a'.* can't hold elements"),
         ({"a": 2**70}, "'a'.* 64 bits"),
         ({"f": jnp.tanh}, "nothing to save"),
         ({}, "nothing to save"),

@@ -53,7 +53,7 @@ def encode(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
     x = leaf.value
     with leaf.named():
         if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
-            raise LayoutError("gl.save needs arrays with data: call it outside of jax.jit")
+            raise LayoutError("gl.save needs arrays with data: call it outside of JAX's jit")
         if leaf.is_laid_out:
             check_has_data(x, "gl.save")
             check_no_stack(x)

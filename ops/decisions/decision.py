@@ -36,7 +36,7 @@ class Step:
     bodies: the inner programs (loop bodies, the costliest branch) whose cost counts.
     others: the inner programs (other branches) whose cost does not count.
     is_fused: XLA fuses the step into the consumers of its results.
-    takes_fused: XLA fuses the producers of such operands into this step.
+    takes_fused: XLA fuses operands into this step whose producers are `is_fused`.
     is_kept: the results are stored, not recomputed, if they have several consumers.
     is_view: the results are the operands' bytes in another shape.
     does: a key that is equal for steps that do the same.

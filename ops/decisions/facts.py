@@ -67,7 +67,7 @@ def on_host(op: Op, numbers: Sequence[Any]) -> Any:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether all backends represent the number alike: it is real and not subnormal, or zero."""
+    """Whether all backends represent the number the same: it is real and not subnormal, or zero."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return not jnp.issubdtype(x.dtype, jnp.complexfloating) or x == 0
     return not 0 < abs(float(x)) < float(jnp.finfo(x.dtype).tiny)
@@ -142,7 +142,7 @@ def _either(fn: Callable[..., Any]) -> Callable[..., Any]:
     return extreme
 
 
-# What NumPy makes as every backend does.
+# Primitives whose NumPy function gives the result of every backend.
 _ON_HOST: dict[str, Callable[..., Any]] = {
     **{"add": np.add, "add_any": np.add, "sub": np.subtract, "mul": _of_reals(np.multiply)},
     **{"neg": np.negative, "copy": _copy, "stop_gradient": _copy, "name": _copy},

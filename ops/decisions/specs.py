@@ -159,8 +159,8 @@ class Deferred:
 
     An `Indexed` source is not computed yet either.
 
-    target_layout: the final layout of the source, if that is on fewer cores now. Its grid has one
-    core along the dims that the source does not vary along, and the devices there hold copies.
+    target_layout: the final layout of the source, if that is on fewer cores now. Along the grid
+    dims that the source does not vary along, it is now on one core, and devices hold copies.
     """
 
     source: Sharded | Replicated | Indexed

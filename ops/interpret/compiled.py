@@ -22,9 +22,9 @@ _LEAF = jax.tree.structure(0)
 
 
 class Compiled:
-    """One call of a function, compiled by `jax.jit`: of storages and other arrays.
+    """A function compiled by `jax.jit` for one signature; it takes storages and other arrays.
 
-    function: what makes a `GridCall` of a call's signature.
+    function: makes the `GridCall` of a signature.
     """
 
     def __init__(self, function: Function, signature: Signature) -> None:
@@ -37,7 +37,7 @@ class Compiled:
         self.is_moved = any(x is not None for x in self.fetched)
 
     def __call__(self, storages: Sequence[Any]) -> Any:
-        """The function's results, where they belong."""
+        """Run the function on storages and other arrays, and return its results."""
         device = self.device
         if self.is_moved:
             storages = [
@@ -82,7 +82,7 @@ class _Kind:
         self.is_one = structure == _LEAF
 
     def result(self, arrays: Sequence[Any]) -> Any:
-        """The function's results: what is laid out as `GridArray`s, in the memory of its layout."""
+        """Return the function's results, laid-out ones as `GridArray`s in their layouts' memory."""
         layouts: Any = self.layouts
         device = self.device
         if self.is_plain and not isinstance(arrays[0], jax.core.Tracer):

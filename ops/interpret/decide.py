@@ -216,7 +216,7 @@ def _memory_space(op: Op, operands: tuple[Spec, ...]) -> str | None:
 
 
 def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide an op with its large operands laid out that depend on logical indices only.
+    """Rule that lays out large operands which depend on logical indices only.
 
     None if there are none, or if the op would then fall back: computing these operands replicated
     sends nothing.
@@ -235,7 +235,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide an op on operands that no core holds: it runs replicated, a broadcast is deferred."""
+    """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
     if op.name in SHARDED:
         return list(values)
     out = op.out if op.outs else None
@@ -260,7 +260,7 @@ def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
-    """Decide the primitive on replicated logical arrays."""
+    """Append the primitive on replicated logical arrays."""
     outs = [Replicated(aval.shape, aval.dtype, aval.weak_type) for aval in op.outs]
 
     def run(*arrays: Any) -> list[Any]:
@@ -290,12 +290,12 @@ def has_effects(op: Op) -> bool:
 
 
 def _without_elements(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Decide an op whose results have no elements."""
+    """Rule for ops whose results have no elements."""
     return without_elements(b, op.outs, next(x for x in values if x.layout is not None))
 
 
 def _with_replicated_operands(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Decide an op on replicated operands; each device keeps its part of the results.
+    """Rule that replicates the operands; each device keeps its part of the results.
 
     Ops on random keys and arrays run so too: keys are replicated.
     """
@@ -305,7 +305,7 @@ def _with_replicated_operands(b: Builder, op: Op, *values: Value) -> list[Value]
 
 
 def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Decide an op without a rule: on replicated operands, as reports say."""
+    """Rule for ops without another one: as `_with_replicated_operands`, reported as a fallback."""
     b.how, b.note = FALLBACK, REASONS.get(op.name, "")
     return _with_replicated_operands(b, op, *values)
 

@@ -1,7 +1,7 @@
 """Primitives that are composed of others: the planner plans their implementation instead.
 
 Most primitives of libraries are of this kind. They exist for their derivative and `vmap` rules,
-which have been applied by then, and their implementation is a JAX function.
+which have been applied before planning, and their implementation is a JAX function.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _implementation(op: Op) -> Callable[..., Any]:
 
 
 def _is_only(jaxpr: Any, primitive: Any) -> bool:
-    """Whether a jaxpr consists of this primitive only, because JAX compiles that directly."""
+    """Whether a jaxpr only applies this primitive, as for those that JAX compiles directly."""
     if len(jaxpr.eqns) != 1:
         return False
     (eqn,) = jaxpr.eqns

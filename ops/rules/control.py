@@ -32,7 +32,7 @@ PER_TRIP = "per trip"
 
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.scan`: carried values keep their layouts, slices of scanned arrays are local."""
+    """Rule for `lax.scan`: carried values keep their layouts, scanned arrays are sliced locally."""
     p = op.params
     first, second = scan_parts(p)
     consts, length = [_as_constant(b, value) for value in values[:first]], p["length"]
@@ -114,7 +114,7 @@ def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:
 
 
 def while_(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.while_loop`: carried values keep their layouts."""
+    """Rule for `lax.while_loop`: carried values keep their layouts."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_as_constant(b, value) for value in values[:second]]
@@ -179,7 +179,7 @@ def _select_rows(p: Any) -> Any:
 
 
 def cond(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.cond` or `lax.switch`: all branches return the first branch's layouts."""
+    """Rule for `lax.cond` or `lax.switch`: all branches return the first branch's layouts."""
     index = b.replicated(values[0])
     operands = [_as_operand(b, x) if x.layout is not None else b.settled(x) for x in values[1:]]
     specs = [_without_facts(x.spec) for x in operands]

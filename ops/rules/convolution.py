@@ -1,9 +1,9 @@
 """`conv_general_dilated`: each device convolves its block of the images and fetches a halo.
 
 The images and the result are divided along batch and spatial dims, on the cores of the images.
-The kernel is replicated. A spatial dim whose window is larger than the result, as in the gradient
-of a kernel, is divided along the window instead, and the partial sums are all-reduced. So is the
-contracted feature dim if the result is smaller than the images.
+The kernel is replicated. Where the window is larger than the result, as in the gradient of a
+kernel, the window is divided instead of the result, and partial sums are all-reduced. If the result
+is smaller than the images, the contracted feature dim is divided in the same way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Dim:
 
 
 def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
-    """Decide a convolution with any dimension numbers, strides, padding, dilations and groups."""
+    """Rule for a convolution with any dimension numbers, strides, padding, dilations and groups."""
     aval, numbers = op.out, op.params["dimension_numbers"]
     if 0 in (*aval.shape, *lhs.shape, *rhs.shape):
         return None
@@ -88,7 +88,7 @@ def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
 def _convolve(
     b: Builder, op: Op, layout: GridLayout, x: Value, y: Value, dims: list[_Dim]
 ) -> Value:
-    """Decide the convolution of images `x`, in blocks by `layout`, with a kernel `y`."""
+    """Append the convolution of images `x`, in blocks by `layout`, with a kernel `y`."""
     numbers, dtype = op.params["dimension_numbers"], op.out.dtype
     (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
     placed = b.placement(layout)

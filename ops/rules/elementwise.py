@@ -45,7 +45,7 @@ KEPT = frozenset(
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a primitive on parts that are relaid out to one operand's layout.
+    """Rule for elementwise primitives: all operands are relaid out to the layout of one.
 
     It is the operand of the result's shape that takes least communication; ties go to the first.
     """
@@ -69,7 +69,7 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = None) -> list[Value]:
-    """Decide the primitive with all operands relaid out to `target`.
+    """Rule with all operands relaid out to `target`.
 
     The default is the layout of the first sharded operand, or else the policy's.
     """
@@ -85,7 +85,7 @@ def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = N
 
 
 def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
-    """Decide the primitive on numbers, and on arrays that all have the layout of `like`."""
+    """Append the primitive on numbers, and on arrays that all have the layout of `like`."""
     oob = known(op, [x.fact for x in operands])
     out = Sharded(like.layout.with_dtype(op.out.dtype, oob), like.placement)
 
@@ -97,13 +97,13 @@ def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[V
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.optimization_barrier`: specs stay, deferred values are computed."""
+    """Rule for `lax.optimization_barrier`: specs stay, deferred values are computed."""
     materialized = [b.settled(value) for value in values]
     return b.run(lambda *xs: op.bind(*xs), materialized, [x.spec for x in materialized])
 
 
 def key(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a primitive that makes random keys: it runs replicated."""
+    """Rule for primitives that make random keys: they run replicated."""
     replicated = [b.replicated(value) for value in values]
     return b.run(lambda *xs: op.bind(*xs), replicated, [_replicated(op.out)])
 
@@ -164,7 +164,7 @@ def _on_deferred_sources(b: Builder, op: Op, values: Any) -> Value | None:
 
 
 def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
-    """Decide the primitive on sources, in the layout of the first sharded one."""
+    """Append the primitive on sources, in the layout of the first sharded one."""
     first = next(x.spec for x in sources if isinstance(x.spec, Sharded))
     operands = []
     for x in sources:

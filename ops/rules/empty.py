@@ -25,7 +25,7 @@ def without_elements(b: Builder, avals: Sequence[Aval], like: Value) -> list[Val
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a concatenation of only the arrays that have elements."""
+    """Rule for a concatenation of only the arrays that have elements."""
     some = [x for x in values if 0 not in x.shape]
     if len(some) == 1:
         return b.on_cores(some[0], like=next(x for x in values if x.layout is not None))
@@ -33,7 +33,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a split into only the parts that have elements."""
+    """Rule for a split into only the parts that have elements."""
     full = [aval for aval in op.outs if 0 not in aval.shape]
     made = [value]
     if len(full) > 1:

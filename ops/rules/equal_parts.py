@@ -23,7 +23,7 @@ from gridlayout.sharding.placement import Placement
 
 
 def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
-    """Decide a split into equal parts; None if it does not apply."""
+    """Rule for a split into equal parts; None if it does not apply."""
     axis, count, out = op.params["axis"], len(op.outs), op.outs[0]
     if count < 2 or len(set(op.params["sizes"])) > 1 or not isinstance(value.spec, Sharded):
         return None
@@ -44,7 +44,7 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
-    """Decide a concatenation of equal parts; None if it does not apply."""
+    """Rule for a concatenation of equal parts; None if it does not apply."""
     axis, count = op.params["dimension"], len(values)
     first = next((x for x in values if isinstance(x.spec, Sharded)), None)
     if first is None or count < 2 or len({x.shape for x in values}) > 1:

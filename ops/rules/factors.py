@@ -25,7 +25,7 @@ from gridlayout.sharding.collectives import all_gather, index_of
 
 
 def cholesky(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a Cholesky factorization of one matrix.
+    """Rule for a Cholesky factorization of one matrix.
 
     None if it takes less time replicated, and for batches.
     """
@@ -125,7 +125,7 @@ def _note(panels: Panels, what: str) -> str:
 
 
 def lu(b: Builder, op: Op, value: Value) -> Any:
-    """Decide an LU factorization of one matrix with partial pivoting.
+    """Rule for an LU factorization of one matrix with partial pivoting.
 
     None if it takes less time replicated, and for batches.
     """

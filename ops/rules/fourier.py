@@ -1,4 +1,4 @@
-"""Fourier transforms: one dim after another, unsharded meanwhile, or replicated if small."""
+"""Fourier transforms: along unsharded dims, one dim after another, or replicated if small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a Fourier transform over the last dims.
+    """Rule for a Fourier transform over the last dims.
 
     If that is all dims, the last one and each other one are transformed separately.
     """
@@ -46,7 +46,7 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
 
 
 def _on_every_device(b: Builder, op: Op, value: Value) -> Value:
-    """Decide a transform of the replicated array: it is gathered once, not once per dim."""
+    """Rule for a transform of the replicated array: it is gathered once, not once per dim."""
     b.device_flops = of_fft(op)
     made = [Replicated(op.out.shape, op.out.dtype)]
     (out,) = b.run(op.bound(), [b.replicated(value)], made)

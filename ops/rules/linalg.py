@@ -21,7 +21,7 @@ RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
 
 
 def batched(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a decomposition, a solution or a product per matrix of a batch."""
+    """Rule for decompositions, solutions and products of each matrix of a batch."""
     batch = values[0].ndim - RANK.get(op.name, 2)
     operands = [(x, tuple(range(batch, x.ndim))) for x in values]
     out_axes = [tuple(range(batch, aval.ndim)) for aval in op.outs]

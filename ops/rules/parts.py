@@ -5,7 +5,8 @@ There are two ways, and the one that takes less time is chosen:
 * By relayout: a part of an array is a view with a layout of its own, in which all other elements
   are padding. A slice is relaid out from that layout to the result's layout; an operand of a
   concatenation is relaid out to the layout of its part of the result.
-* Unsharded: the dims that are cut are relaid out to be unsharded, and each device cuts its part.
+* Unsharded: the array is relaid out so that the dims to cut are unsharded, and each device cuts its
+  own part.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _offset_along(rank: int, axis: int, start: int) -> AffineMap:
 
 
 def slice_(b: Builder, op: Op, value: Value) -> Any:
-    """Decide `lax.slice`."""
+    """Rule for `lax.slice`."""
     if not _shortened_dims(op, value) and value.layout is not None:
         return value
     ways: list[Decide] = [_slice_unsharded, _slice_as_view]
@@ -110,7 +111,7 @@ def _slice_as_view(b: Builder, op: Op, value: Value) -> Any:
 
 
 def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a slice that is broadcast along the shortened dims by the devices that hold it."""
+    """Rule for a small slice: the devices that hold it broadcast it along the shortened dims."""
     axes, x = _shortened_dims(op, value), b.on_cores(value)
     sliced = SlicedArray.of(b, x, axes)
     if sliced is None or max(value.shape) > np.iinfo(np.int32).max or not op.out.size:
@@ -130,7 +131,7 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
-    """Decide `lax.split`."""
+    """Rule for `lax.split`."""
     ways = [equal_parts.split, _split_unsharded, _split_as_views]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
@@ -154,7 +155,7 @@ def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
-    """Decide `lax.rev`."""
+    """Rule for `lax.rev`."""
     return cheapest_way(b, op, [_reverse_unsharded, _reverse_as_view], value) or of_replicated(
         b, op, value
     )
@@ -200,7 +201,7 @@ def _result_layouts(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequen
 
 
 def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    """Decide `lax.pad` with positive, negative and interior padding."""
+    """Rule for `lax.pad` with positive, negative and interior padding."""
     if not _padded_dims(op):
         return value if value.layout is not None else None
     return cheapest_way(b, op, [_pad_unsharded, _pad_by_relayout], value, fill) or of_replicated(
@@ -245,7 +246,7 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.concatenate`."""
+    """Rule for `lax.concatenate`."""
     ways = [equal_parts.concatenate, _concatenate_unsharded, _concatenate_by_relayout]
     return cheapest_way(b, op, ways, *values) or of_replicated(b, op, *values)
 

@@ -33,7 +33,7 @@ REDUCTIONS |= {"reduce_window_min": "reduce_min"}
 
 
 def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a sum, minimum or maximum over windows, or a reduction by the user's function.
+    """Rule for a sum, minimum or maximum over windows, or a reduction by the user's function.
 
     values: the arrays, all of one shape. If the function is the user's, they are followed by one
     initial number per array, which pads the array too.
@@ -95,17 +95,17 @@ def _windows(op: Op) -> list[Window]:
 
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
-    """Decide the gradient of a maximum: each window's cotangent is added to its maximum."""
+    """Rule for the gradient of a maximum: each window's cotangent is added to its maximum."""
     return _with_unsharded_windows(b, op, source, operand)
 
 
 def select_and_gather_add(b: Builder, op: Op, tangent: Value, operand: Value) -> Any:
-    """Decide the tangent of a maximum: each window gets the tangent of its maximum."""
+    """Rule for the tangent of a maximum: each window gets the tangent of its maximum."""
     return _with_unsharded_windows(b, op, tangent, operand)
 
 
 def _with_unsharded_windows(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide the primitive with the dims unsharded along which windows move."""
+    """Append the primitive with the dims unsharded along which windows move."""
     given = {name: op.params[name] for name in _PER_DIM if name in op.params}
     windows = list(zip(*given.values(), strict=True))
     trivial = tuple(_PER_DIM[name] for name in given)

@@ -27,7 +27,7 @@ from gridlayout.sharding.collectives import Axes, index_of
 
 
 def ragged_dot_general(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Decide `lax.ragged_dot` and its derivatives for matrices; None if there are batch dims."""
+    """Rule for `lax.ragged_dot` and its derivatives for matrices; None if there are batch dims."""
     (along, _), (batch, _) = _dims(op).dot_dimension_numbers
     if batch or left.ndim != 2 or op.params["group_offset"] is not None:
         return None
@@ -53,7 +53,7 @@ def _replicated_bytes(value: Value) -> int:
 
 
 def _by_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Decide it with the right operand's columns sharded: each device has those of the result."""
+    """Rule with the right operand's columns sharded: each device has those of the result."""
     ((_, along), _), grouped = _dims(op).dot_dimension_numbers, _dims(op).rhs_group_dimensions
     whole = tuple(sorted((*along, *grouped)))
     (free,) = set(range(right.ndim)) - set(whole)
@@ -67,7 +67,7 @@ def _by_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> 
 
 
 def _by_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Decide it with the left operand's columns sharded, which are rows of the result."""
+    """Rule with the left operand's columns sharded, which are rows of the result."""
     (ragged,) = _dims(op).lhs_ragged_dimensions
 
     def product(left: jax.Array, right: jax.Array, sizes: jax.Array) -> list[Any]:
@@ -79,7 +79,7 @@ def _by_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value
 
 
 def _by_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Decide it with the left operand's rows sharded: each device has those of the result."""
+    """Rule with the left operand's rows sharded: each device has those of the result."""
     (ragged,) = _dims(op).lhs_ragged_dimensions
     x, axes, block = block_matrix(b, left, ragged, left if left.layout else right)
     assert isinstance(x.spec, Sharded)
@@ -95,7 +95,7 @@ def _by_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any
 
 
 def _by_contracted_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Decide it with the contracted rows sharded, and an all-reduce of the partial sums."""
+    """Rule with the contracted rows sharded, and an all-reduce of the partial sums."""
     ((dim,), (right_dim,)), _ = _dims(op).dot_dimension_numbers
     like = left if left.layout else right
     x, axes, block = block_matrix(b, left, dim, like)

@@ -70,13 +70,13 @@ _WINDOW = 32
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a reduction: in place, or else with the reduced dims unsharded."""
+    """Rule for a reduction: in place, or else with the reduced dims unsharded."""
     ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [reduce_unsharded]
     return Choice(_in_place, lambda: ways)
 
 
 def _in_place(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a reduction of collapsed dims on each device, then over the mesh axes along them.
+    """Rule for a reduction of collapsed dims on each device, then over the mesh axes along them.
 
     The target layout of the result has the operand's grid and tile, and one element at index 0 of
     each reduced collapsed dim. Until a consumer requests that layout, all devices along those dims
@@ -121,7 +121,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
 def _reduce_parts(
     b: Builder, op: Op, x: Value, extent: _Extent, out: Sharded | Replicated
 ) -> Value:
-    """Decide the reduction on each device, then over mesh axes."""
+    """Append the reduction on each device, then over mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
     fuses = _fuses(b, op, x, extent)
     if extent.mesh and _all_reduce_of(op) is lax.psum:
@@ -187,8 +187,8 @@ class _Extent:
         along = tuple(d for k in reduced for d in layout.axis_dims(k))
         mesh = tuple(a for k in reduced for a in placement.axes[k])
         if len(axes) == layout.ndim:
-            # Grid dims that depend on no logical dim are reduced too: their other cores must be
-            # neutral. The first core has the elements, so these axes come first.
+            # Grid dims that depend on no logical dim are reduced too: cores other than the first
+            # must be neutral there. Their axes come first, so that the first core stays first.
             unfed = [k for k in range(len(layout.grid)) if k not in reduced]
             mesh = (*(a for k in unfed for a in placement.axes[k]), *mesh)
             along = tuple(range(len(spec.local_shape)))
@@ -202,14 +202,14 @@ class _Extent:
 
 
 def reduce_unsharded(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a reduction with the reduced dims unsharded, as bitwise reductions require."""
+    """Rule for a reduction with the reduced dims unsharded, as bitwise reductions require."""
     axes = tuple(sorted(op.params["axes"]))
     fn = op.bound(axes=tuple(range(len(axes))))
     return run(b, op, [(value, axes)], fn, out_axes=[()])
 
 
 def custom_reduction(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide `lax.reduce` by the user's function, of one or several arrays."""
+    """Rule for `lax.reduce` by the user's function, of one or several arrays."""
     count, axes = len(values) // 2, tuple(sorted(op.params["dimensions"]))
     fn = op.bound(dimensions=tuple(range(len(axes))))
     operands = [(x, axes) for x in values[:count]]

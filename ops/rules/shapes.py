@@ -27,24 +27,24 @@ from gridlayout.ops.moves.relayout import find_move
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
-    """Decide a broadcast: a view if it only adds dims of extent 1, else a deferred value."""
+    """Rule for a broadcast: a view if it only adds dims of extent 1, else a deferred value."""
     return broadcast(b, value, tuple(op.params["shape"]), op.params["broadcast_dimensions"])
 
 
 def transpose(b: Builder, op: Op, value: Value) -> Value:
-    """Decide a transpose: a view, whose linear map has its dims in another order."""
+    """Rule for a transpose: a view, whose linear map has its dims in another order."""
     return transposed(b, value, tuple(op.params["permutation"]))
 
 
 def squeeze(b: Builder, op: Op, value: Value) -> Value:
-    """Decide a squeeze: a view, whose linear map lacks the dims of extent 1."""
+    """Rule for a squeeze: a view, whose linear map lacks the dims of extent 1."""
     removed = {d % value.ndim for d in op.params["dimensions"]}
     out = squeezed(b, value, [d for d in range(value.ndim) if d not in removed])
     return out if out.shape else b.replicated(out)
 
 
 def reshape(b: Builder, op: Op, value: Value) -> Value:
-    """Decide a reshape: a view if the collapsed index is an affine map of the new dims too.
+    """Rule for a reshape: a view if the collapsed index is an affine map of the new dims too.
 
     Otherwise data is communicated.
     """
@@ -84,12 +84,12 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
 
 
 def identity(b: Builder, op: Op, *values: Value) -> Any:
-    """Decide a sharding annotation of JAX, which has no meaning on the grid: nothing is done."""
+    """Rule for JAX's sharding annotations, which have no meaning on the grid: nothing is done."""
     return list(values)
 
 
 def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> Value:
-    """Decide `gl.with_layout`: a relayout. A cotangent stays in the memory space of `like`."""
+    """Rule for `gl.with_layout`: a relayout. A cotangent stays in the memory space of `like`."""
     layout = op.params["layout"]
     before = None if like is None else like.layout
     if (

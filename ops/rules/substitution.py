@@ -25,14 +25,14 @@ from gridlayout.sharding.collectives import index_of
 
 
 def triangular_solve(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """Decide a triangular system of one matrix, the cheapest way; None for batches."""
+    """Rule for a triangular system of one matrix, the cheapest way; None for batches."""
     if matrix.ndim != 2:
         return None
     return cheapest_way(b, op, [_by_columns, _by_rows], matrix, right)
 
 
 def _by_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """Decide it with a replicated matrix: each device solves for its own columns.
+    """Rule with a replicated matrix: each device solves for its own columns.
 
     If the unknowns are left of the matrix, each device solves for its own rows.
     """
@@ -51,7 +51,7 @@ def _by_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
 
 
 def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """Decide it with the matrix in blocks of rows, whose unknowns are broadcast one by one."""
+    """Rule with the matrix in blocks of rows; each block's unknowns are sent to all devices."""
     if matrix.layout is None:
         return None
     is_left, right_of = op.params["left_side"], b.on_cores(right, like=matrix)

@@ -28,7 +28,7 @@ PartsOf = Callable[[jax.Array], tuple[list[jax.Array], list[jax.Array]]]
 
 
 def qr(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a QR decomposition: Q has the layout of the matrix, R is replicated."""
+    """Rule for a QR decomposition: Q has the layout of the matrix, R is replicated."""
     if op.params["full_matrices"] or op.params.get("pivoting"):
         return None
 
@@ -39,7 +39,7 @@ def qr(b: Builder, op: Op, value: Value) -> Any:
 
 
 def svd(b: Builder, op: Op, value: Value) -> Any:
-    """Decide an SVD: singular vectors of the long side have the layout of the matrix."""
+    """Rule for an SVD: singular vectors of the long side have the layout of the matrix."""
     is_full = op.params["full_matrices"] and op.params["compute_uv"]
     if is_full or op.params.get("subset_by_index") is not None:
         return None

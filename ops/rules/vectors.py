@@ -43,7 +43,7 @@ COMBINE: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def cumulative(b: Builder, op: Op, value: Value) -> Any:
-    """Decide a cumulative sum, product, extreme or log-sum of a vector, also in reverse."""
+    """Rule for a cumulative sum, product, extreme or log-sum of a vector, also in reverse."""
     backward = op.params["reverse"]
     combine, reduction = COMBINE[op.name]
     neutral = NEUTRAL[reduction](value.dtype)
@@ -70,7 +70,7 @@ def cumulative(b: Builder, op: Op, value: Value) -> Any:
 
 
 def top_k(b: Builder, op: Op, value: Value) -> Any:
-    """Decide the `k` greatest elements of a vector and their indices."""
+    """Rule for the `k` greatest elements of a vector and their indices."""
     if not op.params.get("aggregate_to_topk", True):
         return None
     ranked = descending if op.params.get("is_max_k", True) else lambda x: ~descending(x)

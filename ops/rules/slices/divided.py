@@ -25,7 +25,7 @@ _ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
 def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
-    """Decide `gather` of a block of the array at a block of the indices."""
+    """Rule for `gather` of a block of the array at a block of the indices."""
     array, indices = _relaid_out(b, requested, operands)
     shapes, made = [block_shape(array.spec), block_shape(indices.spec)], requested.made
     whole, sizes = op.ins[0].shape, op.params["slice_sizes"]
@@ -42,7 +42,7 @@ def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
 
 
 def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
-    """Decide `scatter-add` of a block of the updates to a block of the array.
+    """Rule for `scatter-add` of a block of the updates to a block of the array.
 
     If devices have partial sums, they are summed first and then added to the array.
     """

@@ -85,10 +85,10 @@ class _SliceDims:
         dropped: Shape,
         rank: int,
     ) -> _SliceDims:
-        """Return the dims of slices in an array that has `rank` dims with the indices' dims.
+        """Return the dims of slices in an array of rank `rank`: a gather's result, or updates.
 
-        index_dims: the dim of each column of the indices. batch: batch dims. dropped: dims that
-        the slices lack.
+        index_dims: the dim of each column of the indices. batch: the batch dims of the operand.
+        dropped: its dims that the slices lack.
         """
         columns = columns_of(op, index_dims, shape, sizes)
         indexed = tuple(index_dims[k] for k in columns)
@@ -151,7 +151,7 @@ class _SliceDims:
 
 
 def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
-    """Decide `lax.gather`, such as rows of a table at indices.
+    """Rule for `lax.gather`, such as rows of a table at indices.
 
     Dims of which slices have the full extent stay sharded, and so do batch dims.
     """
@@ -183,7 +183,10 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
 
 
 def _gather_unsharded(b: Builder, op: Op, value: Value, indices: Value) -> Any:
-    """Decide it with indexed dims unsharded; indices are replicated or sharded by batch dims."""
+    """Rule for a gather with indexed dims unsharded.
+
+    Indices are replicated, or sharded along batch dims as the array.
+    """
     numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
     s = _SliceDims.of_gather(op, value)
     changed = lax.GatherDimensionNumbers(
@@ -204,7 +207,7 @@ def _gather_unsharded(b: Builder, op: Op, value: Value, indices: Value) -> Any:
 def _gather_in_place(
     b: Builder, op: Op, value: Value, indices: Value, along: int | None
 ) -> Value | None:
-    """Decide it in place: slices are all-reduced, or reduce-scattered along their dim `along`."""
+    """Rule for a gather in place: slices are all-reduced, or reduce-scattered along `along`."""
     s, x = _SliceDims.of_gather(op, value), b.on_cores(value)
     sliced = SlicedArray.of(b, x, s.axes)
     assert sliced is not None
@@ -228,7 +231,7 @@ def _gather_in_place(
 
 
 def _gather_by_indices(b: Builder, op: Op, table: Value, indices: Value) -> Any:
-    """Decide it with a replicated array: the result is sharded as the indices."""
+    """Rule for a gather from a replicated array: the result is sharded as the indices."""
     numbers = op.params["dimension_numbers"]
     offset_dims = tuple(range(len(numbers.offset_dims)))
     bind = op.bound(dimension_numbers=numbers._replace(offset_dims=offset_dims))
@@ -241,7 +244,7 @@ def _gather_by_indices(b: Builder, op: Op, table: Value, indices: Value) -> Any:
 
 
 def _gather_replicated(b: Builder, op: Op, value: Value, indices: Value) -> Any:
-    """Decide it with a replicated array, and relay the result out to the common layout."""
+    """Rule for a gather from a replicated array; the result is relaid out to the common layout."""
     if (made := _gather_by_indices(b, op, value, indices)) is None:
         return None
     s = _SliceDims.of_gather(op, value)
@@ -262,7 +265,7 @@ def _shard_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:
 
 
 def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Decide a scatter: updates written or combined at indices, as in the gradient of `gather`.
+    """Rule for a scatter: updates written or combined at indices, as in the gradient of `gather`.
 
     None for a user's function of the elements, as in `x.at[index].apply(fn)`.
     """
@@ -290,7 +293,7 @@ _COMBINE: dict[str, Any] = {
 
 
 def _scatter_by_relayout(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Decide a scatter of one slice at known indices: it is relaid out to its part of the array."""
+    """Rule for a scatter of one slice at known indices: a relayout to its part of the array."""
     s, known = _SliceDims.of_scatter(op, value, updates), known_values(indices.spec)
     order = [s.dim_map[d] for d in sorted(s.dim_map)]
     if known is None or prod(indices.shape[:-1]) != 1 or order != sorted(order):
@@ -307,7 +310,10 @@ def _scatter_by_relayout(b: Builder, op: Op, value: Value, indices: Value, updat
 
 
 def _scatter_unsharded(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Decide it with indexed dims unsharded; indices are replicated or sharded by batch dims."""
+    """Rule for a scatter with indexed dims unsharded.
+
+    Indices are replicated, or sharded along batch dims as the array.
+    """
     numbers = op.params["dimension_numbers"]
     s = _SliceDims.of_scatter(op, value, updates)
     changed = lax.ScatterDimensionNumbers(
@@ -329,7 +335,7 @@ def _scatter_unsharded(b: Builder, op: Op, value: Value, indices: Value, updates
 def _scatter_in_place(
     b: Builder, op: Op, value: Value, indices: Value, updates: Value
 ) -> Value | None:
-    """Decide it in place: every device gets all slices, and writes those that it holds."""
+    """Rule for a scatter in place: every device gets all slices, and writes those that it holds."""
     s = _SliceDims.of_scatter(op, value, updates)
 
     def write(part: jax.Array, starts: jax.Array, new: jax.Array, numbers: Any) -> jax.Array:
@@ -341,7 +347,7 @@ def _scatter_in_place(
 
 
 def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Decide a scatter-add of more elements than the array has: partial sums are all-reduced.
+    """Rule for a scatter-add of more elements than the array has: partial sums are all-reduced.
 
     Each device sums its own updates first. None if there are not more than twice as many updates,
     or the indices have no layout.

@@ -36,7 +36,7 @@ DROP = lax.GatherScatterMode.FILL_OR_DROP
 
 
 def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """Decide `lax.dynamic_slice`."""
+    """Rule for `lax.dynamic_slice`."""
     axes = _shortened_dims(value.shape, op.params["slice_sizes"])
     if not axes and value.layout is not None:
         return value
@@ -54,7 +54,7 @@ def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
 
 
 def _slice_unsharded(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """Decide a slice with the shortened dims unsharded."""
+    """Rule for a slice with the shortened dims unsharded."""
     sizes = op.params["slice_sizes"]
     axes = _shortened_dims(value.shape, sizes)
     fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
@@ -68,7 +68,7 @@ def _slice_unsharded(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
 
 
 def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
-    """Decide a slice in place: it is all-reduced, or reduce-scattered along its dim `along`."""
+    """Rule for a slice in place: it is all-reduced, or reduce-scattered along its dim `along`."""
     axes, x = _shortened_dims(value.shape, op.params["slice_sizes"]), b.on_cores(value)
     sliced = SlicedArray.of(b, x, axes)
     assert sliced is not None
@@ -82,7 +82,7 @@ def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int
 
 
 def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Decide `lax.dynamic_update_slice`."""
+    """Rule for `lax.dynamic_update_slice`."""
     axes = _shortened_dims(value.shape, update.shape)
     if not axes:
         return b.on_cores(update, value.layout)
@@ -93,7 +93,7 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
 
 
 def _update_unsharded(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Decide an update with the partly updated dims unsharded."""
+    """Rule for an update with the partly updated dims unsharded."""
     axes = _shortened_dims(value.shape, update.shape)
     others = (b.replicated(starts[a]) for a in axes)
 
@@ -113,7 +113,7 @@ def _starts(axes: Shape, rank: int, starts: Sequence[jax.Array]) -> list[jax.Arr
 
 
 def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Decide an update of one position per divided dim: the device that holds it updates it.
+    """Rule for an update of one position per divided dim: the device that holds it updates it.
 
     None for other updates.
     """
@@ -156,7 +156,7 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
 
 
 def _update_by_relayout(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Decide an update at known start indices: it is relaid out to its part of the array."""
+    """Rule for an update at known start indices: it is relaid out to its part of the array."""
     known = known_starts(value.shape, update.shape, [known_values(x.spec) for x in starts])
     if known is None:
         return None
@@ -174,7 +174,7 @@ def known_starts(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> list[int]
 
 
 def _update_in_place(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Decide an update in place: every device gets it, and writes the part that it holds."""
+    """Rule for an update in place: every device gets it, and writes the part that it holds."""
     axes = _shortened_dims(value.shape, update.shape)
     shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, update.shape))
     index_fn, first = partial(window_indices, shape, sizes), [starts[d] for d in axes]
