@@ -151,10 +151,10 @@ class Contents:
     def texts(self) -> dict[str, str]:
         """The text leaves by name."""
         ocp = orbax("gl.restore")
-        asked = {each.name for each in self.saved.values() if each.is_text}
+        names = {each.name for each in self.saved.values() if each.is_text}
         whole = {ROOT: self.tree} if self._is_leaf else self.tree
         leaves, structure = leaves_of(whole)
-        item = ["" if name_of(leaf.keys) in asked else ocp.PLACEHOLDER for leaf in leaves]
+        item = ["" if name_of(leaf.keys) in names else ocp.PLACEHOLDER for leaf in leaves]
         found = self._handler.restore(
             _path(self.folder), args=ocp.args.PyTreeRestore(jax.tree.unflatten(structure, item))
         )

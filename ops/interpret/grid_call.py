@@ -149,10 +149,10 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def _derived(self, make: Callable[..., Any], *key: Any) -> Any:
         """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
-        asked = make, key, trace_context()
-        if asked not in self._derived_calls:
-            self._derived_calls[asked] = make(self, *key)
-        return self._derived_calls[asked]
+        cache_key = make, key, trace_context()
+        if cache_key not in self._derived_calls:
+            self._derived_calls[cache_key] = make(self, *key)
+        return self._derived_calls[cache_key]
 
     # -- vmap ----------------------------------------------------------------------------------
 
@@ -207,8 +207,8 @@ class _TwoPasses:
         real = tuple(map(_is_nonzero, values))
         # By their own types: jax.jvp takes tangents in other layouts than the primals.
         avals = tuple(jax.typeof(x) for x in _select(values, real))
-        asked = real, avals, trace_context()
-        if asked not in self.seconds:
+        cache_key = real, avals, trace_context()
+        if cache_key not in self.seconds:
             count = len(self.residual_specs)
 
             def logical(*arrays: Any) -> list[Any]:
@@ -221,8 +221,8 @@ class _TwoPasses:
             operands = [*self.residual_specs, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
             requested = list(map(_without_facts, result_specs))
-            self.seconds[asked] = GridCall(self.call.env.now(), traced, operands, requested)
-        return self.seconds[asked](*residuals, *_select(values, real))
+            self.seconds[cache_key] = GridCall(self.call.env.now(), traced, operands, requested)
+        return self.seconds[cache_key](*residuals, *_select(values, real))
 
     # The function of JAX that splits a function into two passes, by mode.
     split: Callable[..., Any]

@@ -52,8 +52,8 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         parts = [planner.apply(_as_constant, value) for value in planner.operands[count:]]
         outs = planner.evaluate(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(state))
         rows = [_as_row(planner, out, length) for out in outs[len(state) :]]
-        there = () if simple is None else map(unmasked, simple.results[len(state) :])
-        found: Program = planner.program([*outs[: len(state)], *rows], [*state, *there])
+        row_specs = () if simple is None else map(unmasked, simple.results[len(state) :])
+        found: Program = planner.program([*outs[: len(state)], *rows], [*state, *row_specs])
         return found
 
     if requested is None:
@@ -239,8 +239,8 @@ def _carry_operands(
     if requested is None:
         return carry
     return [
-        x if there is None else b.on_cores(x, there.layout, placement=there.placement)
-        for x, there in zip(carry, requested.carry, strict=True)
+        x if spec is None else b.on_cores(x, spec.layout, placement=spec.placement)
+        for x, spec in zip(carry, requested.carry, strict=True)
     ]
 
 

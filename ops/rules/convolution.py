@@ -152,8 +152,8 @@ def _reaches(dims: list[_Dim], placed: Placement, kernel: Sharded, out: Shape) -
         if placed.slots[k] == placed.per_device[k] == 1:
             continue
         if d.divides_window:
-            held = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
-            found[k] = for_window(d.window, held, out[d.out])
+            block = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
+            found[k] = for_window(d.window, block, out[d.out])
         else:
             results = placed.per_device[k] * -(-out[d.out] // placed.grid[k])
             found[k] = for_results(d.window, results)

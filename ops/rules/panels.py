@@ -76,13 +76,13 @@ class Panels:
         """Return the inverse of `distribute`."""
         if self.slots == 1:
             return list(blocks)
-        held, found = jnp.stack(blocks), []
+        stacked, found = jnp.stack(blocks), []
         for slot in range(self.slots):
             pairs = [(to, at) for at, to in self._pairs(slot)]
             source = dict(pairs)
             places = [(source[d] * self.slots + slot) // self.devices for d in range(self.devices)]
             place = jnp.asarray(places)[index_of(self.axes)]
-            block = lax.dynamic_index_in_dim(held, place, 0, keepdims=False)
+            block = lax.dynamic_index_in_dim(stacked, place, 0, keepdims=False)
             found.append(permute(block, self.axes, pairs))
         return found
 

@@ -231,16 +231,17 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
     assert isinstance(x.spec, Sharded)
     first = _offset_map([-min(low, 0) for low, _, _ in config])
     put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
-    here, there = part_of(x.spec.layout, kept, first), part_of(target, kept, AffineMap(x.ndim, put))
-    if here is None or there is None:
+    source = part_of(x.spec.layout, kept, first)
+    destination = part_of(target, kept, AffineMap(x.ndim, put))
+    if source is None or destination is None:
         return None
-    x = b.relayout(x.seen(Sharded(here, x.spec.placement)), there)
+    x = b.relayout(x.seen(Sharded(source, x.spec.placement)), destination)
     known = getattr(fill.spec, "number", None)
     spec = b.sharded(target.with_oob(None if known is None else known.item()))
     placement = spec.placement
 
     def kernel(part: jax.Array, fill: jax.Array) -> list[jax.Array]:
-        return [jnp.where(valid_mask(there, placement), part, fill)]
+        return [jnp.where(valid_mask(destination, placement), part, fill)]
 
     return b.fused(kernel, [x, b.replicated(fill)], [spec], masks=1)[0]
 

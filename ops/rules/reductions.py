@@ -323,18 +323,18 @@ def _without_dims(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: 
     """Return the layout without the dims `axes` and without the first `added` grid dims."""
     kept = [d for d in range(layout.ndim) if d not in axes]
     linear = layout.linear.compose(embedding(layout.ndim, kept))
-    gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
-    rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
+    removed = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
+    rows = tuple(constant(0) if k in removed else row for k, row in enumerate(linear.results))
     # The row alignment, in elements, stays if the last collapsed dim does.
     last = len(layout.grid) - 1
     layout = layout.with_dtype(dtype)
     return layout.replace(
         shape=tuple(layout.shape[d] for d in kept),
-        row_alignment=None if last in gone else layout.row_alignment,
+        row_alignment=None if last in removed else layout.row_alignment,
         grid=layout.grid[added:],
         linear=AffineMap(len(kept), rows[added:]),
         shard_shape=tuple(
-            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
+            None if k in removed else n for k, n in enumerate(layout.stated_shard) if k >= added
         ),
         oob=None,
         tile_format=None,

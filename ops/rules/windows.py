@@ -52,8 +52,8 @@ class Window:
         >>> Window(3, stride=2, low=1, high=1).positions(8)
         4
         """
-        held = (extent - 1) * self.base + 1 if extent else 0
-        span = held + self.low + self.high - (self.size - 1) * self.dilation - 1
+        dilated = (extent - 1) * self.base + 1 if extent else 0
+        span = dilated + self.low + self.high - (self.size - 1) * self.dilation - 1
         return max(span // self.stride + 1, 0)
 
 
