@@ -9,7 +9,6 @@ There are three ways, and the cheapest is chosen. The layout of the result is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -38,12 +37,8 @@ from gridlayout.ops.rules.along import (
 from gridlayout.ops.rules.parts import update_part
 from gridlayout.ops.rules.slices import divided
 from gridlayout.ops.rules.slices.in_place import Pieces, SlicedArray, take_slices
-from gridlayout.ops.rules.slices.logical_indices import (
-    at_columns,
-    columns_of,
-    fill_value,
-    slice_indices,
-)
+from gridlayout.ops.rules.slices.logical_indices import at_columns, fill_value, slice_indices
+from gridlayout.ops.rules.slices.slice_dims import SliceDims
 from gridlayout.ops.rules.slices.slicing import (
     DROP,
     known_starts,
@@ -51,101 +46,6 @@ from gridlayout.ops.rules.slices.slicing import (
     put_slices,
     relaid_out_result,
 )
-
-
-@dataclass(frozen=True)
-class _SliceDims:
-    """How the dims of an array correspond to those of its slices: a gather's result, or updates.
-
-    shape: of the array. sizes: of one slice. dim_map: dim of the array -> dim of the slices.
-    axes: the dims of the array that are indexed or sliced. indexed: the dim that each column of
-    `columns` of the indices is for. full_dims: the dims of the slices for all other dims of the
-    array. lead: the other dims of the slices. mode: the op's `GatherScatterMode`.
-    """
-
-    shape: Shape
-    sizes: Shape
-    dim_map: dict[int, int]
-    axes: Shape
-    indexed: Shape
-    columns: list[int]
-    full_dims: list[int]
-    lead: Shape
-    mode: Any
-
-    @classmethod
-    def of(
-        cls,
-        op: Op,
-        shape: Shape,
-        sizes: Shape,
-        dim_map: dict[int, int],
-        index_dims: Shape,
-        batch: Shape,
-        dropped: Shape,
-        rank: int,
-    ) -> _SliceDims:
-        """Return the dims of slices in an array of rank `rank`: a gather's result, or updates.
-
-        index_dims: the dim of each column of the indices. batch: the batch dims of the operand.
-        dropped: its dims that the slices lack.
-        """
-        columns = columns_of(op, index_dims, shape, sizes)
-        indexed = tuple(index_dims[k] for k in columns)
-        some = {*indexed, *dropped}
-        taken = [d for d in range(len(shape)) if d in some or sizes[d] != shape[d]]
-        axes = tuple(d for d in taken if d not in batch)
-        full_dims = [dim_map[d] for d in range(len(shape)) if d not in axes]
-        lead = tuple(k for k in range(rank) if k not in full_dims)
-        mode = op.params["mode"]
-        return cls(shape, sizes, dim_map, axes, indexed, columns, full_dims, lead, mode)
-
-    @classmethod
-    def of_gather(cls, op: Op, value: Value) -> _SliceDims:
-        """Return the dims of a gather."""
-        n, rank = op.params["dimension_numbers"], op.out.ndim
-        dropped, batch = n.collapsed_slice_dims, n.operand_batching_dims
-        dim_map = _dim_map(
-            value.ndim, dropped, batch, n.offset_dims, rank, n.start_indices_batching_dims
-        )
-        sizes, index_dims = tuple(op.params["slice_sizes"]), n.start_index_map
-        return cls.of(op, value.shape, sizes, dim_map, index_dims, batch, dropped, rank)
-
-    @classmethod
-    def of_scatter(cls, op: Op, value: Value, updates: Value) -> _SliceDims:
-        """Return the dims of a scatter."""
-        n, rank = op.params["dimension_numbers"], updates.ndim
-        dropped, batch = n.inserted_window_dims, n.operand_batching_dims
-        dim_map = _dim_map(
-            value.ndim, dropped, batch, n.update_window_dims, rank, n.scatter_indices_batching_dims
-        )
-        sizes = tuple(updates.shape[dim_map[d]] if d in dim_map else 1 for d in range(value.ndim))
-        index_dims = n.scatter_dims_to_operand_dims
-        return cls.of(op, value.shape, sizes, dim_map, index_dims, batch, dropped, rank)
-
-    @property
-    def in_lead(self) -> tuple[int, ...]:
-        """The positions in `lead` of the dims of slices along `axes`."""
-        return tuple(self.lead.index(self.dim_map[d]) for d in self.axes if d in self.dim_map)
-
-    @property
-    def indexed_axes(self) -> Shape:
-        """The positions in `axes` of the indexed dims."""
-        return tuple(map(self.axes.index, self.indexed))
-
-    def indices(self, indices: jax.Array) -> tuple[list[jax.Array], jax.Array]:
-        """Return the logical indices along `axes` and a mask of slices in bounds.
-
-        Both broadcast to the dims `lead`.
-        """
-        here = [d for d in self.axes if d in self.dim_map]
-        dim_map = dict(zip(map(self.axes.index, here), self.in_lead, strict=True))
-        shape, sizes = (tuple(x[d] for d in self.axes) for x in (self.shape, self.sizes))
-        columns = at_columns(indices, self.columns)
-        return slice_indices(
-            shape, sizes, dim_map, len(self.lead), self.indexed_axes, columns, self.mode
-        )
-
 
 # -- gather ----------------------------------------------------------------------------------------
 
@@ -160,7 +60,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     numbers = op.params["dimension_numbers"]
     if value.layout is None and not numbers.operand_batching_dims:
         return _gather_by_indices(b, op, value, indices)
-    slices = _SliceDims.of_gather(op, value)
+    slices = SliceDims.of_gather(op, value)
     if slices.full_dims != sorted(slices.full_dims):
         return None
     if numbers.operand_batching_dims:
@@ -188,7 +88,7 @@ def _gather_unsharded(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     Indices are replicated, or sharded along batch dims as the array.
     """
     numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
-    s = _SliceDims.of_gather(op, value)
+    s = SliceDims.of_gather(op, value)
     changed = lax.GatherDimensionNumbers(
         offset_dims=s.in_lead,
         collapsed_slice_dims=tuple(map(s.axes.index, numbers.collapsed_slice_dims)),
@@ -208,7 +108,7 @@ def _gather_in_place(
     b: Builder, op: Op, value: Value, indices: Value, along: int | None
 ) -> Value | None:
     """Rule for a gather in place: slices are all-reduced, or reduce-scattered along `along`."""
-    s, x = _SliceDims.of_gather(op, value), b.on_cores(value)
+    s, x = SliceDims.of_gather(op, value), b.on_cores(value)
     sliced = SlicedArray.of(b, x, s.axes)
     assert sliced is not None
     pieces = Pieces.of(b, sliced, tuple(op.out.shape[k] for k in s.lead), along)
@@ -247,7 +147,7 @@ def _gather_replicated(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     """Rule for a gather from a replicated array; the result is relaid out to the common layout."""
     if (made := _gather_by_indices(b, op, value, indices)) is None:
         return None
-    s = _SliceDims.of_gather(op, value)
+    s = SliceDims.of_gather(op, value)
     return relaid_out_result(b, op, made[0], value, s.axes, s.lead)
 
 
@@ -273,7 +173,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
         return None
     if op.requested is not None and op.name == "scatter-add":
         return divided.scatter_add(b, op, op.requested, value, indices, updates)
-    s = _SliceDims.of_scatter(op, value, updates)
+    s = SliceDims.of_scatter(op, value, updates)
     if s.full_dims != sorted(s.full_dims):
         return None
     if op.params["dimension_numbers"].operand_batching_dims:
@@ -294,7 +194,7 @@ _COMBINE: dict[str, Any] = {
 
 def _scatter_by_relayout(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
     """Rule for a scatter of one slice at known indices: a relayout to its part of the array."""
-    s, known = _SliceDims.of_scatter(op, value, updates), known_values(indices.spec)
+    s, known = SliceDims.of_scatter(op, value, updates), known_values(indices.spec)
     order = [s.dim_map[d] for d in sorted(s.dim_map)]
     if known is None or prod(indices.shape[:-1]) != 1 or order != sorted(order):
         return None
@@ -315,7 +215,7 @@ def _scatter_unsharded(b: Builder, op: Op, value: Value, indices: Value, updates
     Indices are replicated, or sharded along batch dims as the array.
     """
     numbers = op.params["dimension_numbers"]
-    s = _SliceDims.of_scatter(op, value, updates)
+    s = SliceDims.of_scatter(op, value, updates)
     changed = lax.ScatterDimensionNumbers(
         update_window_dims=s.in_lead,
         inserted_window_dims=tuple(map(s.axes.index, numbers.inserted_window_dims)),
@@ -336,7 +236,7 @@ def _scatter_in_place(
     b: Builder, op: Op, value: Value, indices: Value, updates: Value
 ) -> Value | None:
     """Rule for a scatter in place: every device gets all slices, and writes those that it holds."""
-    s = _SliceDims.of_scatter(op, value, updates)
+    s = SliceDims.of_scatter(op, value, updates)
 
     def write(part: jax.Array, starts: jax.Array, new: jax.Array, numbers: Any) -> jax.Array:
         bind = op.bound(dimension_numbers=numbers, mode=DROP, indices_are_sorted=False)
@@ -379,21 +279,6 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
     assert isinstance(x.spec, Sharded)
     added = b.on_cores(total, x.spec.layout)
     return b.run(lambda x, y: [x + y], [x, added], [x.spec.with_oob(None)])[0]
-
-
-def _dim_map(
-    ndim: int, dropped: Shape, batch: Shape, window: Shape, rank: int, index_batch: Shape
-) -> dict[int, int]:
-    """Return the dim of the slices, of rank `rank`, for each dim of an array of rank `ndim`.
-
-    dropped: dims that the slices lack. window: the slices' dims for the other dims. index_batch:
-    the dims of the indices that correspond to the batch dims `batch`.
-    """
-    sliced = [d for d in range(ndim) if d not in dropped and d not in batch]
-    rest = [k for k in range(rank) if k not in window]
-    return dict(zip(sliced, window, strict=True)) | {
-        d: rest[k] for d, k in zip(batch, index_batch, strict=True)
-    }
 
 
 def _with_indices(
