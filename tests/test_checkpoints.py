@@ -25,7 +25,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.checkpoints import saving
-from gridlayout.ops.checkpoints.stored import Stored
+from gridlayout.ops.checkpoints.stored import StoredArray
 
 DEVICE = gl.DeviceGrid((2, 4))
 RNG = np.random.default_rng(0)
@@ -162,7 +162,7 @@ def test_plain_arrays_are_asked_for_by_their_sharding(saved):
 def test_boxes_are_read_alike_by_cores_and_by_elements(saved, name, monkeypatch):
     path, _ = saved
     layout = LAYOUTS[name]
-    stored = Stored(
+    stored = StoredArray(
         *(path, f"{name}.gridlayout"),
         use_ocdbt=True,
         use_zarr3=False,
@@ -175,7 +175,7 @@ def test_boxes_are_read_alike_by_cores_and_by_elements(saved, name, monkeypatch)
         monkeypatch.setattr("gridlayout.ops.checkpoints.stored._MOST_ELEMENTS", most)
         for reads in (True, False):
             if not reads:
-                monkeypatch.setattr(Stored, "_reads_cores", lambda self, elements: False)
+                monkeypatch.setattr(StoredArray, "_reads_cores", lambda self, elements: False)
             for box in boxes:
                 wanted = counted(layout)[tuple(slice(*each) for each in box)]
                 np.testing.assert_array_equal(stored.read(box), wanted)
@@ -249,8 +249,8 @@ def test_what_can_not_be_saved_is_named(tmp_path):
     empty = gl.put(jax.ShapeDtypeStruct((53, 63), "float32"), LAYOUTS["tiled"], DEVICE)
     for tree, said in [
         ({"a": {"b": empty}}, "'a/b'.* needs data"),
-        ({"a": {"b": x}, "a.b": x}, "one name"),
-        ({"a": np.array([None])}, "'a'.* no element type"),
+        ({"a": {"b": x}, "a.b": x}, "same name"),
+        ({"a": np.array([None])}, "'a'.* can't hold elements"),
         ({"a": 2**70}, "'a'.* 64 bits"),
         ({"f": jnp.tanh}, "nothing to save"),
         ({}, "nothing to save"),
@@ -709,14 +709,14 @@ for name, to in CASES:
 @pytest.mark.parametrize(("name", "most"), [("one core", 128), ("tiled", 3072), ("joined", 64)])
 def test_what_is_read_at_once_is_a_core_or_less(saved, name, most, monkeypatch):
     path, _ = saved
-    layout, sizes, region = LAYOUTS[name], [], Stored.region
+    layout, sizes, region = LAYOUTS[name], [], StoredArray.region
 
     def counting(self, slices):
         found = region(self, slices)
         sizes.append(found.nbytes)
         return found
 
-    monkeypatch.setattr(Stored, "region", counting)
+    monkeypatch.setattr(StoredArray, "region", counting)
     monkeypatch.setattr("gridlayout.ops.checkpoints.stored._MOST_BYTES", 64)
     monkeypatch.setattr("gridlayout.ops.checkpoints.stored._MOST_ELEMENTS", 8)
     grid = (8, *(1,) * (layout.ndim - 1))

@@ -333,7 +333,7 @@ def test_deciding_asks_no_device_and_traces_nothing(monkeypatch):
 # -- the report ------------------------------------------------------------------------------------
 
 
-def test_a_loop_counts_its_body_times_its_length_and_a_branch_the_dearest():
+def test_a_loop_counts_its_body_times_its_length_and_a_branch_the_costliest():
     device = gl.DeviceGrid(AbstractMesh((8,), ("x",)))
     x = gl.GridLayout((64, 64), grid=(8, 1))
 
@@ -351,7 +351,7 @@ def test_a_loop_counts_its_body_times_its_length_and_a_branch_the_dearest():
     assert [c.received_bytes for c in row.collectives] == [once]
     assert row.bytes_moved == 5 * 8 * once
     rows = [r for r in gl.on_grid(branch, device).report(x).rows if r.primitive == "reduce_sum"]
-    assert [(r.bytes_moved, r.note) for r in rows] == [(8 * once, "the dearest branch")]
+    assert [(r.bytes_moved, r.note) for r in rows] == [(8 * once, "the costliest branch")]
     rows = [r for r in gl.on_grid(trip, device).report(x).rows if r.primitive == "reduce_sum"]
     assert [r.note for r in rows] == ["per trip", "per trip"]
 

@@ -153,7 +153,7 @@ def test_many_right_sides_are_solved_column_by_column():
 def test_where_a_collective_takes_long_every_device_factors_all_and_the_report_says_why(name, fn):
     a = positive(4 * COUNT)
     row = row_of(gl.on_grid(fn).report(laid(a, device=SLOW)), name)
-    assert (row.how, row.note) == ("fallback", "one matrix, which panels would take longer for")
+    assert (row.how, row.note) == ("fallback", "one matrix; panels would take longer")
     assert row.bytes_moved >= (COUNT - 1) * a.nbytes / COUNT
 
 

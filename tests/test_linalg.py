@@ -88,7 +88,7 @@ def test_one_matrix_falls_back():
     s = gl.put(POSITIVE[0], gl.GridLayout((4, 4), grid=(2, 2)), DEVICE)
     fn = gl.on_grid(lambda s: lax.linalg.eigh(s, symmetrize_input=False))
     (row,) = fn.report(s).fallbacks
-    assert (row.primitive, row.note) == ("eigh", "one matrix, of which no dim can stay spread")
+    assert (row.primitive, row.note) == ("eigh", "one matrix; no dim can stay sharded")
     assert row.bytes_moved > 0 or COUNT == 1
     found = np.asarray(fn(s)[1])
     np.testing.assert_allclose(found, np.linalg.eigvalsh(POSITIVE[0]), rtol=1e-4)
@@ -167,6 +167,4 @@ def test_what_is_not_tall_falls_back_for_that_reason(full):
     fn = gl.on_grid(lambda a: (jnp.linalg.svd(a, full), jnp.linalg.qr(a, mode)))
     rows = fn.report(tall(a)).fallbacks
     assert {row.primitive for row in rows} == {"qr", "svd"}
-    assert {row.note for row in rows} == {
-        "one matrix: by its rows only if tall, and not full_matrices"
-    }
+    assert {row.note for row in rows} == {"one matrix; sharded only if tall, and not full_matrices"}

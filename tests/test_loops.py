@@ -56,9 +56,9 @@ OFTEN = LIMITS.often
 def one_is_often(monkeypatch):
     """One collective a trip is often: loops that fit a test."""
     monkeypatch.setattr(loops, "LIMITS", replace(LIMITS, often=1))
-    decide._remembered.cache_clear()
+    decide._decide_cached.cache_clear()
     yield
-    decide._remembered.cache_clear()
+    decide._decide_cached.cache_clear()
 
 
 @pytest.mark.parametrize("name", few(CASES, 4))

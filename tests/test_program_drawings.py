@@ -259,7 +259,7 @@ def test_parts_fold():
         "2. body of while, per trip",
         "2.1. remainder",
         "2.2. branch 0 of cond, not counted",
-        "2.3. branch 1 of cond, the dearest branch",
+        "2.3. branch 1 of cond, the costliest branch",
         "2.4. branch 2 of cond, not counted",
     ]
     assert html.count("<details") == html.count("</details>") == len(titles)

@@ -36,7 +36,7 @@ def ratio(layout, device):
 @pytest.fixture(name="strict")
 def fixture_strict(monkeypatch):
     """No storage is too small to tell: small arrays are held to the bound too."""
-    caches = (fitting.fitting, policy.offered, decide._remembered)
+    caches = (fitting.fitting, policy.offered, decide._decide_cached)
 
     def clear():
         for cache in caches:

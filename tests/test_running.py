@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.ops.interpret import alike
+from gridlayout.ops.interpret import program_cache
 from gridlayout.ops.programs import running
 from gridlayout.ops.programs.program import Program
 
@@ -110,10 +110,10 @@ def test_named_scopes_stay_apart(monkeypatch):
 
 def traces(monkeypatch, *calls):
     """How many programs are planned, how many traced, and the results of the calls."""
-    ran, run, made, planned = [], Program.run, [], alike.planned
+    ran, run, made, planned = [], Program.run, [], program_cache.planned
     monkeypatch.setattr(Program, "run", lambda self, arrays: ran.append(1) or run(self, arrays))
-    monkeypatch.setattr(alike, "planned", lambda *args: made.append(1) or planned(*args))
-    alike._remembered.cache_clear()
+    monkeypatch.setattr(program_cache, "planned", lambda *args: made.append(1) or planned(*args))
+    program_cache._plan_cached.cache_clear()
     found = [np.asarray(jax.jit(gl.on_grid(fn))(*args)) for fn, *args in calls]
     return len(made), len(ran), found
 

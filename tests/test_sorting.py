@@ -36,7 +36,7 @@ def in_blocks(monkeypatch):
     if COUNT == 1:
         pytest.skip("one device has all")
     force = lambda b, op, ways, whole, *values: ways[0](b, op, *values)  # noqa: E731
-    monkeypatch.setattr(sorting, "blocked_or_whole", force)
+    monkeypatch.setattr(sorting, "blocked_or_replicated", force)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 6, 7, 8, 13, 16, 31])
@@ -94,5 +94,5 @@ def test_the_machine_says_which_vectors_are_sorted_in_blocks():
     (row,) = gl.on_grid(jnp.sort).report(laid(example(50), slow)).rows[-1:]
     assert (row.how, row.note) == (
         "fallback",
-        "one vector, which merging blocks would take longer for",
+        "one vector; merging blocks would take longer",
     )

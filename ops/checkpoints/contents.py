@@ -1,4 +1,4 @@
-"""`Contents`: what a checkpoint's folder holds, each array open to be read when it is asked for."""
+"""`Contents`: the leaves of a checkpoint. Each array is opened when it is first read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from orbax.checkpoint import metadata, type_handlers
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.checkpoints.files import DIGESTS
-from gridlayout.ops.checkpoints.handler import GridArrayMetadata, opened
+from gridlayout.ops.checkpoints.handler import GridArrayMetadata, open_array
 from gridlayout.ops.checkpoints.leaves import Kind, name_of
 from gridlayout.ops.checkpoints.orbax import orbax
-from gridlayout.ops.checkpoints.record import Recorded
+from gridlayout.ops.checkpoints.record import LayoutRecord
 from gridlayout.ops.checkpoints.saving import ROOT, VERSION
-from gridlayout.ops.checkpoints.stored import Stored
+from gridlayout.ops.checkpoints.stored import StoredArray
 from gridlayout.ops.trees.leaves import Shape, leaves_of
 
 _NUMBERS = {"bool": bool, "int": int, "float": float, "complex": complex}
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A leaf of a checkpoint. kind: what `gl.save` says it was; empty where Orbax's user saved."""
+class SavedLeaf:
+    """A leaf of a checkpoint.
+
+    kind: the leaf's kind as `gl.save` recorded it; empty if Orbax's own API saved the checkpoint.
+    """
 
     contents: Contents
     name: str
@@ -36,30 +39,30 @@ class Saved:
     kind: Kind
 
     @property
-    def recorded(self) -> Recorded | None:
-        """How it lies, of a `GridArray`."""
-        return self.found.recorded if isinstance(self.found, GridArrayMetadata) else None
+    def record(self) -> LayoutRecord | None:
+        """The layout record of a `GridArray`, else None."""
+        return self.found.record if isinstance(self.found, GridArrayMetadata) else None
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text."""
+        """Whether the leaf is a text."""
         return isinstance(self.found, metadata.StringMetadata)
 
     @property
     def is_key(self) -> bool:
-        """Whether it holds random keys."""
+        """Whether the leaf holds random keys."""
         return bool(self.kind.get("kind") == "key")
 
     @property
     def is_number(self) -> bool:
-        """Whether it was a number of Python."""
+        """Whether the leaf was a Python number."""
         kind = self.kind.get("kind")
         is_scalar = isinstance(self.found, metadata.ScalarMetadata)
         return kind in _NUMBERS if kind else is_scalar
 
     @property
     def shape(self) -> Shape:
-        """The logical shape; of keys that of their data."""
+        """The logical shape; of random keys, that of their data."""
         if "shape" in self.kind:
             return tuple(self.kind["shape"])
         return tuple(getattr(self.found, "shape", ()) or ())
@@ -71,24 +74,24 @@ class Saved:
 
     @property
     def struct(self) -> Any:
-        """What rules and patterns are asked about: an array's shape and dtype, of others a 0."""
+        """The shape and dtype of an array, which layout rules and patterns take; 0 for others."""
         if self.is_text or self.is_key or self.is_number:
             return 0
         return jax.ShapeDtypeStruct(self.shape, self.dtype)
 
     @cached_property
-    def stored(self) -> Stored | None:
-        """The array, open to be read; None where it has no elements."""
+    def stored(self) -> StoredArray | None:
+        """The opened array; None if it has no elements."""
         if "shape" in self.kind:
             return None
         each = self.contents
-        made = opened(each.folder, self.name, self.recorded, each.use_ocdbt, each.use_zarr3)
+        made = open_array(each.folder, self.name, self.record, each.use_ocdbt, each.use_zarr3)
         if made is not None and "dtype" in self.kind:
             made.dtype = self.dtype
         return made
 
     def value(self) -> Any:
-        """A text, a number of Python, or the whole as a NumPy array."""
+        """Read the leaf as a text, a Python number, or a NumPy array of all elements."""
         if self.is_text:
             return self.contents.texts[self.name]
         if self.stored is None:
@@ -99,13 +102,13 @@ class Saved:
         return found[()] if self.kind.get("kind") == "scalar" else found
 
     def keys(self, implementation: str | None = None) -> jax.Array:
-        """Random keys of data that was saved."""
+        """Return random keys from the saved key data."""
         name = implementation or self.kind.get("implementation")
         return jax.random.wrap_key_data(jnp.asarray(self.value()), impl=name)
 
 
 class Contents:
-    """The leaves of a checkpoint by their names, and the tree that they are in."""
+    """The leaves of a checkpoint by name, and their tree."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -115,7 +118,9 @@ class Contents:
             self.use_zarr3 = bool(found.use_zarr3)
             own = (found.custom_metadata or {}).get("gridlayout")
             if own is not None and own["version"] != VERSION:
-                raise LayoutError(f"it is of version {own['version']}, and this reads {VERSION}")
+                raise LayoutError(
+                    f"its format has version {own['version']}, and this library reads {VERSION}"
+                )
             kinds = {} if own is None else own["kinds"]
             self.by_gridlayout = own is not None
             if self.by_gridlayout and not (folder / DIGESTS).exists():
@@ -125,18 +130,17 @@ class Contents:
             if self._is_leaf:
                 self.tree, kinds = self.tree[ROOT], {ROOT: kinds[""]}
             self.saved = self._saved(kinds)
-        except Exception as error:  # of Orbax, TensorStore, JSON, or for what they gave
+        except Exception as error:  # of Orbax, TensorStore or JSON, or in using their results
             raise LayoutError(
-                f"{str(folder)!r} is no checkpoint that can be read, or a file of it is damaged: "
-                f"{error}"
+                f"{str(folder)!r} is not a checkpoint, or a file of it is damaged: {error}"
             ) from error
 
-    def _saved(self, kinds: Mapping[str, Kind]) -> dict[str, Saved]:
+    def _saved(self, kinds: Mapping[str, Kind]) -> dict[str, SavedLeaf]:
         found = {}
         for leaf in leaves_of(self.tree)[0]:
             name = ROOT if self._is_leaf else name_of(leaf.keys)
             if isinstance(leaf.value, metadata.Metadata):
-                found[name_of(leaf.keys)] = Saved(self, name, leaf.value, kinds.get(name, {}))
+                found[name_of(leaf.keys)] = SavedLeaf(self, name, leaf.value, kinds.get(name, {}))
         return found
 
     @property
@@ -145,12 +149,12 @@ class Contents:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """The texts by their names."""
+        """The text leaves by name."""
         ocp = orbax("gl.restore")
-        asked = {each.name for each in self.saved.values() if each.is_text}
+        names = {each.name for each in self.saved.values() if each.is_text}
         whole = {ROOT: self.tree} if self._is_leaf else self.tree
         leaves, structure = leaves_of(whole)
-        item = ["" if name_of(leaf.keys) in asked else ocp.PLACEHOLDER for leaf in leaves]
+        item = ["" if name_of(leaf.keys) in names else ocp.PLACEHOLDER for leaf in leaves]
         found = self._handler.restore(
             _path(self.folder), args=ocp.args.PyTreeRestore(jax.tree.unflatten(structure, item))
         )

@@ -1,4 +1,4 @@
-"""Digests of the files of a checkpoint, by which one that was damaged or mixed up is refused."""
+"""Digests of a checkpoint's files. They detect damaged files and files of other checkpoints."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _THREADS = 4
 
 
 def write_digests(folder: Path) -> None:
-    """Write down the size and the SHA-256 of every file in a folder."""
+    """Write the size and the SHA-256 of every file in a folder to the file `DIGESTS`."""
     paths = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != DIGESTS)
     with ThreadPoolExecutor(_THREADS) as pool:
         found = dict(zip(map(_name(folder), paths), pool.map(_digest, paths), strict=True))
-    held = {"files": found, "digest": _digest_of(found)}
-    (folder / DIGESTS).write_text(json.dumps(held, indent=1), encoding="utf-8")
+    content = {"files": found, "digest": _digest_of(found)}
+    (folder / DIGESTS).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def check_digests(folder: Path, first: int = 0, step: int = 1) -> None:
-    """`LayoutError`, naming the file, where one is missing or has other bytes than were written.
+    """`LayoutError`, naming the file, if a file is missing or its bytes differ from those saved.
 
-    first, step: of several processes each checks every `step`-th file. Nothing is checked where no
-    digests were written.
+    first, step: check every `step`-th file from number `first` on, so that several processes share
+    the work. Nothing is checked if the folder has no digests.
     """
     if not (folder / DIGESTS).exists():
         return
@@ -38,12 +38,12 @@ def check_digests(folder: Path, first: int = 0, step: int = 1) -> None:
         path, (size, digest) = folder / name, files[name]
         if not path.is_file():
             raise LayoutError(f"{str(path)!r}, a file of the checkpoint, is missing")
-        found, said = _digest(path), "its SHA-256 is not that of the file that was saved"
+        found, reason = _digest(path), "its SHA-256 is not that of the saved file"
         if found[0] != size:
-            said = f"it has {found[0]:,} B, and {size:,} B were saved"
+            reason = f"it has {found[0]:,} B, and {size:,} B were saved"
         if found != [size, digest]:
             raise LayoutError(
-                f"{str(path)!r} is damaged, or of another checkpoint: {said}; restore another one"
+                f"{str(path)!r} is damaged, or of another checkpoint: {reason}; restore another one"
             )
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -52,11 +52,11 @@ def check_digests(folder: Path, first: int = 0, step: int = 1) -> None:
 
 def _read(path: Path) -> dict[str, list[Any]]:
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        files: dict[str, list[Any]] = held["files"]
-        if _digest_of(files) == held["digest"]:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        files: dict[str, list[Any]] = content["files"]
+        if _digest_of(files) == content["digest"]:
             return files
-        reason = "its digest is not that of what it holds"
+        reason = "its digest does not match its content"
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = repr(error)
     raise LayoutError(f"{str(path)!r} is damaged: {reason}; restore another checkpoint")

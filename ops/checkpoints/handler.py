@@ -1,7 +1,7 @@
-"""What Orbax calls to save and restore `GridArray`s: a `TypeHandler`, registered by `orbax.py`.
+"""Orbax's `TypeHandler` for `GridArray`s, which `orbax.py` registers.
 
-The storage is saved as any `jax.Array`, under a name of its own: whoever reads the array by the
-name of its leaf finds nothing, instead of the padding.
+The storage is saved like any `jax.Array`, but under another name than its leaf's. So a reader that
+knows no layouts finds no array under the leaf's name, instead of one with padding.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from orbax.checkpoint import future, metadata, type_handlers
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
-from gridlayout.ops.checkpoints.reading import restored
-from gridlayout.ops.checkpoints.record import Recorded, read_records, write_records
-from gridlayout.ops.checkpoints.stored import Stored
+from gridlayout.ops.checkpoints.reading import restore_array
+from gridlayout.ops.checkpoints.record import LayoutRecord, read_records, write_records
+from gridlayout.ops.checkpoints.stored import StoredArray
 from gridlayout.sharding.device_grid import DeviceGrid
 
 TYPE = "gridlayout.GridArray"
-# Bytes of a chunk: what is read of the files at least.
+# Bytes per chunk of the files, the smallest unit of a read.
 _CHUNK = 1 << 24
-# How many groups of arrays are written one beside the other, and told of when they are.
+# The number of groups in which arrays are written, if progress is reported: once per group.
 _GROUPS = 16
 Add = Callable[[int], object]
 
 
 def storage_name(name: str) -> str:
-    """The name of a leaf's storage in the files."""
+    """Return the name of a leaf's storage in the files."""
     return f"{name}.gridlayout"
 
 
 @dataclass
 class GridSaveArgs(ocp.SaveArgs):  # type: ignore[misc]
-    """`add` is told of bytes that are written."""
+    """Save arguments of a `GridArray`. add: a function called with the number of bytes written."""
 
     add: Add | None = None
 
 
 @dataclass
 class GridRestoreArgs(ocp.RestoreArgs):  # type: ignore[misc]
-    """The layout and the devices that an array is restored to; by default those it was saved on."""
+    """The layout and devices to restore an array to; by default those that it was saved with."""
 
     layout: Layout | None = None
     device: DeviceGrid | None = None
@@ -54,19 +54,19 @@ class GridRestoreArgs(ocp.RestoreArgs):  # type: ignore[misc]
 
     @classmethod
     def of(cls, x: GridArray) -> GridRestoreArgs:
-        """Those of an array with data or without."""
+        """Return the arguments for the layout and devices of an array, with or without data."""
         check_no_stack(x)
         return cls(layout=x.layout, device=x.device)
 
 
 @dataclass
 class GridArrayMetadata(metadata.ArrayMetadata):  # type: ignore[misc]
-    """What a checkpoint says of a `GridArray`: its logical shape and dtype, and how it lies."""
+    """Metadata of a saved `GridArray`: its logical shape and dtype, and its layout record."""
 
-    recorded: Recorded | None = None
+    record: LayoutRecord | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, GridArrayMetadata) and self.recorded == other.recorded
+        return isinstance(other, GridArrayMetadata) and self.record == other.record
 
 
 class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
@@ -76,20 +76,20 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
         self.arrays = type_handlers.ArrayHandler(enable_write_sharding_file=False)
 
     def typestr(self) -> str:
-        """The name of the type in checkpoints."""
+        """Return the name of the type in checkpoints."""
         return TYPE
 
     async def metadata(self, infos: Sequence[Any]) -> Sequence[GridArrayMetadata]:
-        """What is known of saved arrays without reading them."""
+        """Return the metadata of saved arrays, without reading their elements."""
         found = _Folders()
         return [
             GridArrayMetadata(
                 name=info.name,
                 directory=info.parent_dir,
-                shape=(recorded := found.record_of(info)).layout.shape,
+                shape=(record := found.record_of(info)).layout.shape,
                 sharding=None,
-                dtype=recorded.layout.dtype,
-                recorded=recorded,
+                dtype=record.layout.dtype,
+                record=record,
             )
             for info in infos
         ]
@@ -97,28 +97,28 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
     async def serialize(
         self, values: Sequence[GridArray], infos: Sequence[Any], args: Sequence[Any] | None = None
     ) -> Sequence[Any]:
-        """Copy the storages to the host, and write them in the background."""
+        """Copy the storages to the host and write them in the background; return the futures."""
         for value in values:
             check_has_data(value, "a checkpoint")
             check_no_stack(value)
         own = args or [ocp.SaveArgs()] * len(values)
-        records = {info.name: Recorded.of(x) for x, info in zip(values, infos, strict=True)}
+        records = {info.name: LayoutRecord.of(x) for x, info in zip(values, infos, strict=True)}
         found = [
-            (writable(x.storage), info, arg)
+            (with_stored_dtype(x.storage), info, arg)
             for x, info, arg in zip(values, infos, own, strict=True)
             if x.storage.size
         ]
         done: list[Any] = []
-        # Of one call Orbax says only when all of it is written. Its limits on bytes in flight hold
-        # for one call.
+        # Orbax reports only the end of a whole call, and limits the bytes in flight per call. So
+        # there is only one call if no progress is reported.
         add = getattr(own[0], "add", None)
         for group in _groups(found, _GROUPS if add else 1):
-            arrays, names, wanted = zip(*group, strict=True)
+            arrays, names, group_args = zip(*group, strict=True)
             done += _counted(
                 await self.arrays.serialize(
                     arrays,
                     [info.replace(name=storage_name(info.name)) for info in names],
-                    [_chunked(arg) for arg in wanted],
+                    [_chunked(arg) for arg in group_args],
                 ),
                 add,
                 sum(map(local_bytes, arrays)),
@@ -134,53 +134,56 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
     async def deserialize(
         self, infos: Sequence[Any], args: Sequence[Any] | None = None
     ) -> Sequence[GridArray]:
-        """Read what this process's devices are to hold, one array after another."""
+        """Read the parts that this process's devices need, one array after another."""
         found, made = _Folders(), []
         for info, arg in zip(infos, args or [None] * len(infos), strict=True):
-            wanted = arg if isinstance(arg, GridRestoreArgs) else GridRestoreArgs()
+            target = arg if isinstance(arg, GridRestoreArgs) else GridRestoreArgs()
             record = found.records(info).get(info.name)
-            layout, device = wanted.layout, wanted.device
+            layout, device = target.layout, target.device
             if record is None and (layout is None or device is None):
-                raise LayoutError(f"{info.name!r} was saved without a layout: say which it gets")
+                raise LayoutError(
+                    f"{info.name!r} was saved without a layout: pass GridRestoreArgs with a layout "
+                    "and a device"
+                )
             layout = layout or record.layout  # type: ignore[union-attr]
             device = device or record.device()  # type: ignore[union-attr]
-            made.append(restored(found.stored(info, record), layout, device, record))
+            made.append(restore_array(found.stored(info, record), layout, device, record))
         return made
 
 
 class _Folders:
-    """The records of the folders that some arrays are in."""
+    """The layout records of the folders of some arrays, read once per folder."""
 
     def __init__(self) -> None:
-        self.known: dict[Path, dict[str, Recorded]] = {}
+        self.known: dict[Path, dict[str, LayoutRecord]] = {}
 
-    def records(self, info: Any) -> dict[str, Recorded]:
+    def records(self, info: Any) -> dict[str, LayoutRecord]:
         folder = Path(info.parent_dir)
         if folder not in self.known:
             self.known[folder] = read_records(folder)
         return self.known[folder]
 
-    def record_of(self, info: Any) -> Recorded:
+    def record_of(self, info: Any) -> LayoutRecord:
         found = self.records(info).get(info.name)
         if found is None:
-            raise LayoutError(f"{str(info.parent_dir)!r} has no layout of {info.name!r}")
+            raise LayoutError(f"{str(info.parent_dir)!r} has no layout record of {info.name!r}")
         return found
 
-    def stored(self, info: Any, record: Recorded | None) -> Stored | None:
-        return opened(
+    def stored(self, info: Any, record: LayoutRecord | None) -> StoredArray | None:
+        return open_array(
             Path(info.parent_dir), info.name, record, info.is_ocdbt_checkpoint, info.use_zarr3
         )
 
 
-def opened(
-    folder: Path, name: str, record: Recorded | None, use_ocdbt: bool, use_zarr3: bool
-) -> Stored | None:
-    """An array in a folder, open to be read; None where it has no elements."""
+def open_array(
+    folder: Path, name: str, record: LayoutRecord | None, use_ocdbt: bool, use_zarr3: bool
+) -> StoredArray | None:
+    """Open an array in a folder for reading; None if it has no elements."""
     if record is None:
-        return Stored(folder, name, use_ocdbt=use_ocdbt, use_zarr3=use_zarr3)
+        return StoredArray(folder, name, use_ocdbt=use_ocdbt, use_zarr3=use_zarr3)
     if not np.prod(record.storage):
         return None
-    found = Stored(
+    found = StoredArray(
         folder,
         storage_name(name),
         use_ocdbt=use_ocdbt,
@@ -193,12 +196,12 @@ def opened(
 
 
 def local_bytes(array: jax.Array) -> int:
-    """Bytes of an array that this process writes, of copies the first."""
+    """Return the bytes of an array that this process writes: replicas are written once."""
     return sum(s.data.nbytes for s in array.addressable_shards if s.replica_id == 0)
 
 
-def writable(array: jax.Array) -> jax.Array:
-    """An array as TensorStore takes it: of an element type that it lacks the bytes."""
+def with_stored_dtype(array: jax.Array) -> jax.Array:
+    """Return an array with a dtype of TensorStore: its bytes as uint8 if TensorStore lacks it."""
     import tensorstore as ts
 
     try:
@@ -218,7 +221,7 @@ _One = tuple[jax.Array, Any, Any]
 
 
 def _groups(found: Sequence[_One], count: int) -> list[list[_One]]:
-    """Arrays in about so many groups, of about as many bytes each, or of one array."""
+    """Return arrays in about `count` groups of about equal bytes, each of one array at least."""
     most = sum(array.nbytes for array, _, _ in found) / count
     groups: list[list[_One]] = []
     size = most
@@ -248,6 +251,6 @@ def _counted(futures: Sequence[Any], add: Add | None, size: int) -> list[Any]:
     return [future.ChainedFuture(futures, tell)]
 
 
-async def _write(info: Any, records: dict[str, Recorded]) -> None:
+async def _write(info: Any, records: dict[str, LayoutRecord]) -> None:
     await info.await_path_creation()
     write_records(Path(info.parent_dir), records)

@@ -1,4 +1,4 @@
-"""The leaves of a tree as Orbax takes them, and what has to be known to give them back alike."""
+"""Encoding of a tree's leaves for Orbax, with the kind of each leaf, which restores its type."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import check_has_data, check_no_stack
-from gridlayout.ops.checkpoints.handler import local_bytes, writable
-from gridlayout.ops.checkpoints.record import Recorded
+from gridlayout.ops.checkpoints.handler import local_bytes, with_stored_dtype
+from gridlayout.ops.checkpoints.record import LayoutRecord
 from gridlayout.ops.trees.leaves import Leaf
 
-# What a leaf was: a kind, and of some the rest that files do not say.
+# The kind of a leaf, and what else Orbax's files don't record of it, such as its dtype.
 Kind = dict[str, Any]
-# Stands for what has no elements, which Orbax refuses.
+# Is saved instead of an array without elements, which Orbax refuses.
 _NOTHING = 0
 
 
 def name_of(keys: Sequence[str]) -> str:
-    """The name of a leaf in Orbax's files."""
+    """Return the name of a leaf in Orbax's files."""
     return ".".join(keys)
 
 
 def check_names(leaves: Sequence[Leaf]) -> None:
-    """`LayoutError` where two leaves would have one name, or one has none."""
+    """`LayoutError` if two leaves have the same name, or a name is not valid Unicode."""
     known: dict[str, Leaf] = {}
     for leaf in leaves:
         _check_text(name_of(leaf.keys))
         other = known.setdefault(name_of(leaf.keys), leaf)
         if other is not leaf:
             raise LayoutError(
-                f"{other} and {leaf} would have one name in the files, {name_of(leaf.keys)!r}: "
+                f"{other} and {leaf} have the same name in the files, {name_of(leaf.keys)!r}: "
                 "rename one"
             )
 
@@ -42,22 +42,22 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise LayoutError(f"the text {text!r} is no Unicode that files can hold") from None
+        raise LayoutError(f"the text {text!r} can't be encoded as UTF-8: replace it") from None
 
 
-def encoded(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
-    """A leaf as Orbax takes it, and its kind; None for both where it is nothing that is saved.
+def encode(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
+    """Return a leaf as Orbax takes it, and its kind; (None, None) if it is not saved.
 
-    is_copied: whether NumPy arrays are copied, as their owner may change them meanwhile.
+    is_copied: whether to copy NumPy arrays, because their owner may change them meanwhile.
     """
     x = leaf.value
     with leaf.named():
         if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
-            raise LayoutError("gl.save needs data, and it has none: call it outside of JAX's jit")
+            raise LayoutError("gl.save needs arrays with data: call it outside of JAX's jit")
         if leaf.is_laid_out:
             check_has_data(x, "gl.save")
             check_no_stack(x)
-            Recorded.of(x)  # raises where the layout has no text
+            LayoutRecord.of(x)  # raises where the layout has no text
             return x, {"kind": "grid"}
         if leaf.is_key:
             kind = {"kind": "key", "implementation": str(jax.random.key_impl(x))}
@@ -76,7 +76,7 @@ def _array(x: Any, is_copied: bool = False) -> tuple[Any, Kind]:
     if not isinstance(x, jax.Array):
         x = np.array(x) if is_copied else np.asarray(x)
     if x.dtype.hasobject or x.dtype.kind in "USmM" or x.dtype.names:
-        raise LayoutError(f"{x.dtype} is no element type of a checkpoint; convert it to numbers")
+        raise LayoutError(f"a checkpoint can't hold elements of {x.dtype}: convert it to numbers")
     if not x.size:
         return _NOTHING, {**kind, "shape": list(x.shape), "dtype": x.dtype.name}
     stored = _stored(x)
@@ -88,9 +88,9 @@ def _array(x: Any, is_copied: bool = False) -> tuple[Any, Kind]:
 def _stored(x: Any) -> Any:
     if not isinstance(x, jax.Array):
         return x.view(np.uint8) if _lacks(x.dtype) else x
-    # Of an array that each process has by itself the first one writes its own.
+    # A process-local array: the primary process writes its own, as a NumPy array.
     is_local = jax.process_count() > 1 and x.is_fully_addressable
-    return _stored(np.asarray(x)) if is_local else writable(x)
+    return _stored(np.asarray(x)) if is_local else with_stored_dtype(x)
 
 
 def _lacks(dtype: np.dtype[Any]) -> bool:
@@ -104,9 +104,11 @@ def _lacks(dtype: np.dtype[Any]) -> bool:
 
 
 def _number(x: Any) -> tuple[Any, Kind | None]:
-    """A number or a text of Python; None of what is neither, such as a function."""
+    """Encode a Python number or text; (None, None) for anything else, such as a function."""
     if isinstance(x, (bytes, bytearray)):
-        raise LayoutError(f"a checkpoint holds no {type(x).__name__}: np.frombuffer(x, 'uint8')")
+        raise LayoutError(
+            f"a checkpoint can't hold {type(x).__name__}: save np.frombuffer(x, 'uint8') instead"
+        )
     if isinstance(x, str):
         _check_text(x)
         return x, {"kind": "str"}
@@ -120,5 +122,5 @@ def _number(x: Any) -> tuple[Any, Kind | None]:
 
 
 def bytes_of(x: Any) -> int:
-    """Bytes of a `GridArray` that this process writes."""
+    """Return the bytes of a `GridArray` that this process writes; 0 for other leaves."""
     return local_bytes(x.storage) if hasattr(x, "layout") else 0

@@ -1,13 +1,14 @@
-"""Orbax, imported when it is asked for, and what it has to be told of `GridArray`s.
+"""The import of Orbax on demand, and the registration of `GridArray`s with it.
 
-Orbax's registry of type handlers is public, and takes a handler for a type of one's own. Two of its
-functions do not ask the registry, but compare types with a list of their own:
+Orbax's registry of type handlers is public, and takes handlers for users' types. Two of its
+features do not use the registry, but compare types with a fixed list:
 
-* `StandardCheckpointHandler` refuses what is not in it, or takes `np.asarray` of it, which every
-  process would have whole (`_validate_save_state`, `_validate_restore_state`);
-* `checkpoint_utils.construct_restore_args` says by type how a leaf is to be restored.
+* `StandardCheckpointHandler` refuses other types, or saves `np.asarray` of them, which would be
+  unsharded in every process (`_validate_save_state`, `_validate_restore_state`).
+* `checkpoint_utils.construct_restore_args` decides by type how to restore a leaf.
 
-Here alone they are wrapped: they see arrays instead of `GridArray`s, which go past them.
+This module wraps these functions, which are not public. The wrappers replace `GridArray`s in the
+arguments by plain arrays, and put them back in the results.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from gridlayout.ops.trees.leaves import is_grid
 
 
 def orbax(what: str) -> Any:
-    """The module `orbax.checkpoint`, which knows `GridArray`s; `LayoutError` without it."""
+    """Import and return `orbax.checkpoint` with `GridArray`s registered.
+
+    `LayoutError` if it is not installed. what: the caller's name, for the error.
+    """
     try:
         import orbax.checkpoint as ocp
     except ImportError as error:
         raise LayoutError(
-            f"{what} needs the package orbax-checkpoint ({error}): install it, or "
-            "gridlayout[checkpoint], of which it is a part"
+            f"{what} needs the package orbax-checkpoint ({error}): install it, for example by "
+            "installing gridlayout[checkpoint]"
         ) from error
     register(ocp)
     return ocp
@@ -39,30 +43,30 @@ def orbax(what: str) -> Any:
 
 @cache
 def register(ocp: Any) -> None:
-    """Let Orbax save and restore `GridArray`s, by its own API too."""
+    """Register `GridArray`s with Orbax, so that its own API saves and restores them."""
     from gridlayout.ops.checkpoints.handler import GridArrayHandler
 
     ocp.type_handlers.register_type_handler(GridArray, GridArrayHandler(), override=True)
     standard = ocp.StandardCheckpointHandler
     for name in ("_validate_save_state", "_validate_restore_state"):
-        setattr(standard, name, _past(getattr(standard, name)))
+        setattr(standard, name, _accepting_grids(getattr(standard, name)))
     utils = ocp.checkpoint_utils
-    utils.construct_restore_args = _with_grids(utils.construct_restore_args)
+    utils.construct_restore_args = _constructing_for_grids(utils.construct_restore_args)
 
 
-def _past(check: Callable[..., Any]) -> Callable[..., Any]:
-    """A check of a tree's leaves that `GridArray`s go past."""
+def _accepting_grids(check: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Orbax's check of a tree's leaves, changed to accept `GridArray`s."""
 
     @wraps(check)
     def checked(self: Any, item: Any, *args: Any, **options: Any) -> Any:
         leaves, structure = jax.tree.flatten(item, is_leaf=is_grid)
         if not any(map(is_grid, leaves)):
             return check(self, item, *args, **options)
-        # A NumPy scalar array stands for each: a leaf like it, which every check lets through.
-        seen = [np.zeros(()) if is_grid(leaf) else leaf for leaf in leaves]
-        if item is leaves[0]:  # Orbax takes no lone array as a tree
+        # Replace each GridArray by a NumPy scalar, which passes every check.
+        plain = [np.zeros(()) if is_grid(leaf) else leaf for leaf in leaves]
+        if item is leaves[0]:  # Orbax refuses an array as a tree
             return item
-        found = check(self, jax.tree.unflatten(structure, seen), *args, **options)
+        found = check(self, jax.tree.unflatten(structure, plain), *args, **options)
         if found is None:
             return None
         passed = jax.tree.leaves(found)
@@ -72,8 +76,8 @@ def _past(check: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _with_grids(construct: Callable[..., Any]) -> Callable[..., Any]:
-    """`construct_restore_args` that knows `GridArray`s, and what metadata says of them."""
+def _constructing_for_grids(construct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `construct_restore_args`, changed to accept `GridArray`s and their metadata."""
     from gridlayout.ops.checkpoints.handler import GridArrayMetadata, GridRestoreArgs
 
     def is_ours(x: Any) -> bool:
@@ -84,7 +88,7 @@ def _with_grids(construct: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = jax.tree.flatten(target, is_leaf=is_ours)
         if not any(map(is_ours, leaves)):
             return construct(target, sharding_tree, *args, **options)
-        seen = [np.zeros(()) if is_ours(leaf) else leaf for leaf in leaves]
+        plain = [np.zeros(()) if is_ours(leaf) else leaf for leaf in leaves]
         shardings = sharding_tree
         if sharding_tree is not None:
             shardings = jax.tree.map(
@@ -92,7 +96,7 @@ def _with_grids(construct: Callable[..., Any]) -> Callable[..., Any]:
                 *(target, sharding_tree),
                 is_leaf=is_ours,
             )
-        made = construct(jax.tree.unflatten(structure, seen), shardings, *args, **options)
+        made = construct(jax.tree.unflatten(structure, plain), shardings, *args, **options)
         both = zip(leaves, jax.tree.leaves(made), strict=True)
         return jax.tree.unflatten(
             structure,

@@ -1,4 +1,4 @@
-"""Arrays of a checkpoint onto devices, of which each gets what it is to hold and nothing else."""
+"""Reading saved arrays onto devices: each process reads only the parts that its devices hold."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from gridlayout.layouts.parts import Part, slices_of, volume_of
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import box_of, filled_parts
-from gridlayout.ops.checkpoints.record import Recorded
-from gridlayout.ops.checkpoints.stored import Stored
+from gridlayout.ops.checkpoints.record import LayoutRecord
+from gridlayout.ops.checkpoints.stored import StoredArray
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Add = Callable[[int], object]
 
 
-def restored(
-    stored: Stored | None,
+def restore_array(
+    stored: StoredArray | None,
     layout: Layout,
     device: DeviceGrid,
-    record: Recorded | None,
+    record: LayoutRecord | None,
     add: Add = lambda size: None,
 ) -> GridArray:
-    """A `GridArray` of a saved array in any layout of its shape and dtype, on any devices.
+    """Read a saved array as a `GridArray` in any layout of its shape and dtype, on any devices.
 
-    stored: None of an array without elements. add: is told of the bytes of each part.
+    stored: None for an array without elements. record: the layout that it was saved in, if any.
+    add: a function called with the bytes of each part that was read.
     """
     device.check_has_devices("restoring")
     layout.check_invertible()
@@ -54,22 +55,23 @@ def restored(
         return placed(filled_parts(fill, layout, device), layout, device)
 
 
-def _check_same(stored: Stored | None, saved: Layout | None, layout: Layout) -> None:
+def _check_same(stored: StoredArray | None, saved: Layout | None, layout: Layout) -> None:
     found = saved if stored is None else stored
     assert found is not None
     if found.shape != layout.shape:
         raise LayoutError(
-            f"{layout!r} is for shape {layout.shape}, and the checkpoint has {found.shape}"
+            f"{layout!r} is for shape {layout.shape}, but the saved array has shape {found.shape}: "
+            "give a layout of that shape"
         )
     if found.dtype != layout.dtype:
         raise LayoutError(
-            f"{layout!r} is for {layout.dtype.name}, and the checkpoint has {found.dtype.name}: "
-            "restore it so, layout.with_dtype(dtype), and convert it on the grid"
+            f"{layout!r} is for {layout.dtype.name}, but the saved array is {found.dtype.name}: "
+            "restore that, layout.with_dtype(dtype), and convert it on the grid"
         )
 
 
-def _copy(stored: Stored, part: Part, packed: NDArray[Any]) -> None:
-    """A part of a storage in the layout that it was saved in; idle slots stay as they are."""
+def _copy(stored: StoredArray, part: Part, packed: NDArray[Any]) -> None:
+    """Copy a part of a storage from the same layout to `packed`; idle slots stay unchanged."""
     layout = part.layout
     whole = layout.physical_shape[: layout.core_rank]
     spans = tuple(
@@ -80,8 +82,8 @@ def _copy(stored: Stored, part: Part, packed: NDArray[Any]) -> None:
         packed[tuple(slice(0, high - low) for low, high in spans)] = stored.region(slices_of(spans))
 
 
-def sharded(stored: Stored, sharding: Sharding, dtype: Any = None) -> jax.Array:
-    """A logical `jax.Array` of a saved array, each device reading its shard."""
+def restore_sharded(stored: StoredArray, sharding: Sharding, dtype: Any = None) -> jax.Array:
+    """Read a saved array as a logical `jax.Array`; each shard is read separately."""
     known: dict[Any, NDArray[Any]] = {}
 
     def read(index: Any) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The file beside a checkpoint's arrays that says how each `GridArray` is laid out."""
+"""The file in a checkpoint that records the layout of each `GridArray`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ _FORMAT, _VERSION = "gridlayout layouts", 1
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """How a saved `GridArray` lies. storage: the shape in the files; mesh: its sizes and names."""
+class LayoutRecord:
+    """The layout of a saved `GridArray`.
+
+    storage: the shape of the storage in the files. mesh: the sizes and names of its mesh axes.
+    """
 
     layout: Layout
     storage: tuple[int, ...]
     mesh: tuple[tuple[int, ...], tuple[str, ...]]
 
     @classmethod
-    def of(cls, x: GridArray) -> Recorded:
-        """That of an array, whose layout has to have a text."""
+    def of(cls, x: GridArray) -> LayoutRecord:
+        """Return the record of an array; `LayoutError` if its layout has no text for `gl.parse`."""
         names = tuple(map(str, x.device.mesh.axis_names))
         if parse(str(x.layout)) != x.layout:
             raise LayoutError(f"{x.layout!r} has no text that gl.parse reads, so it can't be saved")
         return cls(x.layout, tuple(x.storage.shape), (x.device.shape, names))
 
     def as_json(self) -> dict[str, Any]:
-        """What the file holds."""
+        """Return the record as JSON values."""
         return {
             "layout": str(self.layout),
             "shape": list(self.layout.shape),
@@ -50,29 +53,32 @@ class Recorded:
         }
 
     @classmethod
-    def read(cls, held: Any) -> Recorded:
-        """What a file holds; `LayoutError`, ValueError, KeyError or TypeError for anything else."""
-        layout = parse(held["layout"])
-        shape, dtype = as_shape(held["shape"], "shape"), as_dtype(held["dtype"])
+    def read(cls, values: Any) -> LayoutRecord:
+        """Return the record of JSON values.
+
+        `LayoutError`, ValueError, KeyError or TypeError if they are none of `as_json`.
+        """
+        layout = parse(values["layout"])
+        shape, dtype = as_shape(values["shape"], "shape"), as_dtype(values["dtype"])
         if (layout.shape, layout.dtype) != (shape, dtype):
-            raise LayoutError(f"{layout!r} is said to be of {dtype.name}{list(shape)}")
-        sizes, names = held["mesh"]
-        storage = as_shape(held["storage"], "storage")
+            raise LayoutError(f"{layout!r} is recorded for an array {dtype.name}{list(shape)}")
+        sizes, names = values["mesh"]
+        storage = as_shape(values["storage"], "storage")
         fits = len(storage) == len(layout.physical_shape) and all(
             n >= own for n, own in zip(storage, layout.physical_shape, strict=True)
         )
         if not fits or storage[layout.core_rank :] != layout.local_shape:
-            raise LayoutError(f"a storage of {storage} is none of {layout!r}")
+            raise LayoutError(f"a storage of shape {storage} does not match {layout!r}")
         return cls(layout, storage, (as_shape(sizes, "mesh"), tuple(map(str, names))))
 
     def device(self) -> DeviceGrid:
-        """A mesh of the sizes that it was saved on; `LayoutError` where there are fewer devices."""
+        """Return a device grid like that of the save; `LayoutError` if there are fewer devices."""
         sizes, names = self.mesh
         count = int(np.prod(sizes))
         if count > len(jax.devices()):
             raise LayoutError(
                 f"it was saved on {'x'.join(map(str, sizes))} devices, and JAX has "
-                f"{len(jax.devices())}: say where it goes, gl.restore(path, device)"
+                f"{len(jax.devices())}: pass the devices, gl.restore(path, device)"
             )
         mesh = jax.make_mesh(
             sizes,
@@ -83,26 +89,26 @@ class Recorded:
         return DeviceGrid(mesh)
 
 
-def write_records(folder: Path, records: Mapping[str, Recorded]) -> None:
-    """Write the file of the records of arrays by their names."""
+def write_records(folder: Path, records: Mapping[str, LayoutRecord]) -> None:
+    """Write the records of arrays by name to the file `RECORD`."""
     arrays = {name: record.as_json() for name, record in records.items()}
-    held = {"format": _FORMAT, "version": _VERSION, "arrays": arrays}
-    (folder / RECORD).write_text(json.dumps(held, indent=1), encoding="utf-8")
+    values = {"format": _FORMAT, "version": _VERSION, "arrays": arrays}
+    (folder / RECORD).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
-def read_records(folder: Path) -> dict[str, Recorded]:
-    """The records in a checkpoint's folder; none where it has no such file.
+def read_records(folder: Path) -> dict[str, LayoutRecord]:
+    """Return the records in a checkpoint's folder by name; empty if it has no file `RECORD`.
 
-    `LayoutError`, naming the file, where it is none that this module wrote.
+    `LayoutError`, naming the file, if this module did not write it.
     """
     path = folder / RECORD
     if not path.exists():
         return {}
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        if (held["format"], held["version"]) != (_FORMAT, _VERSION):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if (values["format"], values["version"]) != (_FORMAT, _VERSION):
             raise KeyError("format")
-        return {str(name): Recorded.read(each) for name, each in held["arrays"].items()}
+        return {str(name): LayoutRecord.read(each) for name, each in values["arrays"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LayoutError(
             f"{str(path)!r} is damaged, or of another version of gridlayout: {error!r}"

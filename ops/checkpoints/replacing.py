@@ -1,8 +1,8 @@
-"""Where a checkpoint is written, and how it takes the place of the one before.
+"""The paths of a checkpoint, and the replacement of an earlier checkpoint by renames.
 
-`NAME.gridlayout-new` is written while `NAME` is there. When it is complete, `NAME` is renamed to
-`NAME.gridlayout-old`, `NAME.gridlayout-new` to `NAME`, and `NAME.gridlayout-old` is deleted: at
-every moment one of the three is complete.
+`NAME.gridlayout-new` is written while `NAME` exists. When it is complete, `NAME` is renamed to
+`NAME.gridlayout-old`, then `NAME.gridlayout-new` to `NAME`, and `NAME.gridlayout-old` is deleted.
+So one of the three is complete at any time.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.checkpoints.files import DIGESTS
 
 
-def as_folder(path: Any, what: str) -> Path:
-    """A folder's path; `LayoutError` for what is none on this machine's file systems."""
+def folder_path(path: Any, what: str) -> Path:
+    """Return a path as an absolute `Path`; `LayoutError` unless it can name a local folder."""
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else b""
     if not isinstance(text, str) or not text or not _is_encodable(text):
         raise LayoutError(f"{what}: path {path!r} must be the path of a folder, a str or a Path")
     if "://" in text:
         raise LayoutError(
-            f"{what} takes folders, and {text!r} is in another store: Orbax's CheckpointManager "
-            "saves GridArrays there"
+            f"{what} takes folders of a file system, and {text!r} is a URL: use Orbax's "
+            "CheckpointManager, which saves GridArrays there too"
         )
     return Path(text).absolute()
 
 
-class Place:
-    """The places of a checkpoint and of those that come before and after it."""
+class CheckpointPaths:
+    """The paths of a checkpoint, of its replacement while that is written, and of the old one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class Place:
         self.old = path.with_name(f"{path.name}.gridlayout-old")
 
     def check_replaceable(self) -> None:
-        """`LayoutError` where there is something that is no checkpoint."""
+        """`LayoutError` if the path exists and is not a checkpoint."""
         if self.path.exists() and not is_checkpoint(self.path):
             raise LayoutError(
                 f"{str(self.path)!r} exists and is no checkpoint, so it is not replaced: save to "
@@ -46,14 +46,14 @@ class Place:
             )
 
     def complete(self) -> Path:
-        """The folder of the last complete checkpoint; `LayoutError` where there is none."""
+        """Return the folder of the last complete checkpoint; `LayoutError` if there is none."""
         for each in (self.path, self.new, self.old):
             if each.is_dir() and (each == self.path or (each / DIGESTS).exists()):
                 return each
         raise LayoutError(f"there is no checkpoint at {str(self.path)!r}")
 
     def prepare(self) -> None:
-        """Finish or clear away what an interrupted save left."""
+        """Finish or remove what an interrupted save left."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             for each in (self.new, self.old):
@@ -64,7 +64,7 @@ class Place:
             shutil.rmtree(each, ignore_errors=True)
 
     def replace(self) -> None:
-        """Put the new checkpoint, which is complete, in the place of the one before."""
+        """Replace the old checkpoint by the new one, which must be complete."""
         if self.path.exists():
             self.path.rename(self.old)
         self.new.rename(self.path)
@@ -85,7 +85,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Let the renames in a folder be on the disk."""
+    """Flush the renames in a folder to the disk."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,4 +1,4 @@
-"""`gl.restore`: a checkpoint's arrays onto any grid, tile, linear map, mesh or process count."""
+"""`gl.restore`: restores arrays to any grid, tile, linear map, mesh or number of processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gridlayout.ops.array.policy import fill_devices
 from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
 from gridlayout.ops.checkpoints.files import check_digests
 from gridlayout.ops.checkpoints.orbax import orbax
-from gridlayout.ops.checkpoints.reading import Add, restored, sharded
-from gridlayout.ops.checkpoints.replacing import Place, as_folder, is_checkpoint
+from gridlayout.ops.checkpoints.reading import Add, restore_array, restore_sharded
+from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path, is_checkpoint
 from gridlayout.ops.checkpoints.saving import finish_earlier
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
@@ -29,7 +29,7 @@ from gridlayout.sharding.agreement import crossing
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
-    from gridlayout.ops.checkpoints.contents import Contents, Saved
+    from gridlayout.ops.checkpoints.contents import Contents, SavedLeaf
 
 _WHAT = "gl.restore"
 
@@ -41,30 +41,30 @@ def restore(
     *,
     progress: ReportProgress | bool | None = None,
 ) -> Any:
-    """The tree of a checkpoint, its arrays in the layouts and on the devices that are asked.
+    """Return the tree of a checkpoint, its arrays in the requested layouts and on these devices.
 
     path: a checkpoint of `gl.save`, or one of Orbax (`StandardCheckpointer`, `PyTreeCheckpointer`,
     a step or an item of `CheckpointManager`) of `GridArray`s or of plain arrays. like_or_device:
 
-    * A `gl.DeviceGrid`: the whole tree, in dicts and lists, on these devices. `GridArray`s come in
-      the layouts that they were saved in, other arrays as they were; of checkpoints that others
-      wrote, arrays of rank 1 and more as `gl.put` lays them out.
-    * A tree, of which the result has the structure. Where it has a `GridArray`, with data or
-      without, the result has one in its layout on its devices; where it has a `gl.Layout` or a
-      `jax.ShapeDtypeStruct`, one in that or in the saved layout, on the devices of the tree's
-      `GridArray`s or else on a mesh as when it was saved. A `jax.ShapeDtypeStruct` with a sharding
-      and a `jax.Array` give a `jax.Array` so sharded, NumPy's arrays NumPy's. What the tree does
-      not name is not read; what no checkpoint holds, such as functions, is the tree's own.
+    * A `gl.DeviceGrid`: restore the whole tree, in dicts and lists, on these devices. `GridArray`s
+      get the layouts that they were saved in, other arrays their type. In checkpoints that
+      `gl.save` did not write, plain arrays of rank 1 and more are laid out as `gl.put` does.
+    * A tree: the result has its structure. For a `GridArray`, with or without data, the result has
+      one in its layout on its devices. For a `gl.Layout` or a `jax.ShapeDtypeStruct`, it has one in
+      that layout or in the saved one, on the devices of the tree's first `GridArray`, or else on a
+      mesh like that of the save. A `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a
+      `jax.Array` with that sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are
+      not read. Leaves that checkpoints don't hold, such as functions, are taken from the tree.
 
-    layouts: of the forms that `gl.put` takes (a rule, path patterns, a tree), which arrays are
-    asked to have instead.
+    layouts: the layouts to restore arrays to instead, in the forms that `gl.put` takes (a rule,
+    path patterns, a tree).
 
-    Each process reads what its devices are to hold, and no device or host holds an array whole
-    unless asked to. progress: as of `gl.save`, of bytes read.
+    Each process reads only what its devices hold. No device or host holds an unsharded array,
+    unless that is requested. progress: as for `gl.save`, of bytes read.
 
-    `LayoutError`: no checkpoint at the path; a file that is damaged, truncated, missing or of
-    another checkpoint, which it names; leaves that it lacks; another shape or dtype than asked; in
-    all processes an error of one. `gl.save` says what it is checked by.
+    `LayoutError`: there is no checkpoint at the path; a file is damaged, truncated, missing or of
+    another checkpoint (the error names it); the checkpoint lacks a leaf; a shape or dtype differs
+    from the requested one; another process has an error. `gl.save` describes the digests.
 
     >>> import gridlayout as gl, jax.numpy as jnp, tempfile
     >>> device = gl.DeviceGrid((1,))
@@ -74,7 +74,7 @@ def restore(
     ...     gl.restore(f"{folder}/step", {"w": gl.GridLayout((6,), grid=(2,))})
     {'w': GridArray(float32[6], grid 2, on 1 devices)}
     """
-    place = Place(as_folder(path, _WHAT))
+    paths = CheckpointPaths(folder_path(path, _WHAT))
     check_progress(progress)
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
@@ -88,10 +88,10 @@ def restore(
     with crossing(_WHAT, common, patient=True) as call:
         finish_earlier()
         try:
-            folder = _folder_of(place.complete())
+            folder = _folder_of(paths.complete())
             check_digests(folder, *_share(common))
         except OSError as error:
-            raise LayoutError(f"{str(place.path)!r} can't be read: {error}") from error
+            raise LayoutError(f"{str(paths.path)!r} can't be read: {error}") from error
         tree = _Tree(Contents(folder), like, layouts, device)
         found = tree.read(progress)
         lines = [f"path: {folder}", *tree.lines]
@@ -100,33 +100,36 @@ def restore(
 
 
 def _share(device: DeviceGrid) -> tuple[int, int]:
-    """Which files this process checks: from which on, and every how many."""
+    """Return (first, step): this process checks every `step`-th file from number `first` on."""
     processes, own = device.processes, jax.process_index()
     return (processes.index(own), len(processes)) if own in processes else (0, 1)
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder of a tree, which is in that of a step of a `CheckpointManager`."""
+    """Return the folder of a tree: `path`, or its item `default` if Orbax saved a step there."""
     for each in (path, path / "default"):
         if is_checkpoint(each):
             return each
     inside = sorted(each.parent.name for each in path.glob("*/_METADATA"))
-    said = f"but folders with some: {', '.join(map(repr, inside))}" if inside else "nor any below"
-    raise LayoutError(f"{str(path)!r} holds no checkpoint of a tree, {said}")
+    if inside:
+        below = f"only in its folders {', '.join(map(repr, inside))}: give the path of one"
+    else:
+        below = "also not in its folders"
+    raise LayoutError(f"{str(path)!r} holds no checkpoint of a tree, {below}")
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What a leaf becomes: with a layout a `GridArray` on `device`, else as it was or is asked."""
+    """How a leaf is restored: as a `GridArray` if it has a layout, else as saved or requested."""
 
     leaf: Leaf
-    saved: Saved | None
+    saved: SavedLeaf | None
     layout: Layout | None = None
     device: DeviceGrid | None = None
 
 
 class _Tree:
-    """The tree that is to be restored: every leaf is checked before the first one is read."""
+    """The tree to restore. All leaves are checked before the first one is read."""
 
     def __init__(
         self, contents: Contents, like: Any, layouts: Any, device: DeviceGrid | None
@@ -138,24 +141,24 @@ class _Tree:
         both = list(zip(leaves, saved, strict=True))
         structs = [leaf.value if found is None else found.struct for leaf, found in both]
         tree = jax.tree.unflatten(self.structure, structs)
-        wanted = requested_layouts(layouts, tree, leaves_of(tree)[0])
+        requested = requested_layouts(layouts, tree, leaves_of(tree)[0])
         self.targets = []
-        for (leaf, found), layout in zip(both, wanted, strict=True):
+        for (leaf, found), layout in zip(both, requested, strict=True):
             with leaf.named():
                 self.targets.append(self._target(leaf, found, layout))
 
     @property
     def lines(self) -> list[str]:
-        """What is restored, as every process says it."""
+        """One line per leaf, which must be the same in all processes."""
         return [f"{each.leaf.path}: {each.layout!r}" for each in self.targets]
 
-    def _saved(self, leaf: Leaf) -> Saved | None:
-        """What was saved of a leaf; None of what no checkpoint holds."""
+    def _saved(self, leaf: Leaf) -> SavedLeaf | None:
+        """Return the saved leaf; None if checkpoints don't hold such leaves."""
         from gridlayout.ops.checkpoints.leaves import name_of
 
         found = self.contents.saved.get(name_of(leaf.keys))
-        held = leaf.is_array or leaf.is_number or isinstance(leaf.value, (str, Layout))
-        if found is None and held and not self.is_whole:
+        is_saved = leaf.is_array or leaf.is_number or isinstance(leaf.value, (str, Layout))
+        if found is None and is_saved and not self.is_whole:
             names = [name.replace(".", "/") for name in self.contents.saved]
             near = get_close_matches(leaf.path, names, 3, 0.3) or names[:3]
             raise LayoutError(
@@ -164,10 +167,10 @@ class _Tree:
             )
         return found
 
-    def _target(self, leaf: Leaf, saved: Saved | None, layout: Layout | None) -> _Target:
+    def _target(self, leaf: Leaf, saved: SavedLeaf | None, layout: Layout | None) -> _Target:
         if saved is None or saved.is_text or saved.is_number or saved.is_key:
             if layout is not None or isinstance(leaf.value, (Layout, GridArray)):
-                raise LayoutError("it was saved as no array of numbers, and no layout lays it out")
+                raise LayoutError("it was not saved as an array of numbers, so it has no layout")
             return _Target(leaf, saved)
         like = None if self.is_whole else leaf.value
         _check_like(like, saved)
@@ -181,8 +184,8 @@ class _Tree:
         device.sharding(layout)
         return _Target(leaf, saved, layout, device)
 
-    def _layout(self, like: Any, saved: Saved) -> Layout | None:
-        """The layout of a leaf of which none is asked; None of one that becomes a plain array."""
+    def _layout(self, like: Any, saved: SavedLeaf) -> Layout | None:
+        """Return the layout of a leaf by default; None if it is restored as a plain array."""
         if isinstance(like, Layout):
             return like
         if isinstance(like, GridArray):
@@ -190,25 +193,25 @@ class _Tree:
         is_plain = isinstance(like, (jax.Array, np.ndarray, np.generic))
         if is_plain or getattr(like, "sharding", None) is not None:
             return None
-        if saved.recorded is not None:
-            return saved.recorded.layout
+        if saved.record is not None:
+            return saved.record.layout
         if self.contents.by_gridlayout or not saved.shape or not self.is_whole:
             return None
         assert self.device is not None
         return fill_devices(saved.shape, saved.dtype, None, self.device)
 
-    def _device(self, saved: Saved) -> DeviceGrid:
+    def _device(self, saved: SavedLeaf) -> DeviceGrid:
         if self.device is not None:
             return self.device
-        if saved.recorded is not None:
-            return saved.recorded.device()
+        if saved.record is not None:
+            return saved.record.device()
         raise LayoutError(
-            "neither the tree nor the checkpoint says on which devices it goes: give the tree of "
+            "neither the tree nor the checkpoint has devices for it: pass the tree of "
             "gl.put(structs, device, layouts), or gl.restore(path, device, layouts)"
         )
 
     def read(self, progress: ReportProgress | bool | None) -> Any:
-        """The tree of arrays."""
+        """Read all leaves and return the tree."""
         total = sum(_bytes(each) for each in self.targets)
         made = []
         with reporting(_WHAT, total, progress) as add:
@@ -222,16 +225,16 @@ class _Tree:
         if saved is None:
             return like
         if target.layout is not None and target.device is not None:
-            return restored(saved.stored, target.layout, target.device, saved.recorded, add)
+            return restore_array(saved.stored, target.layout, target.device, saved.record, add)
         if saved.is_key or target.leaf.is_key:
-            asked: Any = target.leaf.value
-            return saved.keys(str(jax.random.key_impl(asked)) if target.leaf.is_key else None)
+            key: Any = target.leaf.value
+            return saved.keys(str(jax.random.key_impl(key)) if target.leaf.is_key else None)
         if saved.is_text or saved.is_number:
             return saved.value()
         return self._plain(saved, like)
 
-    def _plain(self, saved: Saved, like: Any) -> Any:
-        """An array without a layout: of the kind that it is asked to be, or was."""
+    def _plain(self, saved: SavedLeaf, like: Any) -> Any:
+        """Read an array without a layout: as NumPy's or JAX's, as requested or as saved."""
         if isinstance(like, (np.ndarray, np.generic)):
             found = np.asarray(saved.value())
             return found[()] if isinstance(like, np.generic) else found
@@ -242,23 +245,23 @@ class _Tree:
             sharding = self.device.replicated
         if sharding is None or saved.stored is None:
             return jax.numpy.asarray(saved.value())
-        return sharded(saved.stored, sharding)
+        return restore_sharded(saved.stored, sharding)
 
 
-def _check_like(like: Any, saved: Saved) -> None:
-    """`LayoutError` where an array or a layout is of another shape or dtype than what was saved."""
+def _check_like(like: Any, saved: SavedLeaf) -> None:
+    """`LayoutError` if an array or a layout has another shape or dtype than the saved array."""
     shape, dtype = getattr(like, "shape", None), getattr(like, "dtype", None)
     if shape is not None and tuple(shape) != saved.shape:
-        raise LayoutError(f"the checkpoint has it of shape {saved.shape}, not {tuple(shape)}")
+        raise LayoutError(f"the checkpoint has shape {saved.shape} for it, not {tuple(shape)}")
     if dtype is not None and dtype != saved.dtype:
         raise LayoutError(
-            f"the checkpoint has it as {saved.dtype.name}, not {dtype}: restore it so, and convert "
-            "it then, such as with gl.on_grid(lambda x: x.astype(dtype))"
+            f"the checkpoint has it as {saved.dtype.name}, not {dtype}: restore it in that dtype, "
+            "then convert it, such as with gl.on_grid(lambda x: x.astype(dtype))"
         )
 
 
 def _bytes(target: _Target) -> int:
-    """Bytes of a target that this process's devices are to hold."""
+    """Return the bytes of a target that this process's devices hold."""
     if target.layout is None or target.device is None:
         return 0
     parts = local_parts(target.layout, target.device)

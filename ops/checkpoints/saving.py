@@ -19,16 +19,16 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
 from gridlayout.ops.checkpoints.files import write_digests
 from gridlayout.ops.checkpoints.orbax import orbax
-from gridlayout.ops.checkpoints.replacing import Place, as_folder
+from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 
 _WHAT = "gl.save"
 VERSION = 1
-# The name of the leaf of a tree that is one.
+# The name in the files of a tree that is a single leaf.
 ROOT = "value"
-# How long processes wait for each other's files, as Orbax does.
+# How long processes wait for each other's files: Orbax's timeout.
 _SECONDS = 1200
 _numbers = count()
 
@@ -40,32 +40,33 @@ def save(
     wait: bool = True,
     progress: ReportProgress | bool | None = None,
 ) -> Saving:
-    """Save a pytree as a checkpoint, which `gl.restore` brings onto any grid or mesh.
+    """Save a pytree as a checkpoint, which `gl.restore` can restore on any grid or mesh.
 
-    path: a folder that all processes see. tree: of `GridArray`s, JAX's and NumPy's arrays, random
-    keys, numbers and texts, in dicts, lists, optax's states, dataclasses or any other pytree. What
-    is none of these, such as a function, is left out, and comes from the tree that `gl.restore` is
-    given.
+    path: a folder on a file system that all processes share. tree: `GridArray`s, JAX's and NumPy's
+    arrays, random keys, numbers and texts, in dicts, lists, optax's states, dataclasses or any
+    other pytree. Other leaves, such as functions, are not saved; `gl.restore` takes them from the
+    tree that it is given.
 
-    Each process writes what its devices hold of the storages, and beside them the text of each
-    layout, logical shape and dtype. The folder is a checkpoint of Orbax (`PyTreeCheckpointer`)
-    with digests of all its files.
+    Each process writes its devices' parts of the storages. The layout's text, the logical shape and
+    the dtype of each array are saved with them. The folder is a checkpoint of Orbax
+    (`PyTreeCheckpointer`) with digests of all its files.
 
-    A checkpoint at the path is replaced when the new one is complete: an interrupted save leaves
-    it as it was. Something else at the path is not replaced.
+    A checkpoint at the path is replaced when the new one is complete, so an interrupted save leaves
+    the old one intact. Anything else at the path is an error.
 
-    wait: whether to return when the checkpoint is complete. With False the data is copied to the
-    host, and the files are written while the program goes on: arrays may be donated, and `.wait()`
-    of the result waits. One that failed raises there, or in the next `gl.save`, which waits for it
-    first; so does `gl.restore`. A program that ends waits for it, and prints the error.
+    wait: whether to return only when the checkpoint is complete. With False, the data is copied to
+    the host, and the files are written in the background: arrays may be donated, and `.wait()` of
+    the result waits. An error is raised there, or in the next `gl.save` or `gl.restore`, which wait
+    for the save first. A program that ends waits for it too, and prints the error.
 
     progress: a function that is called with the bytes of `GridArray`s that this process has
-    written, of how many, and the seconds so far; by default, on a terminal, with tqdm installed and
-    unless in the background, a bar of work that takes longer than 2 seconds; False for none.
+    written, the total, and the seconds so far. By default a bar is shown if the save takes longer
+    than 2 seconds, is not in the background, has a terminal, and tqdm is installed. False shows
+    none.
 
-    `LayoutError`: orbax-checkpoint is not installed; a leaf without data; two leaves of one name;
-    a folder at the path that is no checkpoint; the save before this one failed; the processes
-    differ.
+    `LayoutError`: orbax-checkpoint is not installed; a leaf has no data; two leaves have the same
+    name; the path exists and is not a checkpoint; the previous save failed; the processes pass
+    different trees.
 
     >>> import gridlayout as gl, jax.numpy as jnp, tempfile
     >>> x = gl.put(jnp.arange(6.0), gl.GridLayout((6,), grid=(4,)), gl.DeviceGrid((1,)))
@@ -74,33 +75,33 @@ def save(
     ...     gl.restore(f"{folder}/step", gl.DeviceGrid((1,)))
     {'count': 3, 'w': GridArray(float32[6], grid 4, on 1 devices)}
     """
-    place, wait = Place(as_folder(path, _WHAT)), as_flag(wait, "wait")
+    paths, wait = CheckpointPaths(folder_path(path, _WHAT)), as_flag(wait, "wait")
     check_progress(progress)
     orbax(_WHAT)
     leaves, structure = leaves_of(tree)
     with crossing(_WHAT, _device_of(leaves), patient=True) as call:
         finish_earlier()
-        item, kinds = _encoded(leaves, structure, is_copied=not wait)
-        place.check_replaceable()
-        lines = _lines(place.path, leaves)
+        item, kinds = _encode_tree(leaves, structure, is_copied=not wait)
+        paths.check_replaceable()
+        lines = _lines(paths.path, leaves)
         call.agree(tuple(lines), lambda: lines)
-    saving = Saving(place, item, kinds, False if progress is None and not wait else progress)
+    saving = Saving(paths, item, kinds, False if progress is None and not wait else progress)
     if wait:
         saving.wait()
     return saving
 
 
 class Saving:
-    """A save that `gl.save` began. `wait()` until it is complete, `done` says whether it is."""
+    """A save that `gl.save` has started; `wait()` waits for it."""
 
     _error: Exception | None
 
     def __init__(
-        self, place: Place, item: Any, kinds: Any, progress: ReportProgress | bool | None
+        self, paths: CheckpointPaths, item: Any, kinds: Any, progress: ReportProgress | bool | None
     ) -> None:
         global _last
-        self.path = place.path
-        self._place, self._error, self._number = place, None, next(_numbers)
+        self.path = paths.path
+        self._paths, self._error, self._number = paths, None, next(_numbers)
         self._shown = reporting(_WHAT, _total(item), progress)
         add = self._shown.__enter__()
         try:
@@ -121,28 +122,28 @@ class Saving:
 
     @property
     def done(self) -> bool:
-        """Whether it is complete, or has failed."""
+        """Whether the save is complete or has failed."""
         return not self._thread.is_alive()
 
     def wait(self) -> None:
-        """Until the checkpoint is complete; `LayoutError` where it failed."""
+        """Wait until the checkpoint is complete; `LayoutError` if the save failed."""
         global _last
         self._thread.join()
         if _last is self:
             _last = None
         if self._error is not None:
             raise LayoutError(
-                f"gl.save to {str(self.path)!r} failed, and left what was there as it was: "
+                f"gl.save to {str(self.path)!r} failed; an earlier checkpoint there is unchanged: "
                 f"{self._error}"
             ) from self._error
 
     def _begin(self, item: Any, kinds: Any, add: Callable[[int], object]) -> None:
-        """Copy the data to the host, and let Orbax write it."""
+        """Copy the data to the host and start Orbax's writes."""
         from gridlayout.ops.checkpoints.handler import GridSaveArgs
 
         ocp = self._ocp
         if jax.process_index() == 0:
-            self._place.prepare()
+            self._paths.prepare()
         self._sync("prepared")
         args = jax.tree.map(
             lambda x: GridSaveArgs(add=add) if isinstance(x, GridArray) else ocp.SaveArgs(),
@@ -151,19 +152,19 @@ class Saving:
         )
         self._checkpointer = ocp.AsyncCheckpointer(ocp.PyTreeCheckpointHandler())
         self._checkpointer.save(
-            self._place.new,
+            self._paths.new,
             args=ocp.args.PyTreeSave(item, args, custom_metadata={"gridlayout": kinds}),
         )
 
     def _finish(self) -> None:
-        """In the background: wait until the files are there, and put them in their place."""
+        """Wait until all files are written, then replace the old checkpoint. In the background."""
         try:
             self._checkpointer.wait_until_finished()
             if jax.process_index() == 0:
-                write_digests(self._place.new)
-                self._place.replace()
+                write_digests(self._paths.new)
+                self._paths.replace()
             self._sync("replaced")
-        except Exception as error:  # of Orbax, of the file system: raised by wait
+        except Exception as error:  # of Orbax, of the file system; `wait` raises it
             self._error = error
         finally:
             self._shown.__exit__(None, None, None)
@@ -174,9 +175,9 @@ class Saving:
         return orbax(_WHAT)
 
     def _sync(self, what: str) -> None:
-        """Wait for the other processes."""
+        """Wait for the other processes at the barrier `what`."""
         if jax.process_count() > 1:
-            # No collective of the devices, which go on training.
+            # A barrier of the hosts: the devices continue training.
             barrier = self._ocp.multihost.get_barrier_sync_fn()
             barrier(key=f"gridlayout {what} {self._number}", timeout_ms=_SECONDS * 1000)
 
@@ -186,10 +187,10 @@ _last: Saving | None = None
 
 @cache
 def _finish_at_exit() -> None:
-    """Let a program that ends wait for what it saves.
+    """Register a hook that waits for the last save when the program ends.
 
-    Python's `atexit` comes too late, when threads start none any more: only the hook that
-    `concurrent.futures` uses, which is not public, is before.
+    Python's `atexit` runs too late, when no new threads can start. The hook that
+    `concurrent.futures` uses runs before that, but is not public.
     """
 
     def finish() -> None:
@@ -202,17 +203,17 @@ def _finish_at_exit() -> None:
 
 
 def finish_earlier() -> None:
-    """Wait for a save that goes on in the background; `LayoutError` where it failed."""
+    """Wait for an earlier save in the background; `LayoutError` if it failed."""
     if _last is not None:
         _last.wait()
 
 
-def _encoded(leaves: Sequence[Leaf], structure: Any, is_copied: bool) -> tuple[Any, Any]:
-    """The tree as Orbax takes it, and the kinds of its leaves by their names."""
-    from gridlayout.ops.checkpoints.leaves import check_names, encoded, name_of
+def _encode_tree(leaves: Sequence[Leaf], structure: Any, is_copied: bool) -> tuple[Any, Any]:
+    """Return the tree as Orbax takes it, and the metadata with its leaves' kinds by name."""
+    from gridlayout.ops.checkpoints.leaves import check_names, encode, name_of
 
     check_names(leaves)
-    made = [encoded(leaf, is_copied) for leaf in leaves]
+    made = [encode(leaf, is_copied) for leaf in leaves]
     kinds = {
         name_of(leaf.keys): kind
         for leaf, (_, kind) in zip(leaves, made, strict=True)
@@ -227,7 +228,7 @@ def _encoded(leaves: Sequence[Leaf], structure: Any, is_copied: bool) -> tuple[A
 
 
 def _device_of(leaves: Sequence[Leaf]) -> DeviceGrid:
-    """The devices of the first `GridArray`; without one, all there are."""
+    """Return the device grid of the first `GridArray`, or else one of all devices."""
     found = next((leaf.value.device for leaf in leaves if leaf.is_laid_out), None)
     return DeviceGrid((len(jax.devices()),)) if found is None else found
 

@@ -1,8 +1,8 @@
-"""`Stored`: an array in a checkpoint, of which any box of the logical array is read.
+"""`StoredArray`: an array in a checkpoint, from which any box of the logical array can be read.
 
-Orbax's files hold an array as TensorStore's, in chunks. Of a `GridArray` that is its storage, in
-the layout that it was saved in: the cores that own elements of a box are read and unpacked, of a
-core much larger than the box only the region that the box lies in. Nothing holds the whole array.
+Orbax's files hold arrays in the chunks of TensorStore, a `GridArray` as its storage. To read a box,
+the buffers of the cores that own elements of it are read and unpacked. If a buffer is much larger
+than the box, only the region with the box's elements is read. The whole array is never in memory.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import Part, chunks_of, intersection, sizes_of, slices_of, volume_of
 
-# Bytes of whole cores that are read at once, and elements of a box whose places are computed.
+# The most bytes of core buffers, and the most elements by index, that are read at once.
 _MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
-# Bytes of chunks that are kept, as neighbouring boxes need them again.
+# Bytes of the cache of chunks, which adjacent boxes read again.
 _CACHE = 1 << 25
 
 
-class Stored:
-    """An array in the folder of a checkpoint, open to be read.
+class StoredArray:
+    """An array in the folder of a checkpoint, open for reading.
 
-    layout: that of the `GridArray` whose storage it is; None of an array that is saved as it is.
-    dtype: the elements', where files name another that has their bytes.
+    layout: the layout of a saved `GridArray`; None for a plain array. dtype: the element type, if
+    the files hold the elements' bytes as another type.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Stored:
     ) -> None:
         self.layout, self.folder, self.name = layout, folder, name
         try:
-            self.store = _opened(folder, name, use_ocdbt, use_zarr3)
+            self.store = _open_tensorstore(folder, name, use_ocdbt, use_zarr3)
         except Exception as error:  # TensorStore's own
             raise LayoutError(f"{name!r} in {str(folder)!r} can't be read: {error}") from error
         self.dtype = np.dtype(self.store.dtype.numpy_dtype) if dtype is None else dtype
@@ -57,7 +57,7 @@ class Stored:
         return tuple(self.store.shape) if self.layout is None else self.layout.shape
 
     def check_stores(self, shape: tuple[int, ...]) -> None:
-        """`LayoutError` unless the files hold an array of this shape, the storage's."""
+        """`LayoutError` unless the files hold an array of this storage shape."""
         if tuple(self.store.shape) != shape:
             raise LayoutError(
                 f"{self.name!r} in {str(self.folder)!r} has shape {tuple(self.store.shape)}, and "
@@ -65,18 +65,18 @@ class Stored:
             )
 
     def region(self, slices: tuple[slice, ...]) -> NDArray[Any]:
-        """A region of what the files hold, of the storage of a `GridArray`."""
+        """Read a region of the array in the files: of a `GridArray`, of its storage."""
         try:
             found = np.asarray(self.store[slices].read().result())
         except Exception as error:  # TensorStore's own
             raise LayoutError(
-                f"{self.name!r} in {str(self.folder)!r} can't be read, a file of it is damaged or "
+                f"{self.name!r} in {str(self.folder)!r} can't be read; a file is damaged or "
                 f"missing: {error}"
             ) from error
         return found if found.dtype == self.dtype else found.view(self.dtype)
 
     def read(self, box: Box) -> NDArray[Any]:
-        """A box of the logical array."""
+        """Read a box of the logical array."""
         if self.layout is None:
             return self.region(slices_of(box))
         out = np.empty(sizes_of(box), self.dtype)
@@ -95,7 +95,10 @@ class Stored:
         return prod(self.layout.local_shape) * self.dtype.itemsize
 
     def _reads_cores(self, elements: int) -> bool:
-        """Whether whole cores are read: where they hold boxes, and not much more than is asked."""
+        """Whether whole core buffers are read for a box of `elements` elements.
+
+        They are if each core holds a box of the array and not much more bytes than requested.
+        """
         layout = self.layout
         assert layout is not None
         most = max(_MOST_BYTES, 2 * elements * self.dtype.itemsize)
@@ -122,7 +125,7 @@ class Stored:
 
 
 def _cores_of(layout: Layout, box: Box) -> Box:
-    """A box of cores that hold all elements of a box."""
+    """Return a box of cores that together hold all elements of a logical box."""
     blocks = find_blocks(layout)
     assert blocks is not None
     found = [(0, n) for n in layout.core_shape]
@@ -135,8 +138,8 @@ def _cores_of(layout: Layout, box: Box) -> Box:
     return tuple(found)
 
 
-def _opened(folder: Path, name: str, use_ocdbt: bool, use_zarr3: bool) -> Any:
-    """A TensorStore of an array that Orbax has written."""
+def _open_tensorstore(folder: Path, name: str, use_ocdbt: bool, use_zarr3: bool) -> Any:
+    """Open the TensorStore of an array that Orbax has written."""
     import tensorstore as ts
 
     base = f"file://{folder.absolute().as_posix()}/"

@@ -1,1 +1,1 @@
-"""What an op moves and computes, written down before anything runs."""
+"""Decisions: what an op communicates and computes, known before anything runs."""

@@ -1,6 +1,6 @@
-"""Blocks: arrays of which every device has one block of the logical dims, in their order.
+"""Block layouts: each device has one contiguous block of the logical array, dims in order.
 
-On such a part a primitive runs as JAX has it, with no transpose before or after.
+A primitive runs on such a block directly, without a transpose before or after.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Shape = tuple[int, ...]
 
 @lru_cache(maxsize=4096)
 def block_spec(shape: Shape, dtype: Any, placement: Placement, memory_space: str = "l1") -> Sharded:
-    """An untiled array, each logical dim of which is divided as that grid dim of the placement."""
+    """Return the spec of an untiled array whose dim `d` is divided by grid dim `d`."""
     layout = GridLayout(shape, dtype, placement.grid, collapse=[], memory_space=memory_space)
     return Sharded(layout, placement)
 
 
 def block_shape(spec: Sharded) -> Shape:
-    """The block that a device has of an array of `block_spec`."""
+    """Return the shape of the logical block that one device holds of a `block_spec` array."""
     local, rank = spec.local_shape, len(spec.placement.grid)
     return tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
 
 
 @lru_cache(maxsize=4096)
 def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
-    """The same array as one of `block_spec`, its parts the same in memory; None where it is not so.
+    """Return the `block_spec` that describes the same bytes on each device, or None.
 
-    Dims may be joined where devices divide only the first of those that are.
+    A collapsed dim may join several logical dims if devices divide only the first of them.
 
     >>> import gridlayout as gl
     >>> device = gl.DeviceGrid((1,))
@@ -59,17 +59,17 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
                 return None
             grid[first], slots[first] = placed.grid[k], placed.slots[k]
             axes[first] = placed.axes[k]
-    there = Placement(tuple(grid), tuple(axes), tuple(slots), ones)
-    found = block_spec(shape, own.dtype, there, own.memory_space)
-    move = find_move(own, found.layout, device, placed, there)
+    placement = Placement(tuple(grid), tuple(axes), tuple(slots), ones)
+    found = block_spec(shape, own.dtype, placement, own.memory_space)
+    move = find_move(own, found.layout, device, placed, placement)
     return found if move is None or (not move.collectives and move.is_view) else None
 
 
 @lru_cache(maxsize=4096)
 def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
-    """The blocks of the same elements under another shape; None where they are not blocks there.
+    """Return the block spec of the same data reshaped to `shape`, or None.
 
-    They are where devices divide only the first dims of those that are joined, or are parted.
+    It exists if devices divide only the first of the dims that the reshape merges or splits.
 
     >>> import gridlayout as gl
     >>> placed = gl.DeviceGrid((1,)).placement((1, 1, 1))
@@ -79,7 +79,7 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
     placed, own = spec.placement, as_grid(spec.layout)
     if own is None or not own.groups or set(placed.per_device) != {1} or 0 in spec.shape:
         return None
-    parts: dict[int, int] = {}  # of each dim that devices divide: its place in the grid
+    parts: dict[int, int] = {}  # logical dim that devices divide -> grid dim
     for k, group in enumerate(own.groups):
         wide = [d for d in group if spec.shape[d] > 1]
         if placed.slots[k] > 1 and (
@@ -91,7 +91,7 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
     ones = (1,) * len(shape)
     grid = list(ones)
     axes: list[Axes] = [()] * len(shape)
-    for before, after in runs(spec.shape, shape):
+    for before, after in dim_groups(spec.shape, shape):
         old = [d for d in before if spec.shape[d] > 1]
         new = [d for d in after if shape[d] > 1]
         for d in parts.keys() & set(before):
@@ -102,12 +102,18 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
             if not is_same and spec.shape[d] % placed.slots[k]:
                 return None
             grid[new[0]], axes[new[0]] = placed.slots[k], placed.axes[k]
-    there = Placement(tuple(grid), tuple(axes), tuple(grid), ones)
-    return block_spec(shape, own.dtype, there, own.memory_space)
+    placement = Placement(tuple(grid), tuple(axes), tuple(grid), ones)
+    return block_spec(shape, own.dtype, placement, own.memory_space)
 
 
-def runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of dims of both shapes that hold the same elements, as short as can be."""
+def dim_groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Return the smallest groups of dims, one of each shape, that hold the same elements.
+
+    A reshape from `before` to `after` maps each group of dims to its partner.
+
+    >>> dim_groups((8, 4, 6), (32, 2, 3))
+    [([0, 1], [0]), ([2], [1, 2])]
+    """
     found: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(before) or j < len(after):

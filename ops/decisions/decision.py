@@ -1,6 +1,6 @@
-"""`Decision`: what an op moves and computes, step by step, before anything runs.
+"""`Decision`: what an op communicates and computes, step by step, before anything runs.
 
-The steps are a straight-line program on one array a value, which a `Program` runs.
+The steps are a straight-line program over registers, one array per register. A `Program` runs it.
 """
 
 from __future__ import annotations
@@ -19,26 +19,33 @@ if TYPE_CHECKING:
     from gridlayout.ops.decisions.place import Place
 
 Array = Any
-# How a primitive ran: its rule; as a view, with no data touched; or whole on every device.
+# How a primitive runs: by its rule; as a view that touches no data; or replicated on every device.
 RULE, VIEW, FALLBACK = "rule", "view", "fallback"
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step: the registers it reads and writes, its function of arrays, and what it takes.
+    """One step: the registers it reads and writes, its function of arrays, and its costs.
 
-    is_lazy: the function takes and returns `LazyView`s. is_global: it takes whole storages rather
-    than one device's parts, and runs outside of `shard_map`. workspace: what it holds on a device
-    besides operands and results, where it does. is_fused: XLA makes the results where they are
-    read. takes_fused: it makes such operands as it reads them. is_kept: it keeps the
-    results where several read them. is_view: what it makes is what it
-    reads, seen in another shape. does: what is equal in steps that do the same. bodies: the
-    programs that it runs inside and that are counted; others: branches that are not. phases: the
-    same function of one view as a generator of its collectives, where these can go with others;
-    sends: the mesh axes of each, in the order in which it numbers devices; is_joined: they are to
-    go with others, also where it takes longer. makes: of a step whose result is deferred, which
-    runs nothing: gives the decision that makes it in a place. place: of a step that stands for such
-    a decision, of the deferred value that it reads: where.
+    collectives: what devices send each other.
+    workspace: the bytes that it holds on a device besides operands and results.
+    masks: the number of selects that set padding.
+    is_lazy: `run` takes and returns `LazyView`s.
+    is_global: `run` takes whole storages instead of one device's parts, outside of `shard_map`.
+    bodies: the inner programs (loop bodies, the costliest branch) whose cost counts.
+    others: the inner programs (other branches) whose cost does not count.
+    is_fused: XLA fuses the step into the consumers of its results.
+    takes_fused: XLA fuses operands into this step whose producers are `is_fused`.
+    is_kept: the results are stored, not recomputed, if they have several consumers.
+    is_view: the results are the operands' bytes in another shape.
+    does: a key that is equal for steps that do the same.
+    phases: `run` as a generator that yields each collective, so that it can be combined with
+    those of other steps. None if it can't.
+    sends: the mesh axes of each yielded collective, in the order in which it numbers devices.
+    is_joined: combine these collectives even where that takes longer.
+    makes: set if the step only defines a deferred value and runs nothing: the function that
+    returns the decision which computes the value in a `Place`.
+    place: set if the step stands for that decision: where the deferred operand is computed.
     """
 
     reads: tuple[Any, ...]
@@ -63,14 +70,14 @@ class Step:
     place: Place | None = None
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
-        """The same on other registers; `replace`, which is asked for every step of a program."""
+        """Return this step on other registers. Faster than `replace`: programs call it per step."""
         made = object.__new__(Step)
         vars(made).update(vars(self), reads=reads, writes=writes)
         return made
 
     @property
     def all_collectives(self) -> tuple[Collective, ...]:
-        """Its own, and those of its bodies, every time."""
+        """The step's collectives, then those of its bodies, repeated once per iteration."""
         inner = (c.times(body.times) for body in self.bodies for c in body.program.collectives)
         return (*self.collectives, *inner)
 
@@ -84,7 +91,7 @@ class Inner(Protocol):
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What the devices send each other, in order."""
+        """The collectives of all steps, in order."""
 
     @property
     def is_local(self) -> bool:
@@ -93,9 +100,10 @@ class Inner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A program that a step runs inside: so many times; `note` says what of it is counted.
+    """A program that a step runs `times` times, such as the body of a loop.
 
-    title: what it is of the step. roles: what each of its operands is there.
+    note: what of it is counted, for reports. title: which part of the step it is, such as "body".
+    roles: what each of its operands is, such as "carry".
     """
 
     program: Inner
@@ -107,12 +115,11 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What is done for one op: the steps, and where its results are.
+    """The steps of one op, and the specs of its operands and results.
 
-    operands, results: specs in and out. registers: the spec of each register, the operands' first.
-    how: `rule`, `view` or `fallback`. note: the algorithm, where there are several. flops: in all,
-    on logical elements. device_flops: of one device, on padding too. stated: what the user says it
-    costs.
+    registers: the spec of each register, the operands' first. how: `rule`, `view` or `fallback`.
+    note: the algorithm, if there are several. flops: on logical elements, over all devices.
+    device_flops: per device, padding included. stated: the cost that the user's rule states.
     """
 
     op: Op
@@ -133,17 +140,17 @@ class Decision:
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What the devices send each other, in order."""
+        """The collectives of all steps, in order."""
         return tuple(each for step in self.steps for each in step.all_collectives)
 
     @property
     def bodies(self) -> tuple[Body, ...]:
-        """The programs that its steps run inside."""
+        """The inner programs of all steps."""
         return tuple(body for step in self.steps for body in step.bodies)
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that a device receives."""
+        """Bytes received per device."""
         return sum(each.received_bytes * each.count for each in self.collectives)
 
     @property
@@ -158,19 +165,19 @@ class Decision:
 
     @property
     def workspace_bytes(self) -> int:
-        """The most bytes that a step holds on a device besides operands and results."""
+        """Peak bytes per device that a step holds besides operands and results."""
         return max((step.workspace().most for step in self.steps), default=0)
 
 
-# A function `(builder, op, *values)` that writes a decision down.
+# A function `(builder, op, *values)` that appends the steps of a decision to the builder.
 Decide = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Several good ways to do one op: rules of the same operands.
+    """Several alternative rules for one op on the same operands.
 
-    best: the cheapest on the machine. others: gives the others, when they are asked for.
+    best: the cheapest on the machine. others: returns the others, on request.
     """
 
     best: Decide
@@ -178,7 +185,7 @@ class Choice:
 
 
 class Renumbering:
-    """A decision's registers among those of a longer program, which its new ones are added to."""
+    """Maps a decision's registers to those of a longer program, and appends the new ones to it."""
 
     def __init__(self, decision: Decision, values: Sequence[Value], registers: list[Held]) -> None:
         self.decision = decision
@@ -188,15 +195,15 @@ class Renumbering:
             registers.append(spec)
 
     def here(self, registers: Sequence[Any]) -> tuple[Any, ...]:
-        """Registers, or known numbers, as the program has them."""
+        """Return the program's registers. Known numbers, which have no register, stay."""
         return tuple([self.at[k] if isinstance(k, int) else k for k in registers])
 
     def step(self, step: Step) -> Step:
-        """A step of the decision as one of the program."""
+        """Return a step of the decision on the program's registers."""
         return step.on(self.here(step.reads), self.here(step.writes))
 
     def outs(self) -> list[Value]:
-        """The decision's results."""
+        """Return the decision's results on the program's registers."""
         outs = self.decision.outs
         places = self.here([out.at for out in outs])
         return [Value(out.spec, at) for out, at in zip(outs, places, strict=True)]

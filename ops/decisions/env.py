@@ -1,4 +1,4 @@
-"""`Env`: what decisions depend on besides the op: the devices and the choices."""
+"""`Env`: what decisions depend on besides the op: the devices, the policy and the options."""
 
 from __future__ import annotations
 
@@ -32,38 +32,39 @@ def _nothing() -> tuple[()]:
 
 
 def trace_context() -> Hashable:
-    """What JAX traces functions anew for: its options, contexts of users, the mesh in use.
+    """Return a key of all that makes JAX retrace: its options, user contexts, the mesh in use.
 
-    It is another one where any of these is, and the same again where they are.
+    Two keys are equal if and only if JAX would reuse a trace.
     """
-    return _nothing.trace().jaxpr  # JAX remembers it under just that
+    return _nothing.trace().jaxpr  # JAX caches traces by exactly these settings
 
 
 @dataclass(frozen=True)
 class Env:
-    """What the decisions of one program share.
+    """The settings that all decisions of one program share.
 
-    templates: the operands' layouts, the first of each shape: values that come from none are laid
-    out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
-    where the cheapest is chosen. whole: in the loop that this is of, small arrays are
-    replicated (`plan/loops.py`). context: in which what is planned was
-    traced, as users' rules are again. stated: the choices that a plan states for one program.
-    nexts: of one program too, the numbers of results and of the operands whose next values they
-    are, as the structure of arguments and results says.
+    templates: the operands' layouts, the first of each shape. A value that depends on no laid-out
+    array is laid out like the template of its shape, or else like the first one.
+    algorithm: the name of the algorithm of all matrix products; None chooses the cheapest of each.
+    replicates_small: whether small arrays are replicated, in the body of a loop (`plan/loops.py`).
+    context: the `trace_context` in which the program was traced. Users' rules are traced in it too.
+    stated: the choices of a plan, for one program only.
+    nexts: for one program only, pairs (number of a result, number of the operand whose next value
+    it is), from the structure of arguments and results.
     """
 
     device: DeviceGrid
     policy: Policy = same_grid_and_tile
     templates: tuple[Layout, ...] = ()
     algorithm: str | None = None
-    whole: bool = False
+    replicates_small: bool = False
     context: Hashable = None
     stated: Any = None
     nexts: tuple[tuple[int, int], ...] = ()
 
     @property
     def machine(self) -> Machine:
-        """What the devices take to send and to compute."""
+        """The machine model: what communication and computation take on these devices."""
         return self.device.machine
 
     @property
@@ -72,20 +73,20 @@ class Env:
         return next(iter(self.templates), None)
 
     def now(self) -> Env:
-        """The same for another program, in JAX's context of now."""
+        """Return this environment for another program, in JAX's current context."""
         return replace(self, context=trace_context(), nexts=())
 
-    def is_whole(self, spec: Spec) -> bool:
-        """Whether an array, wherever it is now, is to be whole on every device."""
+    def is_replicated(self, spec: Spec) -> bool:
+        """Whether an array, wherever it is placed now, is to be replicated on every device."""
         layout = layout_of(spec)
-        if not self.whole or jnp.issubdtype(spec.dtype, jax.dtypes.extended):
+        if not self.replicates_small or jnp.issubdtype(spec.dtype, jax.dtypes.extended):
             return False
         if layout is not None and layout.memory not in (None, "l1"):
-            return False  # it was asked for there
+            return False  # this memory was requested
         return prod(spec.shape) * dtypes.bits(spec.dtype) <= 8 * LIMITS.small_bytes
 
     def choose(self, shape: Shape, dtype: Any, like: Layout | None = None) -> Layout:
-        """The policy's layout for a new value that comes from one in the layout `like`."""
+        """Return the policy's layout for a new value that is computed from one in layout `like`."""
         if like is None:
             same = (layout for layout in self.templates if layout.shape == tuple(shape))
             like = next(same, self.template)
@@ -98,13 +99,13 @@ class Env:
         return chosen
 
     def is_large(self, spec: Spec) -> bool:
-        """Whether an array that no core holds is laid out where no operation says how."""
+        """Whether an array that no core holds is large enough to be laid out without a request."""
         return prod(spec.shape) * dtypes.bits(spec.dtype) > 8 * LIMITS.small_bytes
 
     def spread(self, shape: Shape, dtype: Any) -> Layout:
-        """The layout of what is computed of logical indices alone, where nobody asks for one.
+        """Return the layout of an array that depends on logical indices alone, by default.
 
-        By default that of an operand of its shape, or one that fills the devices.
+        It is that of an operand of the same shape, or else one that fills the devices.
         """
         same = any(layout.shape == tuple(shape) for layout in self.templates)
         if same or self.policy is not same_grid_and_tile:
@@ -112,9 +113,9 @@ class Env:
         return fill_devices(shape, dtype, self.template, self.device)
 
     def wider(self, shape: Shape, like: Layout) -> Layout:
-        """The layout that a broadcast of a value in the layout `like` is like.
+        """Return the layout to imitate for a broadcast to `shape` of a value in layout `like`.
 
-        That of an operand of its shape, or of the first one, where that is on more cores.
+        It is the template of that shape, or else the first one, if it has more cores than `like`.
         """
         if self.policy is not same_grid_and_tile:
             return like
@@ -123,16 +124,16 @@ class Env:
         return like if other is None or other.num_cores <= like.num_cores else other
 
     def choose_slice(self, shape: Shape, dtype: Any, like: Layout | None, times: int) -> Layout:
-        """The same for one of so many slices, which are brought there side by side."""
+        """Return the layout for one of `times` slices, which are relaid out together."""
         if self.policy is not same_grid_and_tile:
             return self.choose(shape, dtype, like)
         return offered(tuple(shape), np.dtype(dtype), like, self.device, max(times, 1))[0]
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
-        """The same as a grid layout: the default policy's where the one in use gives another."""
+        """Return `choose` as a `GridLayout`; the default policy's if the policy gives another."""
         found = as_grid(self.choose(shape, dtype, like))
         return found or same_grid_and_tile(shape, np.dtype(dtype), like, self.device)
 
     def placement(self, layout: Layout) -> Placement:
-        """Where the device grid places a layout's cores."""
+        """Return the placement of a layout's cores on the device grid."""
         return self.device.placement(layout.core_shape)

@@ -1,8 +1,8 @@
-"""Facts: what an elementwise primitive makes of known numbers, and so of padding.
+"""Constant folding of elementwise primitives, used to track the value of padding.
 
-A fact must hold on every backend, so it is known only where arithmetic leaves no choice: where the
-result is exact in the type, or rounded as IEEE 754 says, and no number on the way is so small that
-a backend may take it for zero.
+A folded value must hold on every backend. So a result is known only if it is exact in its type or
+correctly rounded by IEEE 754, and if no intermediate number is subnormal: backends may flush those
+to zero.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gridlayout.ops.decisions.op import Op
 
 
 def known(op: Op, facts: Sequence[Any]) -> dtypes.Scalar | None:
-    """The primitive of what is known of its operands; None where it needs more, or is not exact.
+    """Return the result of the primitive on known operands; None if unknown or not exact.
 
-    facts: a number or None for each operand.
+    facts: the known number of each operand, or None.
     """
     name = op.name
     if name == "select_n" and facts[0] is not None and int(facts[0]) in range(len(facts) - 1):
@@ -36,13 +36,13 @@ def known(op: Op, facts: Sequence[Any]) -> dtypes.Scalar | None:
 
 
 def number(value: Any, dtype: Any) -> Any:
-    """A number as a NumPy scalar of a dtype."""
+    """Return a number as a NumPy scalar of a dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)[()]
 
 
 def on_host(op: Op, numbers: Sequence[Any]) -> Any:
-    """The primitive of numbers as every backend makes it, a NumPy scalar; else None."""
+    """Return the result on numbers, a NumPy scalar, if all backends agree on it; else None."""
     if not all(map(_is_plain, numbers)):
         return None
     dtype = op.out.dtype
@@ -58,7 +58,7 @@ def on_host(op: Op, numbers: Sequence[Any]) -> Any:
         out = fn(*numbers)
     if out is None or not _is_plain(out):
         return None
-    if _is_narrow(dtype):  # a backend may keep more bits of it than the type has
+    if _is_narrow(dtype):  # a backend may keep more bits than the type has
         with np.errstate(all="ignore"):
             wide = fn(*(x.astype(np.float64) for x in numbers))
         if wide is None or not (wide == out or (wide != wide and out != out)):
@@ -67,7 +67,7 @@ def on_host(op: Op, numbers: Sequence[Any]) -> Any:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether no backend takes the number for another: it is not subnormal."""
+    """Whether all backends represent the number the same: it is real and not subnormal, or zero."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return not jnp.issubdtype(x.dtype, jnp.complexfloating) or x == 0
     return not 0 < abs(float(x)) < float(jnp.finfo(x.dtype).tiny)
@@ -78,7 +78,7 @@ def _is_narrow(dtype: Any) -> bool:
 
 
 def _converted(x: Any, dtype: Any) -> Any:
-    """A number that the new type has exactly."""
+    """Return the number in another type if that represents it exactly, else None."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating) or (x != x):
         return number(x, dtype) if dtype == x.dtype else None
     if abs(float(x)) == inf and not jnp.issubdtype(dtype, jnp.inexact):
@@ -90,7 +90,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Of 0, or by a power of two: other divisions are rounded as the backend does it."""
+    """Return `a / b` if `a` is 0 or `b` a power of two; backends round other quotients."""
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return None
     if not a and not b:
@@ -101,7 +101,7 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def _root(a: Any) -> Any:
-    """Of a square."""
+    """Return the square root of a perfect square, else None."""
     if a < 0 or not np.isfinite(a):
         return None
     out = np.sqrt(a)
@@ -113,7 +113,7 @@ def _copy(a: Any) -> Any:
 
 
 def _of_reals(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Real numbers only: of complex ones backends order and multiply in their own ways."""
+    """Return `fn` for real numbers only: backends order and multiply complex ones differently."""
 
     def real(*numbers: Any) -> Any:
         if any(jnp.issubdtype(x.dtype, jnp.complexfloating) for x in numbers):
@@ -132,7 +132,7 @@ def _most(a: Any, b: Any) -> Any:
 
 
 def _either(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """An extreme; of two zeros, of one sign, that one."""
+    """Return `fn`, a minimum or maximum, extended to two equal operands such as 0.0 and 0.0."""
 
     def extreme(a: Any, b: Any) -> Any:
         if str(a) == str(b):
@@ -142,7 +142,7 @@ def _either(fn: Callable[..., Any]) -> Callable[..., Any]:
     return extreme
 
 
-# What NumPy makes as every backend does.
+# Primitives whose NumPy function gives the result of every backend.
 _ON_HOST: dict[str, Callable[..., Any]] = {
     **{"add": np.add, "add_any": np.add, "sub": np.subtract, "mul": _of_reals(np.multiply)},
     **{"neg": np.negative, "copy": _copy, "stop_gradient": _copy, "name": _copy},
@@ -156,7 +156,7 @@ _ON_HOST: dict[str, Callable[..., Any]] = {
     **{"is_finite": _of_reals(np.isfinite), "real": np.real, "imag": np.imag},
 }
 _UNCHANGED = ("0.0", "1.0", "0", "1")
-# Points where functions of real numbers are exact on every backend: by name and argument.
+# Arguments at which functions of real numbers are exact on every backend: (name, argument).
 EXACT: dict[tuple[str, ...], float] = {
     **{
         (name, "0.0"): 0.0

@@ -1,7 +1,7 @@
-"""Floating-point operations on logical elements, as formulas of an op's shapes.
+"""Floating-point operations of an op, as formulas of its logical shapes.
 
-One each, two where they multiply and add. What only moves elements takes none; of decompositions
-the leading term is counted (Golub and Van Loan, Matrix Computations).
+An elementwise operation counts 1 per element, a multiply-add counts 2, data movement counts 0.
+Decompositions count their leading term (Golub and Van Loan, Matrix Computations).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Flops = Callable[[Op], int]
 
 @dataclass(frozen=True)
 class Rule:
-    """How a primitive's decisions are made, and what it computes.
+    """A rule of a primitive: how its decisions are made, and its flops.
 
-    decide: `(builder, op, *values)`, which writes a decision down and gives its results; or a
-    `Choice` of several; or None, where it knows none for these values.
+    decide: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
+    returns a `Choice` of several rules; or returns None if it does not apply to these values.
     """
 
     decide: Callable[..., Any]
@@ -31,36 +31,36 @@ class Rule:
 
 
 def nothing(op: Op) -> int:
-    """Elements are only moved."""
+    """Return 0: the op only moves elements."""
     return 0
 
 
 def per_result(op: Op) -> int:
-    """One for each element of the results."""
+    """Return 1 per element of the results."""
     return sum(prod(aval.shape) for aval in op.outs)
 
 
 def per_operand(op: Op) -> int:
-    """One for each element of the first operand."""
+    """Return 1 per element of the first operand."""
     return prod(op.ins[0].shape)
 
 
 def of_updates(op: Op) -> int:
-    """One for each element that is written."""
+    """Return 1 per element of the updates."""
     return prod(op.ins[2].shape)
 
 
 def of_product(op: Op) -> int:
-    """A product and a sum for each element of the result and each contracted position."""
+    """Return 2 per element of the result and contracted position."""
     (contracted, _), _ = op.params["dimension_numbers"]
     return 2 * per_result(op) * prod(op.ins[0].shape[d] for d in contracted)
 
 
 def transposed(op: Op) -> tuple[int, int]:
-    """Of each operand of a product, when a kernel that goes along its rows transposes it first.
+    """Return, for each operand of a product, when a row-wise kernel has to transpose it first.
 
-    0: never; 1: to pack it; 2: always. A left operand has its contracted dims last, a right one
-    first, and both have batch dims before all others.
+    0: never; 1: when it packs it; 2: always. No transpose is needed if batch dims come first and
+    the contracted dims are the last of the left operand, or the first after them of the right one.
     """
     if op.name != "dot_general":
         return 0, 0
@@ -68,30 +68,30 @@ def transposed(op: Op) -> tuple[int, int]:
     before = [d for d in range(op.ins[0].ndim) if d not in (*left, *left_batch)]
     after = [d for d in range(op.ins[1].ndim) if d not in (*right, *right_batch)]
     return (
-        _turned(left_batch, before, left),
-        _turned(right_batch, right, after),
+        _transposes(left_batch, before, left),
+        _transposes(right_batch, right, after),
     )
 
 
-def _turned(batch: Sequence[int], first: Sequence[int], last: Sequence[int]) -> int:
+def _transposes(batch: Sequence[int], first: Sequence[int], last: Sequence[int]) -> int:
     if sorted(batch) != list(range(len(batch))):
         return 2
     return int(min(last, default=inf) < max(first, default=-1))
 
 
 def of_convolution(op: Op) -> int:
-    """A product and a sum for each element of the result and each weight of its feature."""
+    """Return 2 per element of the result and weight of its output feature."""
     kernel = op.ins[1].shape
     features = kernel[op.params["dimension_numbers"].rhs_spec[0]]
     return 2 * per_result(op) * prod(kernel) // max(features, 1)
 
 
 def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
-    """Operations of a device's blocks of a product or convolution, on padding too.
+    """Return the flops per device of a product or convolution, padding included.
 
-    lhs, made: its blocks of the left operand and of the result. Chips that compute with tiles take
-    whole ones: of a convolution a row of tiles for the results, and a column for the features, of a
-    matrix whose rows are windows.
+    lhs, made: the shapes of the device's blocks of the left operand and of the result. Chips that
+    compute on tiles round both up to whole tiles. A convolution is rounded up as the product of a
+    matrix with one window per row and one with one output feature per column.
     """
     numbers = op.params["dimension_numbers"]
     if op.name == "dot_general":
@@ -107,19 +107,19 @@ def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
 
 
 def of_window(op: Op) -> int:
-    """One for each element of the result and each place in its window."""
+    """Return 1 per element of the result and position of its window."""
     return per_result(op) * prod(op.params["window_dimensions"])
 
 
 def of_sort(op: Op) -> int:
-    """n log2 n comparisons along the dim."""
+    """Return n log2 n comparisons per vector of n elements along the sorted dim."""
     names = ("dimension", "axis", "reduction_dimension")
     axis = next(op.params[name] for name in names if name in op.params)
     return per_operand(op) * _log2(op.ins[0].shape[axis])
 
 
 def of_fft(op: Op) -> int:
-    """5 n log2 n for a transform of n points; half of that for real ones."""
+    """Return 5 n log2 n per transform of n points; half of that for real data."""
     length = prod(op.params["fft_lengths"])
     batch = prod(op.ins[0].shape[: op.ins[0].ndim - len(op.params["fft_lengths"])])
     is_real = "R" in getattr(op.params["fft_type"], "name", str(op.params["fft_type"]))
@@ -127,7 +127,7 @@ def of_fft(op: Op) -> int:
 
 
 def of_matrix(leading: float) -> Flops:
-    """`leading * m * n * min(m, n)` for each matrix of the first operand."""
+    """Return a formula: `leading * m * n * min(m, n)` per matrix of the first operand."""
 
     def flops(op: Op) -> int:
         *batch, m, n = op.ins[0].shape
@@ -137,12 +137,12 @@ def of_matrix(leading: float) -> Flops:
 
 
 def of_solve(op: Op) -> int:
-    """A product and a sum for each element of the right side and each row above it."""
+    """Return m per element of the right-hand side, for m x m triangular matrices."""
     return prod(op.ins[1].shape) * op.ins[0].shape[-1]
 
 
 def of_last(factor: int) -> Flops:
-    """So many for each element of the result and each position of the last dim of the first."""
+    """Return a formula: `factor` per element of the result and of the first operand's last dim."""
     return lambda op: factor * per_result(op) * (op.ins[0].shape[-1] if op.ins[0].shape else 1)
 
 

@@ -1,4 +1,4 @@
-"""JAX's jaxprs, where its versions differ: all that rules and the interpreter know of them."""
+"""Access to JAX's jaxprs: what rules and the interpreter read, for all supported versions."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Any
 
 from jax.extend import core
 
-# A class of its own up to JAX 0.11; then a `Jaxpr` may hold its constants itself.
+# A separate class up to JAX 0.11; later a `Jaxpr` may hold its constants itself.
 ClosedJaxpr: Any = vars(core)["ClosedJaxpr"]
 
-# Calls, each with the name of the parameter that holds the called jaxpr.
+# Call primitives, each with the name of the parameter that holds the called jaxpr.
 CALLS = {
     **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), "jaxpr"),
     **dict.fromkeys(
         ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
     ),
 }
-# What else is read of a call.
+# The other parameters of calls that this library reads.
 READ_OF_CALLS = ("name", "differentiated", "prevent_cse")
 
 
 def called(eqn: Any) -> Any:
-    """The closed jaxpr that a call is of."""
+    """Return the closed jaxpr that an equation calls."""
     inner = eqn.params[CALLS[eqn.primitive.name]]
     return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
 
 
 def jaxprs_in(params: Any) -> list[Any]:
-    """The jaxprs, of functions called or gone round, among the parameters of an equation."""
+    """Return the jaxprs among the parameters of an equation: called functions, loop bodies."""
     leaves = (
         leaf
         for value in params.values()
@@ -38,21 +38,21 @@ def jaxprs_in(params: Any) -> list[Any]:
 
 
 def scan_parts(params: Any) -> tuple[int, int]:
-    """How many operands of a scan are constants, and how many those and the carry are."""
+    """Return (number of constants, number of constants and carried values) of a scan."""
     if "ft_in" not in params:  # JAX 0.10
         return params["num_consts"], params["num_consts"] + params["num_carry"]
-    # Its own kind of tree: (constants, carry, scanned). The leaves of the first two are counted.
+    # A tree (constants, carry, scanned).
     consts, carry, _ = params["ft_in"].unpack()
     count = len(consts.vals)
     return count, count + len(carry.vals)
 
 
-def asked_layouts(jaxpr: Any) -> list[Any]:
-    """The layouts that `with_layout` asks for in a jaxpr, and in those inside."""
+def requested_layouts(jaxpr: Any) -> list[Any]:
+    """Return the layouts that `with_layout` requests in a jaxpr, inner jaxprs included."""
     found = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "with_layout":
             found.append(eqn.params["layout"])
         for inner in jaxprs_in(eqn.params):
-            found += asked_layouts(inner)
+            found += requested_layouts(inner)
     return found

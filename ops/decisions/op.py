@@ -1,7 +1,6 @@
 """`Op`: a primitive, its parameters, and the types of its operands and results.
 
-A rule is asked about an `Op`, so it can be asked without an equation of a jaxpr, and one rule can
-ask another.
+Rules take an `Op` instead of a jaxpr equation, so that one rule can call another.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 
 Shape = tuple[int, ...]
-# How JAX would shard a logical array, which says nothing of where it is on the grid.
+# Parameters of JAX's own sharding of the logical array, which does not apply on the grid.
 NOT_READ = ("sharding", "out_sharding")
 
 
 @dataclass(frozen=True)
 class Aval:
-    """Shape and dtype of a logical array, as JAX has them."""
+    """Shape and dtype of a logical array, like `jax.core.ShapedArray`."""
 
     shape: Shape
     dtype: Any
@@ -40,19 +39,20 @@ class Aval:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
     @classmethod
     def of(cls, aval: Any) -> Aval:
-        """The same of a JAX type."""
+        """Return the `Aval` of a JAX type."""
         return cls(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 
 def bits_of(param: Any, of_jaxpr: Callable[[Any], Hashable] | None = None) -> Hashable:
-    """What is equal in parameters of the same types and bits: 1 is not True, nor 0.0 -0.0.
+    """Return a key that is equal for parameters of equal types and bits.
 
-    of_jaxpr: what a jaxpr is known by; None for itself.
+    It tells 1 from True and 0.0 from -0.0. of_jaxpr: returns the key of a jaxpr; by default the
+    jaxpr is its own key.
     """
     if isinstance(param, (tuple, list)):
         return type(param), *(bits_of(each, of_jaxpr) for each in param)
@@ -65,13 +65,13 @@ def bits_of(param: Any, of_jaxpr: Callable[[Any], Hashable] | None = None) -> Ha
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """A primitive applied to operands of some types.
+    """A primitive applied to operands of given types.
 
-    permutation: the order in which the dims of its one result are wanted, where a transpose that
-    follows is done with it. layout: the one to which what reads its one result brings it.
-    requested: the placements of its operands and result, where the program states them; loop: of
-    what goes round, where it is one.
-    equation: the jaxpr's, where there is one: JAX evaluates that.
+    permutation: of an op fused with the transpose of its single result, that transpose's order.
+    layout: the layout to which the consumers of the single result relay it out, if there is one.
+    requested: the placements of operands and result that a planned program requests.
+    loop: the placements of carried and scanned values that it requests of a loop.
+    equation: the equation of the jaxpr, if the op comes from one. JAX evaluates that.
     """
 
     primitive: Any
@@ -92,12 +92,12 @@ class Op:
         layout: GridLayout | None = None,
         requested: Requested | RequestedLoop | None = None,
     ) -> Op:
-        """The op of an equation; `follower`, a transpose of its result, is done with it."""
+        """Return the op of an equation, fused with `follower`, a transpose of its result."""
         outs = (eqn if follower is None else follower).outvars
-        said = {name: None for name in NOT_READ if name in eqn.params}
+        ignored = {name: None for name in NOT_READ if name in eqn.params}
         return cls(
             eqn.primitive,
-            {**eqn.params, **said} if said else eqn.params,
+            {**eqn.params, **ignored} if ignored else eqn.params,
             tuple(Aval.of(atom.aval) for atom in eqn.invars),
             tuple(Aval.of(var.aval) for var in outs),
             None if follower is None else tuple(follower.params["permutation"]),
@@ -109,7 +109,7 @@ class Op:
 
     @classmethod
     def made(cls, primitive: Any, params: Mapping[str, Any], *ins: Any) -> Op:
-        """The op of a primitive on such operands; JAX says what comes out."""
+        """Return the op of a primitive on operands like `ins`; JAX infers the result types."""
         avals = tuple(Aval(tuple(x.shape), x.dtype) for x in ins)
         given = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
         outs = jax.eval_shape(lambda *xs: primitive.bind(*xs, **params), *given)
@@ -145,16 +145,16 @@ class Op:
         return isinstance(other, Op) and self._hash == other._hash and self._key == other._key
 
     def bind(self, *arrays: Any, **changes: Any) -> list[Any]:
-        """The primitive on arrays, some of its parameters changed: a list of its results."""
+        """Apply the primitive to arrays, with `changes` of its parameters; return a list."""
         out = self.primitive.bind(*arrays, **{**self.params, **changes})
         return list(out) if self.primitive.multiple_results else [out]
 
     def bound(self, **changes: Any) -> Callable[..., list[Any]]:
-        """The primitive, some of its parameters changed, as a function with a list of results."""
+        """Return `bind` with these parameter changes, as a function of arrays."""
         return lambda *arrays: self.bind(*arrays, **changes)
 
     def on_logical(self, *values: Any) -> list[Any]:
-        """The primitive on logical arrays: operands in its types, results as a list."""
+        """Apply the primitive to logical arrays, converted to its operand types; return a list."""
         given = []
         for aval, value in zip(self.ins, values, strict=True):
             is_key = jnp.issubdtype(aval.dtype, jax.dtypes.extended)

@@ -1,4 +1,4 @@
-"""`Place`: where a deferred value is made, and of which of its indices."""
+"""`Place`: where a deferred value is computed, and at which of its indices."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """The part of a layout that a device has, or, without one, all of an array of `shape`.
+    """A device's part of a layout, or, without a layout, a replicated array of `shape`.
 
-    map: the index there -> the index of the value that is made. Where the map leaves the value's
-    bounds, and in padding, anything may be made.
+    map: the index in this array -> the index of the deferred value. Where the map is out of the
+    value's bounds, and in padding, the elements may be anything.
 
     >>> from gridlayout.affine.map import AffineMap
     >>> rows = Place((2, 3), AffineMap.parse("(d0, d1) -> (d0)"))
@@ -42,49 +42,50 @@ class Place:
 
     @classmethod
     def whole(cls, shape: Shape) -> Place:
-        """All of an array, on every device."""
+        """Return the place of a replicated array."""
         return cls(shape, AffineMap.identity(len(shape)))
 
     @classmethod
     def part(cls, layout: Layout, placement: Placement) -> Place:
-        """A device's part of a layout."""
+        """Return the place of a device's part of a layout."""
         identity = AffineMap.identity(layout.ndim)
         return cls(layout.shape, identity, layout.with_oob(None), placement)
 
     @property
     def is_itself(self) -> bool:
-        """Whether each index is that of the value."""
+        """Whether the map is the identity."""
         return self.map == AffineMap.identity(len(self.shape))
 
     @property
     def local_shape(self) -> Shape:
-        """The shape of what a device makes."""
+        """The shape of the array that a device computes."""
         if self.layout is None or self.placement is None:
             return self.shape
         return Sharded(self.layout, self.placement).local_shape
 
     def seen(self, old: AffineMap) -> Place:
-        """The place of another value: `old` is the index of this one -> the index of that one."""
+        """Return the place for another value. old: this value's index -> the other one's index."""
         return replace(self, map=old.compose(self.map))
 
     def spec(self, dtype: Any) -> Sharded | Replicated:
-        """What is known of a value of this type that is made here."""
+        """Return the spec of a value of this dtype that is computed here."""
         if self.layout is None or self.placement is None:
             return Replicated(self.shape, dtype)
         return Sharded(self.layout.with_dtype(dtype), self.placement)
 
     @cached_property
     def _logical(self) -> AffineMap:
-        """The index in what a device makes, by physical dims of all of it -> the value's."""
+        """The map of a physical index of the storage, or of the array, to the value's index."""
         if self.layout is None:
             return self.map
         map = self.map.compose(self.layout.inverse_in_bounds.map)
         return map if 0 in self.layout.physical_shape else map.simplify(self.layout.physical_shape)
 
     def index(self) -> list[jax.Array]:
-        """The value's index at each position that a device makes: arrays that broadcast.
+        """Return the value's index at each position that a device computes, one array per dim.
 
-        For use in `shard_map`. Each has the extents that it depends on, and 1 elsewhere.
+        For use inside `shard_map`. Each array has extent 1 along the dims that it does not depend
+        on; together they broadcast.
         """
         kind = self._kind()
         local = self.local_shape
@@ -98,7 +99,7 @@ class Place:
         return [_result(self._logical, k, at, kind) for k in range(len(self._logical.results))]
 
     def _kind(self) -> Any:
-        """The integers that indices are computed in."""
+        """Return the integer type that indices are computed in."""
         extents = self.shape if self.layout is None else self.layout.physical_shape
         if self.layout is not None and (own := as_grid(self.layout)) is not None:
             extents = (*extents, *own.collapsed_shape)
@@ -108,14 +109,14 @@ class Place:
             return jnp.int32
         if not jax.config.jax_enable_x64:
             raise LayoutError(
-                f"an array of shape {self.shape} has indices of more than 32 bits in {self.layout}:"
-                " call jax.config.update('jax_enable_x64', True)"
+                f"an array of shape {self.shape} needs indices of more than 32 bits in "
+                f"{self.layout}: call jax.config.update('jax_enable_x64', True)"
             )
         return jnp.int64
 
 
 def _result(map: AffineMap, k: int, at: list[jax.Array], kind: Any) -> jax.Array:
-    """One result of a map of index arrays, with the extents of those that it reads."""
+    """Return result `k` of a map of index arrays, with extent 1 along unused dims."""
     used = sorted(map.results[k].dims)
     ones = (1,) * len(at)
     if not used:

@@ -1,4 +1,4 @@
-"""`Requested`: the placements that a whole program requests of one op."""
+"""`Requested`: the placements that the plan of a whole program requests of one op."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 from gridlayout.ops.decisions.specs import Sharded
 
 Axes = tuple[str, ...]
-# Ops whose rules take blocks, as they are requested, and place their operands so.
+# Ops whose rules compute on the requested blocks, and relay their operands out to them.
 OF_BLOCKS = ("dot_general", "conv_general_dilated", "gather", "scatter-add")
 
 
 @dataclass(frozen=True)
 class Requested:
-    """Where the operands and the result of an op are placed.
+    """The requested specs of the operands and the result of an op.
 
-    ins: of each operand, None where it stays as it is. made: of the result before partial sums are
-    added up, out: after that. summed: the mesh axes of partial sums; scattered: whether each device
-    keeps its part of the sums, else all along these axes have them; joined: whether it is so with
-    other such sums at once, also where copying them side by side takes longer.
+    ins: of each operand; None leaves it in its layout. made: of the result's partial sums. out: of
+    the result after they are summed. summed: the mesh axes that hold partial sums.
+    scattered: whether the sums are reduce-scattered along these axes, else they are all-reduced.
+    joined: whether the collective is combined with those of other ops, even where copying their
+    operands into one buffer takes longer.
     """
 
     ins: tuple[Sharded | None, ...]
@@ -31,7 +32,7 @@ class Requested:
 
     @property
     def note(self) -> str:
-        """What a product by it is called in reports."""
+        """The name in reports of a product that is computed this way."""
         if not self.summed:
             return "divided"
         return "divided, reduce-scattered" if self.scattered else "divided, all-reduced"
@@ -39,10 +40,10 @@ class Requested:
 
 @dataclass(frozen=True)
 class RequestedLoop:
-    """Where a program requests what goes round a loop, and how its body runs.
+    """The requested specs of a loop's values, and the choices for its body.
 
-    carry, slices: the placements of what goes round, and of the rows of what a scan takes apart;
-    None where they are left to the rule. chosen: the choices for the body's equations.
+    carry: of the carried values. slices: of one iteration's slices of the scanned operands. None
+    leaves the placement to the rule. chosen: the choices for the body's equations.
     """
 
     carry: tuple[Sharded | None, ...]

@@ -1,8 +1,9 @@
-"""What is known of a value before anything runs: `Sharded`, `Replicated` or `Deferred`.
+"""Specs: how one array per device represents a logical array, known before anything runs.
 
-Each says how one array on every device stands for a logical array: a device's part of a layout's
-storage, the whole array, or what is broadcast, or computed of logical indices, once an operation
-says in which layout it is wanted.
+* `Sharded`: each device holds its part of a layout's storage.
+* `Replicated`: every device holds the whole logical array.
+* `Deferred`: the array is a broadcast, or a function of logical indices. It is computed when an
+  operation requests it in a layout.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharded:
-    """A device's part of an array in a layout, whose cores lie where the placement says."""
+    """A device's part of an array in a layout, whose cores are placed by `placement`."""
 
     layout: Layout
     placement: Placement
@@ -55,32 +56,32 @@ class Sharded:
 
     @property
     def local_shape(self) -> Shape:
-        """The shape of one device's part: its cores, then a core's buffer."""
+        """The shape of one device's part: its cores, then the buffer of a core."""
         return (*self.placement.per_device, *self.layout.local_shape)
 
     @property
     def partition(self) -> PartitionSpec:
-        """How devices divide the storage."""
+        """The `PartitionSpec` of the storage."""
         return self.placement.spec
 
     @property
     def device_bytes(self) -> int:
-        """Bytes on one device."""
+        """Bytes of the source on one device."""
         return local_bytes(self.layout, self.placement)
 
     @property
     def core_bytes(self) -> int:
-        """Bytes on one core."""
+        """Bytes of the source on one core."""
         return self.layout.bytes_per_core
 
     def with_oob(self, oob: Any) -> Sharded:
-        """The same with that known of its padding."""
+        """Return this spec with `oob` as the known value of the padding."""
         return Sharded(self.layout.with_oob(oob), self.placement)
 
 
 @dataclass(frozen=True)
 class _Plain:
-    """An array on a device that is in no layout."""
+    """An array on a device without a layout."""
 
     shape: Shape
     dtype: Any
@@ -92,74 +93,74 @@ class _Plain:
 
     @property
     def device_bytes(self) -> int:
-        """Bytes on one device."""
+        """Bytes of the source on one device."""
         return prod(self.shape) * self.dtype.itemsize
 
     @property
     def core_bytes(self) -> int:
-        """None: no core holds it."""
+        """Zero: no core holds it."""
         return 0
 
 
 @dataclass(frozen=True)
 class Replicated(_Plain):
-    """An array that every device has; `bits`: those of its elements, where they are known."""
+    """An array that every device holds whole. bits: the bytes of its elements, if known."""
 
     weak_type: bool = False
     bits: bytes | None = None
 
     @property
     def is_key(self) -> bool:
-        """Whether it is of random keys, or of another type that is no number."""
+        """Whether its type is not numeric, as that of random keys."""
         return bool(jnp.issubdtype(self.dtype, jax.dtypes.extended))
 
     @cached_property
     def number(self) -> Any:
-        """The known number as a NumPy scalar, or None."""
+        """The value of a known number as a NumPy scalar, else None."""
         known = None if self.shape else known_values(self)
         return None if known is None else known[()]
 
     @property
     def partition(self) -> PartitionSpec:
-        """Every device has it whole."""
+        """The `PartitionSpec` of a replicated array."""
         return PartitionSpec()
 
 
 class Local(_Plain):
-    """What each device has of its own on the way to a result, and no layout says."""
+    """An intermediate array that differs by device and that no layout describes."""
 
     @property
     def partition(self) -> PartitionSpec:
-        """None: it does not leave the devices."""
-        raise AssertionError("a device's own array does not leave it")
+        """Raises: the array exists inside `shard_map` only."""
+        raise AssertionError("a device's own array does not leave shard_map")
 
 
 class Indexed(_Plain):
-    """An array that is not made yet: each device computes the elements that it is to have.
+    """An array that is not computed yet: each device will compute the elements that it needs.
 
-    They depend on logical indices, random keys, and arrays that every device has: positions, masks,
-    random numbers.
+    They depend on logical indices, random keys and replicated arrays only, as iotas, masks and
+    random numbers do.
     """
 
     @property
     def device_bytes(self) -> int:
-        """None: no device has it."""
+        """Zero: no device holds it."""
         return 0
 
     @property
     def partition(self) -> PartitionSpec:
-        """None: no device has it."""
-        raise AssertionError("an array that is not made does not leave the devices")
+        """Raises: no device holds it."""
+        raise AssertionError("an array that is not computed yet does not leave shard_map")
 
 
 @dataclass(frozen=True)
 class Deferred:
-    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until wanted.
+    """`source` broadcast to `shape`, its dim `i` becoming dim `dims[i]`; not computed yet.
 
-    The source of what is computed of logical indices is not made either.
+    An `Indexed` source is not computed yet either.
 
-    target_layout: the layout that the source belongs in, where it lies on fewer cores as yet: one
-    along the grid dims that it does not vary along, so that the devices there hold copies.
+    target_layout: the final layout of the source, if that is on fewer cores now. Along the grid
+    dims that the source does not vary along, it is now on one core, and devices hold copies.
     """
 
     source: Sharded | Replicated | Indexed
@@ -169,7 +170,7 @@ class Deferred:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the source has the shape already, and only belongs elsewhere."""
+        """Whether nothing is broadcast: the source has this shape, and a target layout."""
         return self.target_layout is not None and self.target_layout.shape == self.shape
 
     @property
@@ -184,17 +185,17 @@ class Deferred:
 
     @property
     def partition(self) -> PartitionSpec:
-        """How devices divide the source."""
+        """The `PartitionSpec` of the source."""
         return self.source.partition
 
     @property
     def device_bytes(self) -> int:
-        """Bytes on one device."""
+        """Bytes of the source on one device."""
         return self.source.device_bytes
 
     @property
     def core_bytes(self) -> int:
-        """Bytes on one core."""
+        """Bytes of the source on one core."""
         return self.source.core_bytes
 
 
@@ -203,28 +204,28 @@ Held = Spec | Local  # what a register holds
 
 
 def indexed(shape: Shape, dtype: Any) -> Deferred:
-    """The spec of an array that is computed of logical indices where it is wanted."""
+    """Return the spec of an array that is computed from logical indices on request."""
     return Deferred(Indexed(shape, dtype), tuple(range(len(shape))), shape)
 
 
 def is_indexed(spec: Spec) -> bool:
-    """Whether an array is computed of logical indices where it is wanted."""
+    """Whether an array is computed from logical indices on request."""
     return isinstance(spec, Deferred) and isinstance(spec.source, Indexed)
 
 
 def is_array_deferred(spec: Spec) -> bool:
-    """Whether an array that depends on logical indices is not made, and no core has its source."""
+    """Whether a value is deferred, its source has rank 1 or more, and no core holds that."""
     return isinstance(spec, Deferred) and spec.source.ndim > 0 and not is_laid_out(spec)
 
 
 def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
-    """The spec of a number, or of a few, that are known before anything runs."""
+    """Return the spec of one or a few numbers that are known before anything runs."""
     array = np.asarray(value, dtype)
     return Replicated(array.shape, np.dtype(dtype), weak_type, array.tobytes())
 
 
 def known_values(spec: Spec) -> NDArray[Any] | None:
-    """The elements of a value that are known before anything runs, or None."""
+    """Return the elements of a value if they are known before anything runs, else None."""
     if 0 in spec.shape and not jnp.issubdtype(spec.dtype, jax.dtypes.extended):
         return np.zeros(spec.shape, spec.dtype)
     if isinstance(spec, Deferred):
@@ -236,12 +237,12 @@ def known_values(spec: Spec) -> NDArray[Any] | None:
 
 
 def is_laid_out(spec: Spec) -> bool:
-    """Whether a value brings a layout along."""
+    """Whether a value has a layout: its own, or that of its source."""
     return isinstance(spec.source if isinstance(spec, Deferred) else spec, Sharded)
 
 
 def layout_of(spec: Spec | None) -> Layout | None:
-    """The layout a value brings along: its own, or that of what it broadcasts."""
+    """Return the layout of a value, or that of the source which it broadcasts; else None."""
     if isinstance(spec, Deferred):
         if spec.target_layout is not None and isinstance(spec.source, Sharded):
             return spec.target_layout.with_oob(spec.source.layout.oob)
@@ -250,12 +251,12 @@ def layout_of(spec: Spec | None) -> Layout | None:
 
 
 def unmasked(spec: Spec) -> Spec | None:
-    """Where an array is, whatever is known of its padding; None for what every device has."""
+    """Return a sharded spec without a known padding value; None for any other spec."""
     return spec.with_oob(None) if isinstance(spec, Sharded) else None
 
 
 def in_space(spec: Spec, space: str) -> Spec:
-    """The spec with a `GridLayout` said to be in this memory space."""
+    """Return the spec with its `GridLayout`s in another memory space; others stay."""
     if isinstance(spec, Deferred):
         source = in_space(spec.source, space)
         target = spec.target_layout and spec.target_layout.replace(memory_space=space)
@@ -269,7 +270,7 @@ def in_space(spec: Spec, space: str) -> Spec:
 
 
 def fact(spec: Spec) -> Scalar | None:
-    """What is known of a value outside the logical tensor: its oob, or the number it is."""
+    """Return the known value of the padding, or of a known number itself; else None."""
     if isinstance(spec, Sharded):
         return spec.layout.oob
     if isinstance(spec, Deferred):

@@ -1,4 +1,4 @@
-"""The collectives of a traced program: what a user's own rule turns out to send."""
+"""The collectives of a traced jaxpr, such as that of a user's own rule."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def traced_collectives(closed: Any, device: DeviceGrid) -> tuple[Collective, ...]:
-    """What the devices send each other in the `shard_map`s of a closed jaxpr.
+    """Return the collectives in the `shard_map`s of a closed jaxpr.
 
-    A scan counts its body times its length, a while loop one trip, a cond its dearest branch.
+    A scan counts its body times its length, a while loop one iteration, a cond the branch that
+    sends most bytes.
     """
     return tuple(_of(closed.jaxpr, device))
 

@@ -1,4 +1,4 @@
-"""`Value`: a value in a decision, its spec and no data."""
+"""`Value`: a value in a decision. It has a spec and no data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value in a decision: its spec, and the register or known number that holds its array."""
+    """A value in a decision. at: the register that holds its array, or the known number itself."""
 
     spec: Spec
     at: Any
@@ -39,24 +39,24 @@ class Value:
 
     @property
     def layout(self) -> Layout | None:
-        """The layout that it brings along; None for what no core holds."""
+        """The value's layout, or that of its source; None if no core holds it."""
         return layout_of(self.spec)
 
     @property
     def is_sharded(self) -> bool:
-        """Whether it is laid out as it is."""
+        """Whether the spec is `Sharded`."""
         return isinstance(self.spec, Sharded)
 
     @property
     def fact(self) -> Scalar | None:
-        """What is known of it outside of the logical tensor."""
+        """The known value of its padding, or of a known number itself; else None."""
         return fact(self.spec)
 
     def seen(self, spec: Spec) -> Value:
-        """The same array, standing for another logical one."""
+        """Return a value of the same array that represents another logical array, by `spec`."""
         return Value(spec, self.at)
 
 
 def nbytes(shape: Shape, dtype: Any) -> int:
-    """Bytes of an array."""
+    """Return the bytes of an array."""
     return prod(shape) * int(np.dtype(dtype).itemsize)

@@ -1,4 +1,7 @@
-"""Views: the same data under another logical shape, where a layout says so; else it moves."""
+"""Views: reshape, transpose and broadcast without data movement, where a layout describes it.
+
+Where no layout describes the result, the data is communicated.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +30,23 @@ Shape = tuple[int, ...]
 def relabelled(
     layout: Layout, shape: Shape, old: AffineMap, in_part: bool = False
 ) -> GridLayout | None:
-    """The layout of the same data seen with another logical shape, or None if there is none.
+    """Return the layout of the same physical data under another logical shape, or None.
 
-    old: new logical index -> old logical index. in_part: which need not reach all elements, so that
-    cores are said to hold as much as they do.
+    old: new logical index -> old logical index. in_part: whether the new shape may cover only some
+    elements. Then the shard shape is stated, so that it stays the same.
     """
     own = as_grid(layout)
     if own is None or 0 in layout.shape or 0 in shape:
         return None
-    held = {"shard_shape": own.shard_shape} if in_part else {}
-    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape), **held)
+    stated = {"shard_shape": own.shard_shape} if in_part else {}
+    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape), **stated)
     if new.physical_shape != layout.physical_shape or new.is_scatter != layout.is_scatter:
         return None
     return new
 
 
 def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value | None:
-    """A value with a target layout under another shape, if both its layouts can be said of it."""
+    """Return a value with a target layout under another shape; None if either layout has none."""
     spec = value.spec
     if not isinstance(spec, Deferred) or not spec.is_whole or old is None:
         return None
@@ -58,9 +61,9 @@ def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value
 
 
 def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
-    """What is computed of logical indices under another shape; `old`: new index -> old index.
+    """Return a value that is computed from logical indices, under another shape.
 
-    Where that is out of bounds, what is read may be anything.
+    old: new index -> old index. Where that is out of bounds, the elements may be anything.
     """
 
     def make(b: Builder, place: Place, value: Value) -> Value:
@@ -70,7 +73,7 @@ def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
 
 
 def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
-    """The value without the dims of extent 1 that are not in `keep`."""
+    """Return the value with only the dims `keep`; the others must have extent 1."""
     shape = tuple(value.shape[d] for d in keep)
     if len(keep) == value.ndim:
         return value
@@ -98,7 +101,7 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
 def _squeezed_source(
     b: Builder, value: Value, inner: Sequence[int], dims: Sequence[int], shape: Shape
 ) -> Value:
-    """What is computed of logical indices: only `inner` of its source's dims, as `dims`."""
+    """Return a deferred value that keeps only the dims `inner` of its source, as `dims`."""
     assert isinstance(value.spec, Deferred)
     old = value.spec.source
     source = value.seen(indexed(old.shape, value.dtype))
@@ -113,10 +116,10 @@ def _squeezed_source(
 
 
 def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Value:
-    """The value broadcast in `shape`, dim `i` becoming `dims[i]`; extents of 1 grow."""
+    """Return the value broadcast to `shape`, as `jax.lax.broadcast_in_dim` does."""
     keep = [i for i, d in enumerate(dims) if value.shape[i] == shape[d]]
     value = squeezed(b, value, keep)
-    # One element is a number: what was known of the padding around it says nothing of it.
+    # A value of one element is a number: the known padding value does not apply to it.
     value = value if value.ndim else b.replicated(value)
     dims = tuple(int(dims[i]) for i in keep)
     is_view = all(shape[d] == 1 for d in range(len(shape)) if d not in dims)
@@ -125,8 +128,8 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
     if isinstance(spec, Deferred):
         if is_view and (same := relabelled_whole(value, shape, old)) is not None:
             return same
-        moved = tuple(dims[d] for d in spec.dims)
-        return value.seen(Deferred(spec.source, moved, shape, spec.target_layout))
+        new_dims = tuple(dims[d] for d in spec.dims)
+        return value.seen(Deferred(spec.source, new_dims, shape, spec.target_layout))
     if isinstance(spec, Sharded) and is_view:
         return reshaped(b, value, shape, old)
     if dims == tuple(range(len(shape))):
@@ -138,17 +141,16 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
 def reshaped(
     b: Builder, x: Value, shape: Shape, old: AffineMap | None, change: Any = None
 ) -> Value:
-    """A sharded value's data under another logical shape; moves it only when no layout says so.
+    """Return a sharded value under another logical shape, as a view if a layout describes that.
 
-    old: new logical index -> old logical index. change: the same on a logical array, by default a
-    reshape.
+    Otherwise the array is replicated, changed and laid out by the policy. old: new logical index ->
+    old logical index. change: the same operation on a logical array, by default a reshape.
     """
     spec = x.spec
     assert isinstance(spec, Sharded)
     layout = None if old is None else relabelled(spec.layout, shape, old)
     if layout is not None:
         return x.seen(Sharded(layout, spec.placement))
-    # No layout says so: through the logical array, laid out by the policy.
     made = Replicated(shape, x.dtype)
     change = change or (lambda logical: logical.reshape(shape))
     (out,) = b.fused(lambda logical: [change(logical)], [b.replicated(x)], [made])
@@ -156,7 +158,7 @@ def reshaped(
 
 
 def transposed(b: Builder, value: Value, order: Shape) -> Value:
-    """The value with its dims in another order."""
+    """Return the value with its dims in another order."""
     shape = tuple(value.shape[d] for d in order)
     old = AffineMap(len(order), tuple(dim(order.index(d)) for d in range(len(order))))
     spec = value.spec
@@ -173,7 +175,7 @@ def transposed(b: Builder, value: Value, order: Shape) -> Value:
 
 @lru_cache(maxsize=4096)
 def reshape_map(new: Shape, old: Shape) -> AffineMap | None:
-    """New logical index -> old logical index of the same element, row-major; None when empty."""
+    """Return the map new index -> old index of a row-major reshape; None if it has no elements."""
     if 0 in new:
         return None
     flat, stride = constant(0), 1

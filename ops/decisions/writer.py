@@ -63,7 +63,7 @@ class Writer:
         return self.env.device
 
     def placement(self, layout: Layout) -> Placement:
-        """Where the device grid places a layout's cores."""
+        """Return the placement of a layout's cores on the device grid."""
         return self.env.placement(layout)
 
     def sharded(self, layout: Layout, placement: Placement | None = None) -> Sharded:

@@ -1,4 +1,4 @@
-"""What processes agree on before a function runs on the grid: its jaxpr, and how arrays lie."""
+"""The agreement of processes before a function runs on the grid: on its jaxpr and the layouts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 def agree_on_call(
     lifted: Any, function: Function, arrays: Sequence[Any], signature: Signature
 ) -> None:
-    """`LayoutError` unless every process of the device grid calls this function on such arrays."""
+    """`LayoutError` unless all processes of the device grid make the same call.
+
+    They must call the same function on arrays of the same layouts, shapes and dtypes.
+    """
     with crossing(lifted, signature.device, arrays) as call:
         call.agree(signature, lambda: _lines(function, signature), owner=function)
 

@@ -1,4 +1,4 @@
-"""`Compiled`: a call of a function with arrays that nothing traces, through `jax.jit`."""
+"""`Compiled`: a function compiled by `jax.jit` for calls with concrete arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class Function(Protocol[Signed]):
 
 
 class Compiled:
-    """One call of a function, compiled by `jax.jit`: of storages and other arrays."""
+    """A function compiled by `jax.jit` for one signature; it takes storages and other arrays.
+
+    function: makes the `GridCall` of a signature.
+    """
 
     def __init__(self, function: Function[Signed], signature: Signed) -> None:
         self.call = partial(function.call, signature)
@@ -57,7 +60,7 @@ class Compiled:
         self.is_moved = any(x is not None for x in self.fetched)
 
     def __call__(self, storages: Sequence[Any]) -> Any:
-        """The function's results, where they belong."""
+        """Run the function on storages and other arrays, and return its results."""
         device = self.device
         if self.is_moved:
             storages = [
@@ -78,7 +81,7 @@ class Compiled:
                 check_no_stack(GridArray(x, kind, signature.device))
         call, consts, structure = self.call()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
-            # Of an outer transformation, which takes its derivative of the whole call.
+            # Tracers of an outer transformation, which has to see one call of all operands.
             operands = [
                 placed(x, kind, signature.device) if isinstance(kind, Layout) else x
                 for x, kind in zip(storages, signature.kinds, strict=True)
@@ -90,19 +93,19 @@ class Compiled:
 
 
 class _Kind:
-    """What the results of a program are."""
+    """The types of a program's results."""
 
     def __init__(self, specs: Sequence[Spec], structure: Any, device: DeviceGrid) -> None:
         self.structure, self.device = structure, device
         self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
-        # Whether all results are laid out, in the devices' own memory; and whether it is one array.
+        # Whether all results are laid out in the devices' own memory, and if there is only one.
         self.is_plain = bool(specs) and not any(
             x is None or device.memory_kind(x) for x in self.layouts
         )
         self.is_one = structure == _LEAF
 
     def result(self, arrays: Sequence[Any]) -> Any:
-        """The function's results: what is laid out as `GridArray`s, in the memory of its layout."""
+        """Return the function's results, laid-out ones as `GridArray`s in their layouts' memory."""
         layouts: Any = self.layouts
         device = self.device
         if self.is_plain and not isinstance(arrays[0], jax.core.Tracer):
@@ -118,7 +121,7 @@ class _Kind:
 
 
 class _Outs:
-    """What a program gives across our own jit: storages and arrays, and what they are."""
+    """The results of a jitted program as a pytree: storages and arrays, and their types."""
 
     __slots__ = "arrays", "kind"
 

@@ -1,6 +1,7 @@
-"""`decide`: the decision for an op on operands of known specs, remembered; `offers`: all there are.
+"""`decide`: the cached decision for an op on operands of known specs. `offers`: all decisions.
 
-Pure Python over layouts, padding facts and the environment: no device is asked, nothing is traced.
+Pure Python on layouts, known padding values and the environment: it uses no device and, except for
+rules of users, traces nothing.
 """
 
 from __future__ import annotations
@@ -49,62 +50,66 @@ from gridlayout.ops.rules.table import (
     SHARDED,
     flops,
     is_key,
-    is_of_user,
+    is_user_rule,
     rules_of,
     rules_version,
 )
 
-# Numbers of an array that may be known: as many as index a tensor.
-_MOST_KNOWN = 64
-# Ops whose rules place their operands as is requested.
+# The most elements of an array that is tracked as known numbers: enough to index a tensor.
+_MAX_KNOWN = 64
+# Ops whose rules relay their operands out as requested themselves.
 _PLACES_ITSELF = ELEMENTWISE | {*OF_BLOCKS}
-# Ops with rules for what has no elements.
+# Ops whose rules apply to arrays without elements too.
 _EMPTY_TOO = (*LOOPS, "with_layout")
-# Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
-# sum of cotangents is in the space of the first.
+# Ops whose operands and results may be in different memory spaces. A sum of cotangents is in the
+# space of the first one.
 _CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
-# What XLA makes where it is read, also of whole arrays: masks, positions, constants.
+# Primitives that XLA fuses into their consumers, on replicated arrays too: masks, iotas, constants.
 _FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze"}
 
 
 def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
-    """The cheapest decision for an op on operands of these specs.
+    """Return the cheapest decision for an op on operands of these specs.
 
-    plan: makes a planner of the programs that run inside a loop or a branch.
+    plan: the planner class, for the programs of loop bodies and branches.
     """
-    if has_effects(op):  # remembered, the functions that it calls would be held
-        return _decided(op, operands, env, plan)
+    if has_effects(op):  # the cache must not hold the functions that it calls
+        return _decide(op, operands, env, plan)
     try:
         version = rules_version(), jax.config.jax_threefry_partitionable
-        return _remembered(op, operands, env, plan, version)
+        return _decide_cached(op, operands, env, plan, version)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-    return _decided(op, operands, env, plan)
+    return _decide(op, operands, env, plan)
 
 
 @lru_cache(maxsize=1 << 14)
-def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any) -> Decision:
-    return _decided(op, operands, env, plan)
+def _decide_cached(
+    op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any
+) -> Decision:
+    return _decide(op, operands, env, plan)
 
 
-def _decided(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
-    best = next(_offered(op, operands, env, plan))
+def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
+    best = next(_offers(op, operands, env, plan))
     if sends_often(best, env):
-        return with_small_whole(best, decide(op, operands, replace(env, whole=True), plan), env)
+        return with_small_whole(
+            best, decide(op, operands, replace(env, replicates_small=True), plan), env
+        )
     return best
 
 
 def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tuple[Decision, ...]:
-    """All decisions that the op's rule offers, the cheapest first."""
-    return tuple(_offered(op, operands, env, plan))
+    """Return all decisions that the op's rule offers, the cheapest first."""
+    return tuple(_offers(op, operands, env, plan))
 
 
-def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
+def _offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
     for rule in _rules(op, operands, env):
-        made, offered = _written(rule, op, operands, env, plan), False
-        ways = chain([made.best], _later(made.others)) if isinstance(made, Choice) else ()
-        for found in (_written(way, op, operands, env, plan) for way in ways):
+        made, offered = _apply_rule(rule, op, operands, env, plan), False
+        ways = chain([made.best], _lazily(made.others)) if isinstance(made, Choice) else ()
+        for found in (_apply_rule(way, op, operands, env, plan) for way in ways):
             if isinstance(found, Decision):
                 yield found
                 offered = True
@@ -114,60 +119,62 @@ def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterato
             return
 
 
-def _placed(b: Builder, value: Value, there: Sharded | None) -> Value:
-    return value if there is None else b.on_cores(value, there.layout, placement=there.placement)
+def _relaid_out(b: Builder, value: Value, target: Sharded | None) -> Value:
+    return value if target is None else b.on_cores(value, target.layout, placement=target.placement)
 
 
-def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
+def _lazily(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
     yield from others()
 
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
-    """What is tried for an op, in order; the last one declines nothing."""
-    if not any(map(is_laid_out, operands)) and not (env.whole and op.name in LOOPS):
+    """Yield the rules to try for an op, in order; the last one always applies."""
+    if not any(map(is_laid_out, operands)) and not (env.replicates_small and op.name in LOOPS):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
         yield of_indices_alone
-        yield _spread
-        yield _replicated
+        yield _with_large_laid_out
+        yield _on_logical_arrays
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
-        yield _empty
+        yield _without_elements
     elif op.name not in _EMPTY_TOO and _has_no_elements(operands):
-        yield _everywhere  # nothing is moved
+        yield _with_replicated_operands  # nothing is sent
     else:
         yield from (rule.decide for rule in rules_of(op))
-        yield _everywhere if any(map(is_key, (*op.ins, *op.outs))) else fallback
+        yield _with_replicated_operands if any(map(is_key, (*op.ins, *op.outs))) else fallback
 
 
 def _has_no_elements(operands: Sequence[Spec]) -> bool:
-    """Whether no operand that cores hold has elements."""
+    """Whether all laid-out operands are without elements."""
     return all(0 in spec.shape for spec in operands if is_laid_out(spec))
 
 
-def _written(
+def _apply_rule(
     rule: Decide, op: Op, operands: tuple[Spec, ...], env: Env, plan: Any
 ) -> Decision | Choice | None:
-    """What a rule writes down, or the ways that it knows; None where it declines."""
+    """Return the decision of a rule, or its choices; None if it does not apply."""
 
     def ask(op: Op, operands: tuple[Spec, ...]) -> Decision:
         return decide(op, operands, env, plan)
 
-    space = _space(op, operands)
+    space = _memory_space(op, operands)
     builder = Builder(env, operands, ask, plan)
     values = [Value(spec, k) for k, spec in enumerate(operands)]
     if op.requested is not None and op.name not in _PLACES_ITSELF:
-        values = [_placed(builder, *pair) for pair in zip(values, op.requested.ins, strict=True)]
+        values = [
+            _relaid_out(builder, *pair) for pair in zip(values, op.requested.ins, strict=True)
+        ]
     made = rule(builder, op, *values)
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
-    if env.policy is same_grid_and_tile and not is_of_user(rule):
+    if env.policy is same_grid_and_tile and not is_user_rule(rule):
         if op.requested is None and op.name != "with_layout":
-            outs = _fitted(builder, outs, operands)
+            outs = _fit_results(builder, outs, operands)
         if space is not None:
             outs = [out.seen(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
-    # Where every device does all of it, they all do the work.
+    # A fallback runs replicated, so every device does all the work.
     times = env.device.size if decision.how == FALLBACK else 1
     total = times * flops(op)
     share = builder.device_flops
@@ -175,8 +182,8 @@ def _written(
     return replace(decision, flops=total, device_flops=own)
 
 
-def _fitted(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) -> list[Value]:
-    """Results in storage that is no larger than the policy allows of these operands."""
+def _fit_results(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) -> list[Value]:
+    """Return results whose storage is no larger than the policy allows for these operands."""
     sources = (spec.source if isinstance(spec, Deferred) else spec for spec in operands)
     layouts = [spec.layout for spec in sources if isinstance(spec, Sharded)]
     found = []
@@ -188,10 +195,10 @@ def _fitted(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) -> list
     return found
 
 
-def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:
-    """The memory space of an op's operands, which is its results' too; None where it may change.
+def _memory_space(op: Op, operands: tuple[Spec, ...]) -> str | None:
+    """Return the memory space of an op's operands and results; None if they may differ.
 
-    `LayoutError` where they are in several: "a tensor must belong exclusively to only one of these
+    `LayoutError` if operands are in several: "a tensor must belong exclusively to only one of these
     memory spaces at a time" (tt-mlir, "Memory Spaces").
     """
     if op.name in LOOPS or op.name in _CHANGES_SPACE:
@@ -199,33 +206,36 @@ def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:
     layouts = (layout_of(spec) for spec in operands)
     spaces = {x.memory for x in layouts if x is not None and x.memory in MEMORY_SPACES}
     if len(spaces) > 1:
-        *some, last = sorted(map(str, spaces))
+        *others, last = sorted(map(str, spaces))
         raise LayoutError(
-            f"{op.name}: its operands are in the memory spaces {', '.join(some)} and {last}; an "
-            "operation takes them from one. Bring one over first: gl.relayout(x, "
+            f"{op.name}: its operands are in the memory spaces {', '.join(others)} and {last}; all "
+            "operands must be in one. Move one first: gl.relayout(x, "
             f"x.layout.replace(memory_space={last!r})), or gl.with_layout inside the function"
         )
     return spaces.pop() if spaces else None
 
 
-def _spread(b: Builder, op: Op, *values: Value) -> Any:
-    """Large arrays that are made of logical indices are laid out; then it is as any other op.
+def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
+    """Rule that lays out large operands which depend on logical indices only.
 
-    Where that would run whole on every device, each makes all of them instead, and sends nothing.
+    None if there are none, or if the op would then fall back: computing these operands replicated
+    sends nothing.
     """
     large = [is_spread(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
-    brought = [b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)]
-    made = b.ask(op, tuple(value.spec for value in brought))
+    laid_out_values = [
+        b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)
+    ]
+    made = b.ask(op, tuple(value.spec for value in laid_out_values))
     if made.how == FALLBACK:
         return None
     b.how, b.note, b.device_flops = made.how, made.note, made.device_flops
-    return b.inlined(made, brought)
+    return b.inlined(made, laid_out_values)
 
 
-def _replicated(b: Builder, op: Op, *values: Value) -> Any:
-    """No core holds any operand: every device does it; a broadcast waits until it is wanted."""
+def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
+    """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
     if op.name in SHARDED:
         return list(values)
     out = op.out if op.outs else None
@@ -234,7 +244,7 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
         is_more = prod(out.shape) > prod(value.shape) or (out.shape and not value.ndim)
         if isinstance(value.spec, Replicated) and is_more:
             return broadcast(b, value, out.shape, op.params["broadcast_dimensions"])
-    if out is not None and op.name == "concatenate" and out.size <= _MOST_KNOWN:
+    if out is not None and op.name == "concatenate" and out.size <= _MAX_KNOWN:
         parts = [known_values(value.spec) for value in values]
         some = [part for part in parts if part is not None]
         if len(some) == len(parts):
@@ -250,7 +260,7 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
-    """The primitive on logical arrays, by every device."""
+    """Append the primitive on replicated logical arrays."""
     outs = [Replicated(aval.shape, aval.dtype, aval.weak_type) for aval in op.outs]
 
     def run(*arrays: Any) -> list[Any]:
@@ -269,25 +279,25 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
     )
 
 
-# The interpreter of Pallas traces a kernel again, and fails inside of a `shard_map`.
+# Pallas' interpreter retraces a kernel, which fails inside `shard_map`.
 _ON_WHOLE_ARRAYS = ("pure_callback", "io_callback", "debug_callback", "shard_map", "pallas_call")
 
 
 def has_effects(op: Op) -> bool:
-    """Whether the op calls the host, or lays out by itself: it is done once, on whole arrays."""
+    """Whether the op calls the host or has its own sharding: it runs once, outside `shard_map`."""
     effects = op.equation is not None and bool(op.equation.effects)
     return effects or op.name in _ON_WHOLE_ARRAYS
 
 
-def _empty(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Results without elements."""
+def _without_elements(b: Builder, op: Op, *values: Value) -> list[Value]:
+    """Rule for ops whose results have no elements."""
     return without_elements(b, op.outs, next(x for x in values if x.layout is not None))
 
 
-def _everywhere(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Every device gets the logical operands, runs the primitive, and keeps its part.
+def _with_replicated_operands(b: Builder, op: Op, *values: Value) -> list[Value]:
+    """Rule that replicates the operands; each device keeps its part of the results.
 
-    So it is with random keys beside arrays: every device has the keys.
+    Ops on random keys and arrays run so too: keys are replicated.
     """
     like: Any = next(layout for layout in (value.layout for value in values) if layout is not None)
     made = on_every_device(b, op, [b.replicated(value) for value in values])
@@ -295,13 +305,13 @@ def _everywhere(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 
 def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """No rule: as with keys, which the report tells apart."""
+    """Rule for ops without another one: as `_with_replicated_operands`, reported as a fallback."""
     b.how, b.note = FALLBACK, REASONS.get(op.name, "")
-    return _everywhere(b, op, *values)
+    return _with_replicated_operands(b, op, *values)
 
 
 def laid_out(b: Builder, out: Value, like: Layout | None) -> Value:
-    """A replicated result where it belongs; single numbers and keys stay."""
+    """Return a replicated result laid out by the policy; single numbers and keys stay."""
     if out.ndim == 0 or (isinstance(out.spec, Replicated) and out.spec.is_key):
         return out
     return b.on_cores(out, like=like)

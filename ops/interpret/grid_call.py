@@ -1,8 +1,8 @@
-"""`GridCall`: a program as one primitive of JAX, with the derivatives of the logical function.
+"""`GridCall`: a program as one JAX primitive, with the derivatives of the logical function.
 
-Every rule of it is another call: of the derivative of the jaxpr on logical shapes, of its transpose
-or of its vmap, planned by the same rules. So padding takes no part in any of them, custom
-derivative rules hold, and each may be taken again.
+Each of its JAX rules is another call: of the derivative, the transpose or the vmap of its jaxpr on
+logical shapes, which is planned like any other jaxpr. So padding takes no part in derivatives,
+custom derivative rules apply, and transformations can be nested.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from gridlayout.ops.array.mapped import along
 from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
-from gridlayout.ops.interpret.alike import program_of
+from gridlayout.ops.interpret.program_cache import program_of
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.programs.report import Report
 
-# Whether JAX asks which results have no tangents: JAX 0.10 takes zeros of all of them.
-_TELLS_ZEROS = hasattr(hijax, "HiPrim")
+# Whether JAX's rules may return symbolic zeros; JAX 0.10 requires arrays of zeros.
+_REPORTS_ZEROS = hasattr(hijax, "HiPrim")
 
 
 class GridCall(Primitive):  # type: ignore[misc]
-    """A closed jaxpr without constants on operands of these specs: `call(*operands)`, a list.
+    """A closed jaxpr without constants on operands of given specs: `call(*operands)`, a list.
 
-    Operands and results are `GridArray`s where their specs are `Sharded`, else plain arrays.
-    wanted: specs that the first results are to have, None for what they come in.
+    Operands and results are `GridArray`s if their specs are `Sharded`, else plain arrays.
+    result_specs: the requested specs of the first results, None for no request.
     """
 
-    # What JAX 0.12 need not linearize.
+    # JAX 0.12 then does not linearize a call whose tangents are all zero.
     skip_linearization_on_zero_tangents = True
 
     def __init__(
-        self, env: Env, jaxpr: Any, specs: Sequence[Spec], wanted: Sequence[Spec | None] = ()
+        self, env: Env, jaxpr: Any, specs: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
     ) -> None:
         self.env, self.jaxpr, self.specs = env, jaxpr, tuple(specs)
-        self.program, self._run = program_of(env, jaxpr, self.specs, wanted)
+        self.program, self._run = program_of(env, jaxpr, self.specs, result_specs)
         self.results: tuple[Spec, ...] = tuple(self.program.results)
         self.in_avals = tuple(self._aval(spec) for spec in self.specs)
         self.out_aval = [self._aval(spec) for spec in self.results]
         self.params: dict[str, Any] = {}
         self.effects = frozenset(jaxpr.effects)
-        self._made: dict[Any, Any] = {}
+        self._derived_calls: dict[Any, Any] = {}
         super().__init__()
 
-    # What is compiled of a call is kept with it.
+    # Compared by identity: JAX caches compiled programs by call.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
     def __call__(self, *operands: Any) -> list[Any]:
-        """The results; operands may be traced by any transformation of JAX."""
+        """Return the results; operands may be traced by any transformation of JAX."""
         arrays = [as_array(spec, x) for spec, x in zip(self.specs, operands, strict=True)]
         found: list[Any] = super().__call__(*arrays)
         return found
@@ -71,11 +71,13 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- running -------------------------------------------------------------------------------
 
     def expand(self, *operands: Any) -> list[Any]:
-        """JAX's lowering: the program on the storages of `GridArray`s."""
+        """Run the program on the storages of `GridArray`s. JAX lowers the primitive with this."""
         device = self.env.device
         for aval, x in zip(self.in_avals, operands, strict=True):
             if isinstance(x, GridArray) and x.type != aval:
-                raise LayoutError(f"{x.type.str_short()} stands where {aval.str_short()} belongs")
+                raise LayoutError(
+                    f"an operand is {x.type.str_short()}, and the program takes {aval.str_short()}"
+                )
         storages = [
             fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
@@ -84,17 +86,17 @@ class GridCall(Primitive):  # type: ignore[misc]
         return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
 
     def on_storages(self, *storages: Any) -> list[Any]:
-        """The program on storages in the devices' memory."""
+        """Run the program on storages in the devices' memory."""
         arrays = [as_array(spec, x) for spec, x in zip(self.specs, storages, strict=True)]
         with self.env.device.active():
-            # One call, also where it is traced: what jax.checkpoint traced is run step by step
-            # outside of jit, and a shard_map then compiles each of its steps.
+            # Call the jitted program even under a trace: outside of jit, JAX runs the jaxpr of
+            # jax.checkpoint equation by equation, and shard_map would compile each of its steps.
             found = self._run(arrays)
         return [_as_weak(spec, a) for spec, a in zip(self.results, found, strict=True)]
 
     @cached_property
     def report(self) -> Report:
-        """What a call does, primitive by primitive."""
+        """The report of a call, primitive by primitive."""
         return Report.of(self.program)
 
     def _value(self, spec: Spec, array: Any) -> Any:
@@ -112,31 +114,31 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- derivatives ---------------------------------------------------------------------------
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
-        """Forward mode: the linear function of the tangents, at once."""
+        """Forward mode in one pass: return results and their tangents."""
         outs, second = self.lin(list(map(_is_nonzero, tangents)), *primals)[:2]
         return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
-        """Forward mode, first pass: results, the second pass, and what has tangents."""
-        found = self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
-        return found if _TELLS_ZEROS else found[:2]
+        """Forward mode, first pass: return results, the second pass, and which have tangents."""
+        found = self._derived(_Jvp, _active_operands(self.specs, nonzero)).forward(primals)
+        return found if _REPORTS_ZEROS else found[:2]
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
-        """Forward mode, second pass."""
+        """Forward mode, second pass: return the tangents of results."""
         found = residuals(*tangents)
-        return found if _TELLS_ZEROS else list(map(hijax.instantiate_zeros, found))
+        return found if _REPORTS_ZEROS else list(map(hijax.instantiate_zeros, found))
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
-        """Reverse mode, first pass."""
-        found = self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
-        return found if _TELLS_ZEROS else found[:2]
+        """Reverse mode, first pass: return results and residuals."""
+        found = self._derived(_Vjp, _active_operands(self.specs, nonzero)).forward(primals)
+        return found if _REPORTS_ZEROS else found[:2]
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
-        """Reverse mode, second pass."""
+        """Reverse mode, second pass: return the cotangents of operands."""
         return residuals(*cotangents)
 
     def transpose(self, cotangents: Any, *operands: Any) -> None:
-        """The cotangents of operands that it is linear in, added to what they have."""
+        """Add the cotangents of the linear operands to their accumulators."""
         linear = tuple(hasattr(type(x), "accum") for x in operands)
         real = tuple(map(_is_nonzero, cotangents))
         given = [x for x, yes in zip(operands, linear, strict=True) if not yes]
@@ -147,96 +149,104 @@ class GridCall(Primitive):  # type: ignore[misc]
             accumulator.accum(cotangent)
 
     def _derived(self, make: Callable[..., Any], *key: Any) -> Any:
-        """Another call made of this one, remembered: what is compiled of it is kept with it."""
-        asked = make, key, trace_context()
-        if asked not in self._made:
-            self._made[asked] = make(self, *key)
-        return self._made[asked]
+        """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
+        cache_key = make, key, trace_context()
+        if cache_key not in self._derived_calls:
+            self._derived_calls[cache_key] = make(self, *key)
+        return self._derived_calls[cache_key]
 
     # -- vmap ----------------------------------------------------------------------------------
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
-        """The call for all of a mapped axis at once, and which dims of its results that is."""
+        """Return the results for a mapped axis, and the dim of each that is this axis."""
         if all(dim is None for dim in dims):
             return self(*operands), [None] * len(self.results)
         avals = tuple(map(jax.typeof, operands))
         plain = tuple(None if dim is None else int(dim) for dim in dims)
-        outs = self._derived(_mapped, axis.size, axis.name, plain, avals)(*operands)
+        outs = self._derived(_batched, axis.size, axis.name, plain, avals)(*operands)
         return outs, [
             along(0, x, spec.layout) if isinstance(spec, Sharded) else 0
             for x, spec in zip(outs, self.results, strict=True)
         ]
 
 
-class _Linear:
-    """A first pass, and the linear function of tangents or cotangents that it leaves behind."""
+class _TwoPasses:
+    """A derivative in two passes: the first saves residuals, the second is linear.
+
+    residual_specs, residual_tree: the specs and the structure of the residuals. first: the call of
+    the first pass. seconds: those of the second pass, by the types of (co)tangents.
+    """
 
     def __init__(self, call: GridCall, active: tuple[bool, ...]) -> None:
         self.call, self.active = call, active
-        self.after: Any = None  # the structure of what is left behind
+        self.residual_tree: Any = None
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
         self.first = GridCall(call.env.now(), traced, call.specs, call.results)
-        self.left = self.first.results[len(call.results) :]
+        self.residual_specs = self.first.results[len(call.results) :]
         self.seconds: dict[Any, GridCall] = {}
 
     def _traced(self, *given: Any) -> list[Any]:
         def logical(*x: Any) -> list[Any]:
-            merged = _merged(self.active, x, _chosen(given, self.active, False))
+            merged = _merge(self.active, x, _select(given, self.active, False))
             return list(core.jaxpr_as_fun(self.call.jaxpr)(*merged))
 
-        outs, after = self.split(logical, *_chosen(given, self.active))
-        leaves, self.after = jax.tree.flatten(after)
+        outs, residuals = self.split(logical, *_select(given, self.active))
+        leaves, self.residual_tree = jax.tree.flatten(residuals)
         return [*outs, *leaves]
 
     def forward(self, primals: Sequence[Any]) -> Any:
-        """The results, the second pass, and which results it speaks of."""
+        """Return the results, the second pass, and which results have tangents."""
         found, count = self.first(*primals), len(self.call.results)
         second = jax.tree_util.Partial(self, *found[count:])
         return found[:count], second, list(map(_is_inexact, self.call.results))
 
-    def second(self, given: Sequence[Any], specs: Sequence[Spec], wanted: Sequence[Spec]) -> Any:
-        """The second pass: of what is left behind and then values of `specs`, zeros among them."""
-        left, values = given[: len(self.left)], given[len(self.left) :]
+    def second(
+        self, given: Sequence[Any], specs: Sequence[Spec], result_specs: Sequence[Spec]
+    ) -> Any:
+        """Run the second pass. given: residuals, then values of `specs`, some symbolic zeros."""
+        residuals, values = given[: len(self.residual_specs)], given[len(self.residual_specs) :]
         real = tuple(map(_is_nonzero, values))
-        # As they are: jax.jvp takes tangents in other layouts than the primals.
-        avals = tuple(jax.typeof(x) for x in _chosen(values, real))
-        asked = real, avals, trace_context()
-        if asked not in self.seconds:
-            count = len(self.left)
+        # By their own types: jax.jvp takes tangents in other layouts than the primals.
+        avals = tuple(jax.typeof(x) for x in _select(values, real))
+        cache_key = real, avals, trace_context()
+        if cache_key not in self.seconds:
+            count = len(self.residual_specs)
 
             def logical(*arrays: Any) -> list[Any]:
-                zeros = [_zeros(spec) for spec in _chosen(specs, real, False)]
-                full = _merged(real, arrays[count:], zeros)
-                return self.joined(jax.tree.unflatten(self.after, arrays[:count]), full)
+                zeros = [_zeros(spec) for spec in _select(specs, real, False)]
+                full = _merge(real, arrays[count:], zeros)
+                return self.apply_residuals(
+                    jax.tree.unflatten(self.residual_tree, arrays[:count]), full
+                )
 
-            operands = [*self.left, *map(spec_of, avals)]
+            operands = [*self.residual_specs, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
-            wants = list(map(_unknown, wanted))
-            self.seconds[asked] = GridCall(self.call.env.now(), traced, operands, wants)
-        return self.seconds[asked](*left, *_chosen(values, real))
+            requested = list(map(_without_facts, result_specs))
+            self.seconds[cache_key] = GridCall(self.call.env.now(), traced, operands, requested)
+        return self.seconds[cache_key](*residuals, *_select(values, real))
 
-    # What the two modes differ in.
+    # The function of JAX that splits a function into two passes, by mode.
     split: Callable[..., Any]
 
-    def joined(self, after: Any, full: Sequence[Any]) -> list[Any]:
-        """What the function left behind makes of tangents, or of cotangents."""
+    def apply_residuals(self, residuals: Any, full: Sequence[Any]) -> list[Any]:
+        """Apply the linear function of the second pass to tangents or cotangents."""
         raise NotImplementedError
 
 
-class _Linearized(_Linear):
+class _Jvp(_TwoPasses):
     """Forward mode."""
 
     split = staticmethod(jax.linearize)
 
-    def joined(self, after: Any, full: Sequence[Any]) -> list[Any]:
-        return [t for t in after(*full) if t.dtype != jax.dtypes.float0]
+    def apply_residuals(self, residuals: Any, full: Sequence[Any]) -> list[Any]:
+        return [t for t in residuals(*full) if t.dtype != jax.dtypes.float0]
 
     def __call__(self, *given: Any) -> list[Any]:
-        count = len(self.left)
-        tangents = _chosen(given[count:], self.active)
+        count = len(self.residual_specs)
+        tangents = _select(given[count:], self.active)
         results = [spec for spec in self.call.results if _is_inexact(spec)]
         found = self.second(
-            [*given[:count], *tangents], _chosen(self.call.specs, self.active), results
+            [*given[:count], *tangents], _select(self.call.specs, self.active), results
         )
         mine = iter(found)
         return [
@@ -245,50 +255,56 @@ class _Linearized(_Linear):
         ]
 
 
-class _PulledBack(_Linear):
+class _Vjp(_TwoPasses):
     """Reverse mode."""
 
     split = staticmethod(jax.vjp)
 
-    def joined(self, after: Any, full: Sequence[Any]) -> list[Any]:
-        return list(after(list(full)))
+    def apply_residuals(self, residuals: Any, full: Sequence[Any]) -> list[Any]:
+        return list(residuals(list(full)))
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
-        mine = iter(self.second(given, self.call.results, _chosen(self.call.specs, self.active)))
+        mine = iter(self.second(given, self.call.results, _select(self.call.specs, self.active)))
         return tuple(next(mine) if yes else None for yes in self.active)
 
 
 def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]) -> GridCall:
-    """The cotangents of linear operands, of the other operands and of those that are no zeros."""
-    fixed, wanted = _chosen(call.specs, linear, False), _chosen(call.specs, linear)
+    """Return the transpose of a call in its linear operands.
+
+    Its operands are the other operands, then the cotangents that are not symbolic zeros. real:
+    which cotangents these are.
+    """
+    fixed, linear_specs = _select(call.specs, linear, False), _select(call.specs, linear)
 
     def back(*arrays: Any) -> list[Any]:
         def forward(*x: Any) -> list[Any]:
-            merged = _merged(linear, x, arrays[: len(fixed)])
-            return list(_chosen(core.jaxpr_as_fun(call.jaxpr)(*merged), real))
+            merged = _merge(linear, x, arrays[: len(fixed)])
+            return list(_select(core.jaxpr_as_fun(call.jaxpr)(*merged), real))
 
-        return list(jax.linear_transpose(forward, *map(struct, wanted))(list(arrays[len(fixed) :])))
+        return list(
+            jax.linear_transpose(forward, *map(struct, linear_specs))(list(arrays[len(fixed) :]))
+        )
 
-    operands = [*fixed, *map(_unknown, _chosen(call.results, real))]
+    operands = [*fixed, *map(_without_facts, _select(call.results, real))]
     traced = jax.make_jaxpr(back)(*map(struct, operands))
-    return GridCall(call.env.now(), traced, operands, list(map(_unknown, wanted)))
+    return GridCall(call.env.now(), traced, operands, list(map(_without_facts, linear_specs)))
 
 
-def _mapped(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any]) -> GridCall:
-    """The call for so many at a time, along these dims of operands and the first of results."""
+def _batched(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any]) -> GridCall:
+    """Return the vmap of a call along these dims of operands and the first dim of results."""
     fn = jax.vmap(core.jaxpr_as_fun(call.jaxpr), dims, axis_name=name, axis_size=size)
     specs = [spec_of(aval) for aval in avals]
     traced = jax.make_jaxpr(fn)(*map(struct, specs))
-    # What is a plain array stays one: the scalars of all of them.
-    wanted = [
+    # Plain arrays stay plain: vectors of the scalars.
+    result_specs = [
         None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)
         for spec, aval in zip(call.results, traced.out_avals, strict=True)
     ]
-    return GridCall(call.env.now(), traced, specs, wanted)
+    return GridCall(call.env.now(), traced, specs, result_specs)
 
 
 def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
-    """The jaxpr with its constants as its first operands, and these constants.
+    """Return the jaxpr with its constants as its first operands, and these constants.
 
     They may be tracers of an outer differentiation.
     """
@@ -304,28 +320,28 @@ def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
 
 
 def spec_of(aval: Any) -> Spec:
-    """The spec of an operand of this type, which every device has if it is a plain array."""
+    """Return the spec of an operand of a type; a plain array is replicated."""
     if isinstance(aval, GridType):
         return Sharded(aval.layout, aval.device.placement(aval.layout.core_shape))
     return Replicated(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 
 def as_array(spec: Spec, x: Any) -> Any:
-    """An operand as JAX takes it."""
+    """Return an operand as an array."""
     if isinstance(x, (GridArray, jax.Array)):
         return x
     return lax.convert_element_type(x, spec.dtype)
 
 
 def _as_weak(spec: Spec, array: Any) -> Any:
-    """A result as JAX has it, which is weakly typed where the function's is."""
+    """Return a result, weakly typed if the spec is."""
     if not (isinstance(spec, Replicated) and spec.weak_type) or jax.typeof(array).weak_type:
         return array
     return convert_element_type_p.bind(array, new_dtype=spec.dtype, weak_type=True, sharding=None)
 
 
 def struct(spec: Spec) -> Any:
-    """The logical array that a spec is of, as a shape."""
+    """Return the logical shape and dtype of a spec as a `jax.ShapeDtypeStruct`."""
     weak = isinstance(spec, Replicated) and spec.weak_type
     return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=weak)
 
@@ -334,15 +350,15 @@ def _lowered(x: Any) -> Any:
     return x.storage if isinstance(x, GridArray) else x
 
 
-def _unknown(spec: Spec) -> Spec:
-    """A tangent's: laid out like its primal, but nothing is known of its padding."""
+def _without_facts(spec: Spec) -> Spec:
+    """Return the spec of a tangent: the primal's layout without a known padding value."""
     if isinstance(spec, Sharded):
         return spec.with_oob(None)
     return Replicated(spec.shape, spec.dtype)
 
 
 def _zeros(spec: Spec) -> Any:
-    if not _is_inexact(spec):  # a cotangent that is no array
+    if not _is_inexact(spec):  # the type of its cotangents is float0
         return np.zeros(spec.shape, jax.dtypes.float0)
     return jnp.zeros(spec.shape, spec.dtype)
 
@@ -355,16 +371,16 @@ def _is_nonzero(x: Any) -> bool:
     return not isinstance(x, hijax.Zero) and x.dtype != jax.dtypes.float0
 
 
-def _active(specs: Sequence[Spec], nonzero: Sequence[bool]) -> tuple[bool, ...]:
-    """The operands with tangents."""
+def _active_operands(specs: Sequence[Spec], nonzero: Sequence[bool]) -> tuple[bool, ...]:
+    """Return which operands have tangents."""
     return tuple(bool(yes) and _is_inexact(spec) for spec, yes in zip(specs, nonzero, strict=True))
 
 
-def _chosen(values: Sequence[Any], which: Sequence[bool], wanted: bool = True) -> list[Any]:
-    return [x for x, yes in zip(values, which, strict=True) if yes == wanted]
+def _select(values: Sequence[Any], which: Sequence[bool], keep: bool = True) -> list[Any]:
+    return [x for x, yes in zip(values, which, strict=True) if yes == keep]
 
 
-def _merged(which: Sequence[bool], yes: Sequence[Any], no: Sequence[Any]) -> list[Any]:
-    """Both, as `which` deals them out."""
+def _merge(which: Sequence[bool], yes: Sequence[Any], no: Sequence[Any]) -> list[Any]:
+    """Return values from `yes` where `which` is true, else from `no`, in order."""
     mine, others = iter(yes), iter(no)
     return [next(mine) if one else next(others) for one in which]

@@ -1,4 +1,4 @@
-"""What users call the arguments and the results of a function, leaf by leaf."""
+"""Names for the leaves of a function's arguments and results, for reports and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax
 
 
 def argument_names(fn: Callable[..., Any], structure: Any) -> list[str]:
-    """The names of the leaves of `(args, kwargs)`, such as `x`, `params['w']` and `xs[1]`.
+    """Return the names of the leaves of `(args, kwargs)`, such as `x`, `params['w']` and `xs[1]`.
 
     >>> def fn(x, *xs, scale):
     ...     return x
@@ -29,7 +29,7 @@ def argument_names(fn: Callable[..., Any], structure: Any) -> list[str]:
 
 
 def positional_names(fn: Callable[..., Any], count: int) -> list[str]:
-    """What so many positional arguments are called."""
+    """Return the names of the first `count` positional arguments."""
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):  # some builtins have none
@@ -44,7 +44,7 @@ def positional_names(fn: Callable[..., Any], count: int) -> list[str]:
 
 
 def result_names(structure: Any) -> list[str]:
-    """The names of the leaves of a result.
+    """Return the names of the leaves of a result.
 
     >>> result_names(jax.tree.structure(0)), result_names(jax.tree.structure((0, {"a": 1})))
     (['result'], ['result[0]', "result[1]['a']"])
@@ -55,7 +55,7 @@ def result_names(structure: Any) -> list[str]:
 
 
 def function_name(fn: Callable[..., Any]) -> str:
-    """What a function is called.
+    """Return the name of a function, or "a function".
 
     >>> function_name(argument_names), function_name(lambda x: x)
     ('argument_names', 'a function')
@@ -67,14 +67,14 @@ def function_name(fn: Callable[..., Any]) -> str:
 def traced_as(
     fn: Callable[..., Any], names: Sequence[str]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator of what stands for a function: JAX's errors then name `fn`, its file and line.
+    """Return a decorator that makes JAX's errors about the wrapper name `fn`, its file and line.
 
-    They name its arrays too where each is an argument; else they number them.
+    They also name its arrays if each array is one argument; otherwise they number them.
     """
 
     def name(stand_in: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(stand_in)
-        with suppress(ValueError):  # a part of an argument, as `params['w']`, is no name to Python
+        with suppress(ValueError):  # `params['w']` is no identifier
             kind = inspect.Parameter.POSITIONAL_ONLY
             signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
         wraps(fn)(stand_in).__signature__ = signature  # type: ignore[attr-defined]

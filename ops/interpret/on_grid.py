@@ -1,7 +1,7 @@
 """`on_grid`: any JAX function on laid-out arrays.
 
-A call is split in its arrays and its signature: layouts, devices, and all that is static. What is
-compiled for a signature is kept with the function (`function.py`).
+A call is split into its arrays and its signature: layouts, devices, and all static arguments. The
+compiled program of each signature is cached with the function (`function.py`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def on_grid(
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
 ) -> OnGrid:
-    """`fn`, a plain JAX function, running on `GridArray`s.
+    """Lift a plain JAX function to run on `GridArray`s.
 
-    fn: written for logical arrays. device: where plain arrays go when none is a `GridArray`.
-    policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan of `gl.plan`, whose choices
-    for this program and mesh are taken. algorithm: of all products, a
-    name in `gl.ALGORITHMS`; by default the cheapest one. Arguments may be pytrees; plain arrays
-    among them are laid out by the policy, scalars stay as they are, and leaves that are no arrays
-    are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
-    `LayoutError` when there is no device, or more than one.
+    fn: written for logical arrays. device: the device grid of plain arrays if no argument is a
+    `GridArray`. policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan of `gl.plan`,
+    whose choices for this program and mesh are taken. algorithm: the algorithm of all products, a
+    name in `gl.ALGORITHMS`; by default the cheapest for each. Arguments may be pytrees. Plain
+    arrays among them are laid out by the policy, scalars stay as they are, and leaves that are not
+    arrays are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
+    `LayoutError` if there is no device grid, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout, put
@@ -97,21 +97,21 @@ class OnGrid:
         return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result on the grid."""
-        # Arguments that are arrays have no structure but their number.
+        """Call the function on the grid."""
+        # Positional arguments that are all arrays need no flattening.
         same, flat = None if kwargs else self._by_layouts(args, len(args)), None
         if same is None:
             flat = jax.tree.flatten((args, kwargs))
             same = self._by_layouts(*flat)
         if same is not None and not tracing.get():
             key, storages = same
-            last = self._last  # most calls are as the one before
+            last = self._last  # most calls repeat the signature of the previous one
             known = last[1] if key == last[0] else self._function.known.get(key)
             if known is not None:
                 self._last = key, known
                 try:
                     return known(storages)
-                except TypeError:  # of one without data, which is refused below
+                except TypeError:  # an array without data, which is refused below
                     if jax.ShapeDtypeStruct not in set(map(type, storages)):
                         raise
         if (call := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
@@ -130,7 +130,7 @@ class OnGrid:
         return found
 
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
-        """What calls with such arguments are known by, and their storages; of GridArrays alone."""
+        """Return a call's cache key and its storages; None unless all leaves are GridArrays."""
         device, kinds, storages = self.device, [], []
         for x in leaves:
             if type(x) is not GridArray or (x.device is not device and device is not None):
@@ -141,25 +141,29 @@ class OnGrid:
         return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The call, lowered and not run: a `jax.stages.Lowered`, as `jax.jit(fn).lower` gives.
+        """Lower a call without running it; return a `jax.stages.Lowered`, as `jax.jit(fn).lower`.
 
-        Its `compile()` takes the same arguments, all of which must be arrays.
+        All arguments must be arrays. The compiled function takes the same arguments.
         """
         return jax.jit(self).lower(*args, **kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
-        """What a call with these arguments does, primitive by primitive, without running it.
+        """Return what a call with these arguments does, primitive by primitive; nothing runs.
 
-        An array may be a `jax.ShapeDtypeStruct`, or a `GridArray` that `gl.put` makes of one, or
-        the `gl.Layout` that it is in, where the device grid is known: so devices are not needed.
+        Instead of an array, an argument may be a `jax.ShapeDtypeStruct`, a `GridArray` that
+        `gl.put` returns for one, or, if the device grid is known, a `gl.Layout`. So no devices are
+        needed.
         """
         args, kwargs = self._described(args, kwargs)
         if (call := self._split(*jax.tree.flatten((args, kwargs)))) is None:
-            raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
+            raise LayoutError(
+                "report: no argument is a GridArray, so there is no device grid: pass one with "
+                "gl.put, or gl.on_grid(fn, device=...)"
+            )
         return self._function.report(call[1])
 
     def draw(self, *args: Any, path: str | Path | None = None, **kwargs: Any) -> Drawing:
-        """A drawing of what a call with these arguments does: `report(...).draw(path)`.
+        """Return a drawing of a call with these arguments: `report(...).draw(path)`.
 
         >>> from gridlayout import DeviceGrid, GridLayout
         >>> lifted = on_grid(lambda x: x + x, DeviceGrid((1,)))
@@ -169,7 +173,7 @@ class OnGrid:
         return self.report(*args, **kwargs).draw(path)
 
     def _described(self, args: Any, kwargs: Any) -> Any:
-        """The arguments, layouts among them made arrays without data."""
+        """Return the arguments with arrays without data instead of layouts."""
         is_leaf = lambda x: _is_grid(x) or isinstance(x, Layout)  # noqa: E731
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         found = [self.device, *(x.device for x in leaves if _is_grid(x))]
@@ -180,7 +184,7 @@ class OnGrid:
         return jax.tree.unflatten(structure, made)
 
     def _split(self, leaves: Sequence[Any], structure: Any) -> tuple[list[Any], Signature] | None:
-        """The arrays and the static rest of a call; None when it is to run as plain JAX."""
+        """Return the arrays and the signature of a call; None if it is to run as plain JAX."""
         if (device := self._device_of(leaves)) is None:
             return None
         operands, kinds, static = [], [], []
@@ -200,15 +204,15 @@ class OnGrid:
         )
 
     def _device_of(self, leaves: Sequence[Any]) -> DeviceGrid | None:
-        """The device grid of a call; None where a function that is being traced is to just run."""
+        """Return the device grid of a call; None inside a function that is traced for the grid."""
         found = self.device
         for x in leaves:
             if not _is_grid(x):
                 continue
             if tracing.get():
                 raise LayoutError(
-                    f"{self!r}: a GridArray inside a function that runs on the grid is one it "
-                    "closes over; give it to the function as an argument"
+                    f"{self!r}: it is called inside a function that runs on the grid, with a "
+                    "GridArray that this function closes over; pass it as an argument instead"
                 )
             if found is None:
                 found = x.device
@@ -217,8 +221,8 @@ class OnGrid:
             found = self._plan.devices  # type: ignore[union-attr]
         if found is None and not tracing.get():
             raise LayoutError(
-                f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "
-                "gl.put, or give gl.on_grid(fn, device=...)"
+                f"{self!r}: no argument is a GridArray, so there is no device grid: make one with "
+                "gl.put, or pass gl.on_grid(fn, device=...)"
             )
         return found
 
@@ -228,14 +232,14 @@ def _check_static(x: Any) -> None:
         hash(x)
     except TypeError:
         raise LayoutError(
-            f"the argument {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
-            "hashed, which programs are remembered by: let the function close over it "
-            "(functools.partial), or give a tuple or a frozen dataclass"
+            f"the argument {x!r} is not an array, so it is static, and a {type(x).__name__} can't "
+            "be hashed, as the cache of programs requires: let the function close over it "
+            "(functools.partial), or pass a tuple or a frozen dataclass"
         ) from None
 
 
 def _plain(x: Any) -> Spec:
-    """The spec of an array that is not laid out."""
+    """Return the spec of an array that is not laid out."""
     return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
 
 

@@ -1,4 +1,4 @@
-"""`planned`: the decisions for a jaxpr, equation by equation, as one program. Nothing runs."""
+"""`planned`: plan a jaxpr, equation by equation, into one program. Nothing runs or is traced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
-from gridlayout.ops.interpret.leaving import Leaving
+from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.consumers import Consumers
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -40,55 +40,58 @@ from gridlayout.ops.rules.table import RULES
 from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
-# What brings its result to where it belongs, by default or as its readers take it.
+# Primitives whose result is placed in the layout that its consumers request.
 _ASK_READERS = ("dot_general", "conv_general_dilated")
 
 
 def planned(
-    env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
+    env: Env, closed: Any, operands: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
 ) -> Program:
-    """The program of a whole call: arrays among its operands and results are laid out.
+    """Return the program of a whole call, whose array operands and results are laid out.
 
-    As a plan states it, where there is one for this jaxpr.
+    If the environment states a plan for this jaxpr, its choices are taken. result_specs: the
+    requested specs of the first results, None for no request.
     """
     stated, nexts = env.stated, dict(env.nexts)
     env = replace(env, stated=None, nexts=())
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
-        there = Leaving.of(env, closed.jaxpr, operands, wanted or stated.wanted(env.device))
-        made = _planned(env, closed, operands, there, chosen)
+        placement = ResultPlacement.of(
+            env, closed.jaxpr, operands, result_specs or stated.wanted(env.device)
+        )
+        made = _plan_with(env, closed, operands, placement, chosen)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
-        if not wanted and set(spaces) != {"l1"}:  # what of them is in the chip's DRAM
+        if not result_specs and set(spaces) != {"l1"}:  # some results are in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
             made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
         return made
 
-    leaving = Leaving.of(env, closed.jaxpr, operands, wanted, nexts)
+    placement = ResultPlacement.of(env, closed.jaxpr, operands, result_specs, nexts)
 
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:
-            return _planned(env, closed, operands, leaving)
-        return _planned(env, closed, operands, leaving.asked(simple.results), chosen)
+            return _plan_with(env, closed, operands, placement)
+        return _plan_with(env, closed, operands, placement.matching(simple.results), chosen)
 
     return Planner.cheapest(env, closed, operands, make, often=False)
 
 
-def _planned(
+def _plan_with(
     env: Env,
     closed: Any,
     operands: Sequence[Spec],
-    leaving: Leaving,
+    placement: ResultPlacement,
     chosen: Chosen | None = None,
 ) -> Program:
     planner = Planner(env, operands, chosen)
-    entered = [planner.moved(_entered, value) for value in planner.operands]
-    outs = planner.closed(closed, entered, leaving.layouts)
-    outs = [planner.moved(leaving.left, out, number) for number, out in enumerate(outs)]
-    return planner.program(outs, leaving.wanted)
+    inputs = [planner.apply(_lay_out_operand, value) for value in planner.operands]
+    outs = planner.evaluate(closed, inputs, placement.layouts)
+    outs = [planner.apply(placement.place, out, number) for number, out in enumerate(outs)]
+    return planner.program(outs, placement.specs)
 
 
-def _entered(b: Builder, x: Value) -> Value:
-    """An operand as the rules take it: arrays laid out, single numbers on every device."""
+def _lay_out_operand(b: Builder, x: Value) -> Value:
+    """Return an operand as rules take it: arrays laid out, single numbers and keys replicated."""
     if x.ndim == 0 or (isinstance(x.spec, Replicated) and x.spec.is_key):
         return b.replicated(x)
     return b.on_cores(x)
@@ -101,8 +104,8 @@ class Planner:
         self.env, self.made = env, Program(env.device, tuple(operands))
         self.made.offers = partial(offers, env=env, plan=Planner)
         self.chosen = chosen
-        self._path: tuple[int, ...] = ()  # the numbers of the calls that equations are in
-        self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in
+        self._path: tuple[int, ...] = ()  # equation numbers: of enclosing calls, then its own
+        self._call_stack: tuple[tuple[str, int], ...] = ()  # (name, number) of enclosing calls
         self._calls = 0
 
     @staticmethod
@@ -113,21 +116,21 @@ class Planner:
         make: Callable[[Env, Chosen | None, Program | None], Program],
         often: bool = True,
     ) -> Program:
-        """A program of a jaxpr on operands of these specs, chosen as a whole where that is cheaper.
+        """Return the cheaper of two programs: chosen as a whole, or equation by equation.
 
-        make: plans it in an environment, by the choices that it is given, its results as they are
-        in a program that is there already. often: whether it runs in a loop.
+        make: `make(env, chosen, simple)` plans the program with choices, if not None, and with the
+        results of the program `simple`. often: whether the program is the body of a loop.
         """
         if not is_open(env, closed, operands):
             return make(env, None, None)
-        # Where results are does not depend on how products are done.
+        # The placement of results does not depend on the algorithms of products.
         simple = make(replace(env, algorithm="gathered"), None, None)
         if (chosen := choices_for(env, closed, operands, simple, often)) is None:
             return make(env, None, None)
         together, alone = make(env, chosen, simple), simple
         seconds, other = (each.seconds for each in (together, alone))
         if chosen.products <= LIMITS.products or other < seconds:
-            alone = make(env, None, None)  # products as is cheapest for each
+            alone = make(env, None, None)  # with the cheapest algorithm for each product
             other = alone.seconds
         if other < LIMITS.less * seconds:
             alone.against = seconds
@@ -140,52 +143,59 @@ class Planner:
         """The program's operands."""
         return [Value(spec, k) for k, spec in enumerate(self.made.operands)]
 
-    def program(self, outs: Sequence[Value], wanted: Sequence[Spec | None] = ()) -> Program:
-        """The program that gives these values, some as they are wanted."""
+    def program(self, outs: Sequence[Value], result_specs: Sequence[Spec | None] = ()) -> Program:
+        """Return the program that returns these values, in `result_specs` where not None."""
         found = []
         for k, out in enumerate(outs):
-            spec = wanted[k] if k < len(wanted) else None
+            spec = result_specs[k] if k < len(result_specs) else None
             if spec is not None:
-                out = self.moved(as_spec, out, spec)
+                out = self.apply(relay_out_to_spec, out, spec)
             else:
-                out = self.moved(Builder.settled, out)
+                out = self.apply(Builder.settled, out)
             found.append(out)
         return self.made.finish(found)
 
-    def moved(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
-        """A value brought somewhere by `fn(builder, value, ...)`."""
+    def apply(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
+        """Append the steps of `fn(builder, value, *args)`, a relayout, and return its result."""
         builder = Builder(self.env, [value.spec])
         out = fn(builder, value if not isinstance(value.at, int) else Value(value.spec, 0), *args)
         op = Op(_RELAYOUT, {}, (), ())
         decision = builder.decision(op, [value.spec], [out])
         listed = bool(decision.collectives)
-        return self.made.append(decision, [value], listed=listed, within=self._within)[0]
+        return self.made.append(decision, [value], listed=listed, within=self._call_stack)[0]
 
-    def closed(
+    def evaluate(
         self,
         closed: Any,
         values: Sequence[Value],
-        wanted: Sequence[Layout | None] = (),
+        result_layouts: Sequence[Layout | None] = (),
         scope: str = "",
     ) -> list[Value]:
-        """The results of a closed jaxpr on values; `wanted` is how they lie next, if known."""
+        """Append a closed jaxpr applied to values, and return its results.
+
+        result_layouts: the layouts that the caller requests of the results later, if known.
+        """
         jaxpr = closed.jaxpr
         env: dict[Any, Value] = {}
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
-            env[var] = _constant(const)
+            env[var] = _constant_value(const)
         env.update(zip(jaxpr.invars, values, strict=True))
 
         def read(atom: Any) -> Value:
-            return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
+            return (
+                _constant_value(atom.val, atom.aval)
+                if isinstance(atom, core.Literal)
+                else env[atom]
+            )
 
-        readers = Consumers(jaxpr, env, wanted)
-        skipped = readers.folded_transposes()
+        readers = Consumers(jaxpr, env, result_layouts)
+        folded = readers.folded_transposes()
         outside = self._path
         for number, eqn in enumerate(jaxpr.eqns):
-            if number in skipped.values():
+            if number in folded.values():
                 continue
             self._path = (*outside, number)
-            follower = jaxpr.eqns[skipped[number]] if number in skipped else None
+            follower = jaxpr.eqns[folded[number]] if number in folded else None
             given = [read(atom) for atom in eqn.invars]
             outs = self.equation(eqn, given, follower, readers, scope)
             env.update(zip((follower or eqn).outvars, outs, strict=True))
@@ -195,22 +205,27 @@ class Planner:
     def equation(
         self, eqn: Any, values: Sequence[Value], follower: Any, readers: Consumers, scope: str
     ) -> Sequence[Value]:
-        """The results of one equation; of a call, those of the called function."""
+        """Append one equation, or the equations of the function that it calls.
+
+        follower: the equation of a transpose that is fused with it, or None.
+        """
         names = str(eqn.source_info.name_stack)
         scope = f"{scope}/{names}" if scope and names else scope or names
         name = eqn.primitive.name
         if name == "custom_linear_solve":
-            # Its matrix and transpose are for derivatives, which are taken before.
+            # The matrix and its transpose are for derivatives, which have been taken by then.
             counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
             first = counts.matvec + counts.vecmat
             consts = values[first : first + counts.solve]
-            return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
+            return self.evaluate(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
         if name in CALLS:
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
-                # A backward pass computes this part again; keep XLA from finding the first result.
-                values = self._apart(values)
-            wanted = [readers.layout(out, 0) for out in eqn.outvars]
-            return self._called(str(eqn.params.get("name", "")), called(eqn), values, wanted, scope)
+                # Rematerialization: keep XLA from reusing the result of the forward pass.
+                values = self._behind_barrier(values)
+            result_layouts = [readers.layout(out, 0) for out in eqn.outvars]
+            return self._called(
+                str(eqn.params.get("name", "")), called(eqn), values, result_layouts, scope
+            )
         layout = None
         requested = None
         if self.chosen is not None:
@@ -221,21 +236,23 @@ class Planner:
             layout = readers.layout((follower or eqn).outvars[0], cores)
         op = Op.of(eqn, follower, layout, requested)
         specs = tuple(value.spec for value in values)
-        is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
+        is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
         is_unknown = listed and name not in RULES and not has_effects(op)
         if is_unknown and (made_of := composition(op)) is not None:
-            return self.closed(made_of, values, scope=scope)
+            return self.evaluate(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
         listed = listed or any(map(_is_array, (*specs, *decision.results)))
-        outs = self.made.append(decision, values, scope, listed, self._within, path)
-        return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
+        outs = self.made.append(decision, values, scope, listed, self._call_stack, path)
+        return (
+            [self._replicate_if_small(out) for out in outs] if self.env.replicates_small else outs
+        )
 
-    def _gathered_if_small(self, out: Value) -> Value:
-        if is_laid_out(out.spec) and self.env.is_whole(out.spec):
-            return self.moved(Builder.replicated, out)
+    def _replicate_if_small(self, out: Value) -> Value:
+        if is_laid_out(out.spec) and self.env.is_replicated(out.spec):
+            return self.apply(Builder.replicated, out)
         return out
 
     def _called(
@@ -243,40 +260,40 @@ class Planner:
         name: str,
         closed: Any,
         values: Sequence[Value],
-        wanted: Sequence[Layout | None],
+        result_layouts: Sequence[Layout | None],
         scope: str,
     ) -> Sequence[Value]:
-        """The results of a called function, under its name where it has one."""
+        """Append a called function, grouped under its name if it has one."""
         if not name:
-            return self.closed(closed, values, wanted, scope)
+            return self.evaluate(closed, values, result_layouts, scope)
         self._calls += 1
-        outside, self._within = self._within, (*self._within, (name, self._calls))
+        outside, self._call_stack = self._call_stack, (*self._call_stack, (name, self._calls))
         try:
-            return self.closed(closed, values, wanted, scope)
+            return self.evaluate(closed, values, result_layouts, scope)
         finally:
-            self._within = outside
+            self._call_stack = outside
 
-    def _apart(self, values: Sequence[Value]) -> list[Value]:
-        settled = [self.moved(Builder.settled, value) for value in values]
-        builder = Builder(self.env, [value.spec for value in settled])
-        inside = [Value(value.spec, k) for k, value in enumerate(settled)]
+    def _behind_barrier(self, values: Sequence[Value]) -> list[Value]:
+        materialized = [self.apply(Builder.settled, value) for value in values]
+        builder = Builder(self.env, [value.spec for value in materialized])
+        inside = [Value(value.spec, k) for k, value in enumerate(materialized)]
 
         def barrier(*arrays: Any) -> list[Any]:
             return list(lax.optimization_barrier(tuple(arrays)))
 
-        outs = builder.run(barrier, inside, [value.spec for value in settled])
+        outs = builder.run(barrier, inside, [value.spec for value in materialized])
         op = Op(_RELAYOUT, {}, (), ())
-        decision = builder.decision(op, [value.spec for value in settled], outs)
-        return self.made.append(decision, settled, listed=False)
+        decision = builder.decision(op, [value.spec for value in materialized], outs)
+        return self.made.append(decision, materialized, listed=False)
 
 
-def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
-    """The value as another one is: where it lies, or on every device."""
+def relay_out_to_spec(b: Builder, value: Value, spec: Spec) -> Value:
+    """Return the value with the spec of another one: in its layout, or replicated."""
     if isinstance(spec, Sharded):
         out = b.brought(value, spec.layout)
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
-        # What is said of the padding must be true of this program's results too.
+        # The padding value that the spec states must be true of this value too.
         return out.seen(spec) if spec.layout.oob is None else b.filled(out, spec.layout.oob)
     out = b.replicated(value)
     if out.dtype == spec.dtype and isinstance(out.at, int):
@@ -287,13 +304,13 @@ def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
 
 
 def _is_array(spec: Spec) -> bool:
-    """Whether a device computes more than one number for it."""
+    """Whether a device computes more than one number for a value."""
     source = spec.source if isinstance(spec, Deferred) else spec
     return prod(spec.shape) > 1 and prod(source.shape) > 1
 
 
-def _constant(value: Any, aval: Any = None) -> Value:
-    """A literal, or a constant of an inner jaxpr."""
+def _constant_value(value: Any, aval: Any = None) -> Value:
+    """Return the value of a literal, or of a constant of an inner jaxpr."""
     dtype = value.dtype if aval is None else aval.dtype
     if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
         return Value(Replicated(value.shape, dtype), value)

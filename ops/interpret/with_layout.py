@@ -1,7 +1,7 @@
-"""`with_layout`: a layout that a function asks for, as a primitive that `on_grid` has a rule for.
+"""`with_layout`: requests a layout inside a function, as a primitive that `on_grid` has a rule for.
 
-Its cotangents take the layout too, in the memory space of the value that they are of: a derivative
-gives the primitive an empty part of that value to know it by.
+Cotangents get the layout too, but in the memory space of the primal value. To know that space, the
+primitive of a derivative takes an empty slice of the primal value as a second operand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     out = _with_layout_p.bind(x, *like, **params)
     if type(tangent) is ad.Zero:
         return out, tangent
-    if not like and x.ndim:  # an empty part of x: cotangents go back to its memory space
+    if not like and x.ndim:  # an empty slice of x, for its memory space
         like = [lax.slice_in_dim(x, 0, 0)]
     return out, _with_layout_p.bind(tangent, *like, **params)
 
@@ -50,7 +50,7 @@ ad.primitive_transposes[_with_layout_p] = _transposed
 
 def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
     raise LayoutError(
-        f"with_layout({layout!r}) under jax.vmap: the layout does not speak of the mapped dim; "
+        f"with_layout({layout!r}) under jax.vmap: the layout does not include the mapped dim; "
         "call with_layout outside the vmap, with a layout of the whole array"
     )
 
@@ -59,12 +59,13 @@ batching.primitive_batchers[_with_layout_p] = _no_vmap
 
 
 def with_layout(value: Any, layout: Layout | str) -> Any:
-    """`value` in `layout`, said inside a function for `gl.on_grid`; plain arrays stay as is.
+    """Return `value` relaid out to `layout`, inside a function for `gl.on_grid`.
 
-    layout: a `gl.Layout` of its shape and dtype, or "replicated": every device has it whole.
-    A `GridArray` is relayouted. Cotangents take the layout too, in the memory space of the value
-    that they are of. `LayoutError` where shape or dtype differ. A `LayoutWarning` where more than
-    half of the storage would be padding, and that is more than a page of 4096 bytes.
+    layout: a `gl.Layout` of the value's shape and dtype, or "replicated". Plain arrays outside of
+    `gl.on_grid` are returned unchanged, a `GridArray` is relaid out. Cotangents get the layout too,
+    in the memory space of the primal value. `LayoutError` if shape or dtype differ. A
+    `LayoutWarning` if more than half of the storage is padding and the storage is larger than a
+    page of 4096 bytes.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout
@@ -78,7 +79,7 @@ def with_layout(value: Any, layout: Layout | str) -> Any:
 
 
 def in_layout(value: Any, layout: Layout | str) -> Any:
-    """`with_layout` by a layout that the user did not choose: no warning of its waste."""
+    """Return `with_layout` for a layout that the user did not choose, without warnings."""
     if isinstance(value, GridArray):
         if is_replicated(layout):
             layout = replicated(value.shape, value.dtype, value.layout)
@@ -99,7 +100,7 @@ def in_layout(value: Any, layout: Layout | str) -> Any:
 
 
 def _warn_of_waste(layout: Layout) -> None:
-    """A warning where most of a layout's storage is padding; Python shows it once a place."""
+    """Warn if most of a layout's storage is padding; Python shows this once per call site."""
     if layout.nbytes <= max(2 * layout.data_bytes, LIMITS.page_bytes) or not layout.size:
         return
     warnings.warn(

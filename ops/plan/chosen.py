@@ -256,7 +256,7 @@ def _has_choice(graph: Graph) -> bool:
 
 def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
     """Return whether layouts may be chosen for this program, and whether that can save time."""
-    if env.policy is not same_grid_and_tile or env.algorithm is not None or env.whole:
+    if env.policy is not same_grid_and_tile or env.algorithm is not None or env.replicates_small:
         return False
     if not env.machine.has_latency or not _has_products(closed.jaxpr):
         return False

@@ -13,7 +13,7 @@ from functools import cached_property
 from math import gcd
 from typing import Any, cast
 
-from gridlayout.ops.decisions.blocks import runs
+from gridlayout.ops.decisions.blocks import dim_groups
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 Shape = tuple[int, ...]
@@ -155,7 +155,7 @@ def _reshape(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     right: list[int | None] = [None] * len(after)
     sizes: list[int] = []
     exact = set()
-    for some, others in runs(before, after):
+    for some, others in dim_groups(before, after):
         wide = [d for d in some if before[d] > 1], [d for d in others if after[d] > 1]
         if not wide[0]:
             continue

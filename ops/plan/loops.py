@@ -18,14 +18,18 @@ from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
-from gridlayout.ops.rules.table import is_of_user, rules_of
+from gridlayout.ops.rules.table import is_user_rule, rules_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
 
 
 def sends_often(decision: Decision, env: Env) -> bool:
     """Return whether this is a loop that communicates often and whose layouts may be chosen."""
-    if decision.op.name not in ("scan", "while") or env.whole or env.algorithm is not None:
+    if (
+        decision.op.name not in ("scan", "while")
+        or env.replicates_small
+        or env.algorithm is not None
+    ):
         return False
     often = any(_count(body.program.collectives) >= LIMITS.often for body in decision.bodies)
     return often and not _is_told(decision.op)
@@ -73,7 +77,7 @@ def _is_told(op: Op) -> bool:
     """Return whether the user states a layout or a rule for something in the loop."""
     return any(
         eqn.primitive.name == "with_layout"
-        or any(is_of_user(r.decide) for r in rules_of(Op.of(eqn)))
+        or any(is_user_rule(r.decide) for r in rules_of(Op.of(eqn)))
         for eqn in _equations(op.params)
     )
 

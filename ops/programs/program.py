@@ -258,7 +258,7 @@ class Program:
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What the devices send each other, in order."""
+        """The collectives of all steps, in order."""
         return tuple(each for step in self.steps for each in step.all_collectives)
 
     @cached_property

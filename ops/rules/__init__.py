@@ -1,1 +1,1 @@
-"""The rules: how each primitive's decisions are made, a module a kind."""
+"""Rules: how the decisions of each primitive are made, one module per kind of primitive."""

@@ -1,8 +1,8 @@
-"""Control flow: scan, while and cond as JAX has them, around programs of their bodies.
+"""Control flow: `lax.scan`, `lax.while_loop` and `lax.cond` around the programs of their bodies.
 
-What goes round a loop keeps one layout: the one it enters in, its padding undef. Arrays that a scan
-takes apart, or stacks, lie with their first dim whole on every core, so that each step's slice is
-in place. A scan costs its body times its length, a while loop one trip, a cond its dearest branch.
+A carried value keeps the layout that it has before the loop, with unknown padding. The first dim of
+scanned and stacked arrays is unsharded, so that slicing them is local. A scan costs its body times
+its length, a while loop one iteration, a cond its costliest branch.
 """
 
 from __future__ import annotations
@@ -28,80 +28,84 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.unsharded import from_front, in_front, rest_layout, stacked, unstack
 
-# The note of bodies of which one time is counted, however often they run.
+# The note of bodies that count once, since the number of iterations is not known.
 PER_TRIP = "per trip"
 
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
-    """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
+    """Rule for `lax.scan`: carried values keep their layouts, scanned arrays are sliced locally."""
     p = op.params
     first, second = scan_parts(p)
-    consts, length = [_given(b, value) for value in values[:first]], p["length"]
-    asked = op.loop
-    carry = _carried(b, values[first:second], asked)
+    consts, length = [_as_constant(b, value) for value in values[:first]], p["length"]
+    requested = op.loop
+    carry = _carry_operands(b, values[first:second], requested)
     scanned, slices = [], []
     for k, value in enumerate(values[second:]):
-        whole, spec = _scanned(b, value, None if asked is None else asked.slices[k])
+        whole, spec = _scanned(b, value, None if requested is None else requested.slices[k])
         scanned.append(whole)
         slices.append(spec)
-    kept = [_unknown(value.spec) for value in carry]
-    specs = [*(x.spec for x in consts), *kept, *slices]
-    count = len(consts) + len(kept)
+    state = [_without_facts(value.spec) for value in carry]
+    specs = [*(x.spec for x in consts), *state, *slices]
+    count = len(consts) + len(state)
 
     def planned(env: Env, chosen: Any, simple: Program | None) -> Program:
         planner = b.plan(env, specs, chosen)
-        parts = [planner.moved(_given, value) for value in planner.operands[count:]]
-        outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
-        rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
-        there = () if simple is None else map(unmasked, simple.results[len(kept) :])
-        found: Program = planner.program([*outs[: len(kept)], *rows], [*kept, *there])
+        parts = [planner.apply(_as_constant, value) for value in planner.operands[count:]]
+        outs = planner.evaluate(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(state))
+        rows = [_as_row(planner, out, length) for out in outs[len(state) :]]
+        row_specs = () if simple is None else map(unmasked, simple.results[len(state) :])
+        found: Program = planner.program([*outs[: len(state)], *rows], [*state, *row_specs])
         return found
 
-    if asked is None:
+    if requested is None:
         body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
     else:
-        body = planned(b.env, asked.chosen, None)
-    rows = [row.spec for row in body.outs[len(kept) :]]
+        body = planned(b.env, requested.chosen, None)
+    rows = [row.spec for row in body.outs[len(state) :]]
     made = [_stacked(b, row, length) for row in rows]
 
-    run = partial(_scanned_over, p, body, first, kept, slices, rows)
+    run = partial(_run_scan, p, body, first, state, slices, rows)
     roles = _roles(constant=consts, carry=carry, slice=slices)
     bodies = [Body(body, length, roles=roles)]
-    outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], bodies)
-    return [_home(b, out, asked is not None) for out in outs]
+    outs = _run_with_bodies(b, run, [*consts, *carry, *scanned], [*state, *made], bodies)
+    return [_place_result(b, out, requested is not None) for out in outs]
 
 
-def _scanned_over(
+def _run_scan(
     p: Any,
     body: Program,
     first: int,
-    kept: Sequence[Spec],
+    state: Sequence[Spec],
     slices: Sequence[Spec],
     rows: Sequence[Spec],
     *arrays: Any,
 ) -> list[Any]:
-    """`lax.scan` of a program on a device's parts: constants, carry, and what is taken apart."""
-    second = first + len(kept)
+    """Run `lax.scan` of `body` on a device's parts of constants, carry and scanned arrays.
+
+    first: the number of constants. state, slices, rows: the specs of the carry, of one iteration's
+    slices, and of one iteration's stacked results.
+    """
+    second = first + len(state)
     given = arrays[:first]
 
     def step(carried: Any, parts: Any) -> Any:
-        inside = [*_with_cores(carried, kept), *_with_cores(parts, slices)]
+        inside = [*_with_core_dims(carried, state), *_with_core_dims(parts, slices)]
         found = body.run_inside([*given, *inside])
-        after, made = found[: len(kept)], found[len(kept) :]
-        return _buffers(_strong(after, kept), kept), _buffers(made, rows)
+        after, made = found[: len(state)], found[len(state) :]
+        return _as_state(after, state), _without_core_dims(made, rows)
 
     parts = [
         in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
         for x, spec in zip(arrays[second:], slices, strict=True)
     ]
-    start = _buffers(_strong(arrays[first:second], kept), kept)
-    parts = _buffers(parts, slices, 1)
+    start = _as_state(arrays[first:second], state)
+    parts = _without_core_dims(parts, slices, 1)
     final, found = lax.scan(step, start, parts, p["length"], p["reverse"], p["unroll"])
     return [
-        *_with_cores(final, kept),
+        *_with_core_dims(final, state),
         *(
             from_front(x, 1, len(row.placement.grid)) if isinstance(row, Sharded) else x
-            for x, row in zip(_with_cores(found, rows, 1), rows, strict=True)
+            for x, row in zip(_with_core_dims(found, rows, 1), rows, strict=True)
         ),
     ]
 
@@ -111,108 +115,108 @@ def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:
 
 
 def while_(b: Builder, op: Op, *values: Value) -> Any:
-    """`lax.while_loop`: what goes round keeps its layouts."""
+    """Rule for `lax.while_loop`: carried values keep their layouts."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    consts = [_given(b, value) for value in values[:second]]
-    asked = op.loop
-    carry = _carried(b, values[second:], asked)
-    kept = [_unknown(value.spec) for value in carry]
+    consts = [_as_constant(b, value) for value in values[:second]]
+    requested = op.loop
+    carry = _carry_operands(b, values[second:], requested)
+    state = [_without_facts(value.spec) for value in carry]
     number = p["cond_jaxpr"].out_avals[0]
     of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
 
-    planner = b.plan(b.env, [*of_test, *kept])
-    going = planner.closed(p["cond_jaxpr"], planner.operands)
-    test = planner.program(going, [Replicated(number.shape, number.dtype)])
+    planner = b.plan(b.env, [*of_test, *state])
+    continues = planner.evaluate(p["cond_jaxpr"], planner.operands)
+    test = planner.program(continues, [Replicated(number.shape, number.dtype)])
 
     def planned(env: Env, chosen: Any, _: Any) -> Program:
-        planner = b.plan(env, [*of_test, *of_body, *kept], chosen)
+        planner = b.plan(env, [*of_test, *of_body, *state], chosen)
         given = planner.operands
         before = given[second:]
-        outs = planner.closed(p["body_jaxpr"], given[first:], _layouts(kept))
+        outs = planner.evaluate(p["body_jaxpr"], given[first:], _layouts(state))
         if number.shape:
-            # `jax.vmap` of a test: each row goes round while its own says so.
-            going = planner.closed(p["cond_jaxpr"], [*given[:first], *before])
-            outs = planner.closed(_kept_rows(p), [*going, *outs, *before])
-        found: Program = planner.program(outs, kept)
+            # A loop under `jax.vmap`: each row stops changing once its own test fails.
+            continues = planner.evaluate(p["cond_jaxpr"], [*given[:first], *before])
+            outs = planner.evaluate(_select_rows(p), [*continues, *outs, *before])
+        found: Program = planner.program(outs, state)
         return found
 
-    specs = [*of_body, *kept]
-    if number.shape or asked is not None:
-        body = planned(b.env, None if asked is None else asked.chosen, None)
+    specs = [*of_body, *state]
+    if number.shape or requested is not None:
+        body = planned(b.env, None if requested is None else requested.chosen, None)
     else:
         body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
-    run = partial(_repeated, test, body, kept, first, second)
+    run = partial(_loop, test, body, state, first, second)
     bodies = [
         Body(test, 1, PER_TRIP, "test", _roles(constant=consts[:first], carry=carry)),
         Body(body, 1, PER_TRIP, "body", _roles(constant=consts, carry=carry)),
     ]
-    return _around(b, run, [*consts, *carry], kept, bodies)
+    return _run_with_bodies(b, run, [*consts, *carry], state, bodies)
 
 
-def _repeated(
-    test: Program, body: Program, kept: Sequence[Spec], first: int, second: int, *arrays: Any
+def _loop(
+    test: Program, body: Program, state: Sequence[Spec], first: int, second: int, *arrays: Any
 ) -> list[Any]:
-    """The loop on one device's parts.
+    """Run the loop on one device's parts.
 
-    arrays: the constants, of which the first few are the test's, then from `second` on what goes
-    round. kept: the specs of that.
+    arrays: the constants, of which the first `first` are the test's, and from `second` on the
+    carry. state: the specs of the carry.
     """
     given = arrays[:second]
 
-    def more(carried: Any) -> Any:
-        inside = _with_cores(carried, kept)
+    def test_holds(carried: Any) -> Any:
+        inside = _with_core_dims(carried, state)
         return jnp.any(test.run_inside([*given[:first], *inside])[0])
 
     def step(carried: Any) -> Any:
-        inside = _with_cores(carried, kept)
-        return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
+        inside = _with_core_dims(carried, state)
+        return _as_state(body.run_inside([*given, *inside]), state)
 
-    start = _buffers(_strong(arrays[second:], kept), kept)
-    return _with_cores(lax.while_loop(more, step, start), kept)
+    start = _as_state(arrays[second:], state)
+    return _with_core_dims(lax.while_loop(test_holds, step, start), state)
 
 
-def _kept_rows(p: Any) -> Any:
-    """What goes round a batched loop: a new row where its test says so, else the old one."""
-    (going,), carry = p["cond_jaxpr"].out_avals, p["body_jaxpr"].out_avals
+def _select_rows(p: Any) -> Any:
+    """Return the jaxpr that updates the carry of a batched loop: only rows whose test holds."""
+    (continues,), carry = p["cond_jaxpr"].out_avals, p["body_jaxpr"].out_avals
 
-    def kept(going: Any, new: Any, old: Any) -> list[Any]:
-        rows = [going.reshape(going.shape + (1,) * (x.ndim - going.ndim)) for x in new]
+    def select(continues: Any, new: Any, old: Any) -> list[Any]:
+        rows = [continues.reshape(continues.shape + (1,) * (x.ndim - continues.ndim)) for x in new]
         return [jnp.where(*row) for row in zip(rows, new, old, strict=True)]
 
-    return jax.make_jaxpr(kept)(going, carry, carry)
+    return jax.make_jaxpr(select)(continues, carry, carry)
 
 
 def cond(b: Builder, op: Op, *values: Value) -> Any:
-    """`lax.cond` and `lax.switch`: every branch gives its results in the layouts of the first."""
+    """Rule for `lax.cond` or `lax.switch`: all branches return the first branch's layouts."""
     index = b.replicated(values[0])
-    operands = [_entering(b, x) if x.layout is not None else b.settled(x) for x in values[1:]]
-    specs = [_unknown(x.spec) for x in operands]
+    operands = [_as_operand(b, x) if x.layout is not None else b.settled(x) for x in values[1:]]
+    specs = [_without_facts(x.spec) for x in operands]
     programs: list[Program] = []
-    kept: list[Spec] = []
+    results: list[Spec] = []
     for branch in op.params["branches"]:
         planner = b.plan(b.env, specs)
-        outs = planner.closed(branch, planner.operands, _layouts(kept))
-        programs.append(planner.program([planner.moved(_entering, out) for out in outs], kept))
-        kept = kept or [_unknown(spec) for spec in programs[0].results]
+        outs = planner.evaluate(branch, planner.operands, _layouts(results))
+        programs.append(planner.program([planner.apply(_as_operand, out) for out in outs], results))
+        results = results or [_without_facts(spec) for spec in programs[0].results]
 
     def run(index: Any, *arrays: Any) -> list[Any]:
         def way(program: Program) -> Callable[..., list[Any]]:
-            return lambda *arrays: _strong(program.run_inside(arrays), kept)
+            return lambda *arrays: _without_weak_types(program.run_inside(arrays), results)
 
         return list(lax.switch(index, [way(each) for each in programs], *arrays))
 
-    dearest = max(programs, key=lambda each: b.env.machine.seconds(each.collectives))
+    costliest = max(programs, key=lambda each: b.env.machine.seconds(each.collectives))
     roles = _roles(operand=operands)
     bodies = [
-        Body(each, int(each is dearest), "the dearest branch", f"branch {k}", roles)
+        Body(each, int(each is costliest), "the costliest branch", f"branch {k}", roles)
         for k, each in enumerate(programs)
     ]
-    return _around(b, run, [index, *operands], kept, bodies)
+    return _run_with_bodies(b, run, [index, *operands], results, bodies)
 
 
-def _around(
+def _run_with_bodies(
     b: Builder, run: Any, operands: Sequence[Value], specs: Sequence[Spec], bodies: list[Body]
 ) -> list[Value]:
     is_global = not all(body.program.is_local for body in bodies)
@@ -222,7 +226,7 @@ def _around(
 
 
 def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
-    """What the operands of a body are, in order: numbered where there are several."""
+    """Return the roles of a body's operands in order, numbered if there are several of a role."""
     return tuple(
         f"{role} {k}" if len(some) > 1 else role
         for role, some in values.items()
@@ -230,39 +234,41 @@ def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
     )
 
 
-def _entering(b: Builder, value: Value) -> Value:
-    """The value as it crosses into a body: laid out, or a plain scalar or key."""
+def _as_operand(b: Builder, value: Value) -> Value:
+    """Return a value as an operand of a body: laid out, or replicated if a scalar or a key."""
     if value.ndim == 0 or (isinstance(value.spec, Replicated) and value.spec.is_key):
         return b.replicated(value)
-    return b.replicated(value) if b.env.is_whole(value.spec) else b.on_cores(value)
+    return b.replicated(value) if b.env.is_replicated(value.spec) else b.on_cores(value)
 
 
-def _carried(b: Builder, values: Sequence[Value], asked: RequestedLoop | None) -> list[Value]:
-    """The carry of a loop: as it is, or where it is requested."""
-    carry = [_entering(b, value) for value in values]
-    if asked is None:
+def _carry_operands(
+    b: Builder, values: Sequence[Value], requested: RequestedLoop | None
+) -> list[Value]:
+    """Return the initial carry of a loop, relaid out as requested."""
+    carry = [_as_operand(b, value) for value in values]
+    if requested is None:
         return carry
     return [
-        x if there is None else b.on_cores(x, there.layout, placement=there.placement)
-        for x, there in zip(carry, asked.carry, strict=True)
+        x if spec is None else b.on_cores(x, spec.layout, placement=spec.placement)
+        for x, spec in zip(carry, requested.carry, strict=True)
     ]
 
 
-def _given(b: Builder, value: Value) -> Value:
-    """The value as a body takes it from outside: as it is, or whole."""
-    return b.replicated(value) if b.env.is_whole(value.spec) else value
+def _as_constant(b: Builder, value: Value) -> Value:
+    """Return a value as a constant of a body: replicated if it is small, else unchanged."""
+    return b.replicated(value) if b.env.is_replicated(value.spec) else value
 
 
-def _unknown(spec: Spec) -> Spec:
-    """The spec of what goes round: nothing is known of its padding, nor of its number."""
+def _without_facts(spec: Spec) -> Spec:
+    """Return the spec without the known padding value or number, which change in a loop."""
     if isinstance(spec, Sharded):
         return spec.with_oob(None)
     assert isinstance(spec, Replicated)
     return Replicated(spec.shape, spec.dtype)
 
 
-def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
-    """The arrays in the types of the specs, none of them weak."""
+def _without_weak_types(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    """Return the arrays converted to the dtypes of the specs, without weak types."""
     return [
         x
         if isinstance(spec, Replicated) and spec.is_key
@@ -271,10 +277,15 @@ def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
     ]
 
 
-def _buffers(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
-    """Parts of one core each as that core's buffer: XLA updates in place what it need not reshape.
+def _as_state(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    """Return arrays as JAX's loop carries them: strongly typed, without core dims of 1."""
+    return _without_core_dims(_without_weak_types(arrays, specs), specs)
 
-    lead: dims in front of the cores.
+
+def _without_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Return parts without their core dims if these are all 1, so that XLA updates them in place.
+
+    lead: the number of dims in front of the core dims.
     """
     found = []
     for x, spec in zip(arrays, specs, strict=True):
@@ -284,8 +295,8 @@ def _buffers(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> lis
     return found
 
 
-def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
-    """The inverse of `_buffers`."""
+def _with_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Return the inverse of `_without_core_dims`."""
     found = []
     for x, spec in zip(arrays, specs, strict=True):
         if isinstance(spec, Sharded) and x.ndim == lead + len(spec.layout.local_shape):
@@ -295,33 +306,39 @@ def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> 
     return found
 
 
-def _scanned(b: Builder, value: Value, there: Sharded | None = None) -> tuple[Value, Spec]:
-    """A value that is scanned, and what one slice of it is; there: where slices are requested."""
-    if there is not None:
-        layout = as_grid(there.layout)
+def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tuple[Value, Spec]:
+    """Return a scanned operand with its first dim unsharded, and the spec of one slice.
+
+    requested: the spec that is requested of a slice.
+    """
+    if requested is not None:
+        layout = as_grid(requested.layout)
         assert layout is not None
-        whole = Sharded(stacked(layout, (0,), value.shape[:1]), there.placement.behind(1))
-        return b.on_cores(value, whole.layout, placement=whole.placement), there
+        whole = Sharded(stacked(layout, (0,), value.shape[:1]), requested.placement.behind(1))
+        return b.on_cores(value, whole.layout, placement=whole.placement), requested
     is_key = isinstance(value.spec, Replicated) and value.spec.is_key
-    rest = None if is_key or b.env.is_whole(value.spec) else rest_layout(b, value, (0,))
+    rest = None if is_key or b.env.is_replicated(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
     rest = rest.with_dtype(value.dtype)
     return unstack(b, value, (0,), rest), b.sharded(rest)
 
 
-def _stackable(planner: Any, out: Value, length: int) -> Value:
-    """A row as a scan stacks it: laid out in dims that another can come before, or replicated."""
-    out = planner.moved(_entering, out)
+def _as_row(planner: Any, out: Value, length: int) -> Value:
+    """Return a result of the body as a row to stack.
+
+    It is replicated if its layout can't be extended by a leading dim.
+    """
+    out = planner.apply(_as_operand, out)
     layout = out.layout
     stacks = layout is not None and grouped(layout) and layout.size and length
     if layout is None or stacks:
         return out
-    return planner.moved(Builder.replicated, out)
+    return planner.apply(Builder.replicated, out)
 
 
 def _stacked(b: Builder, row: Spec, length: int) -> Spec:
-    """The spec of rows one after another: the first dim whole on each core."""
+    """Return the spec of `length` stacked rows; the first dim is unsharded."""
     if isinstance(row, Sharded):
         own = grouped(row.layout)
         assert own is not None
@@ -329,14 +346,14 @@ def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     return Replicated((length, *row.shape), row.dtype)
 
 
-def _home(b: Builder, out: Value, stays: bool) -> Value:
-    """A stacked result where it belongs: arrays on cores, numbers and keys on every device.
+def _place_result(b: Builder, out: Value, stays: bool) -> Value:
+    """Return a result of the loop: arrays laid out, numbers and keys replicated.
 
-    stays: whether it may be on other devices than its layout's, as a plan says where it is read.
+    stays: whether it keeps a placement other than its layout's default, as a plan requests it.
     """
     spec = out.spec
     if isinstance(spec, Sharded):
         return out if stays else b.relayout(out, spec.layout)
-    if spec.ndim == 0 or b.env.is_whole(spec):
+    if spec.ndim == 0 or b.env.is_replicated(spec):
         return out
     return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)

@@ -1,9 +1,9 @@
-"""`conv_general_dilated`: each device convolves its block of the images, and fetches a halo.
+"""`conv_general_dilated`: each device convolves its block of the images and fetches a halo.
 
-The left operand keeps its cores: batch and spatial dims are divided, and so is what the result is
-divided along. The kernel is whole on every device. Where the window is larger than the result, as
-in the gradient of a kernel, the window is divided instead, and the devices' results are summed; so
-is the contracted feature dim, where the result is smaller than the images.
+The images and the result are divided along batch and spatial dims, on the cores of the images.
+The kernel is replicated. Where the window is larger than the result, as in the gradient of a
+kernel, the window is divided instead of the result, and partial sums are all-reduced. If the result
+is smaller than the images, the contracted feature dim is divided in the same way.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gridlayout.ops.rules.windows import (
     Window,
     as_storage,
     blocks,
+    fill_tail,
+    for_results,
+    for_window,
     halos_of,
     local_blocks,
-    of_results,
-    of_window,
-    without_tail,
 )
 from gridlayout.sharding.placement import Placement
 
@@ -40,17 +40,20 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Dim:
-    """A spatial dim: where operands and result have it, its window, and which is divided."""
+    """A spatial dim: its number in images, kernel and result, its window, and what is divided.
+
+    divides_window: whether devices divide the window, else the result.
+    """
 
     left: int
     right: int
     out: int
     window: Window
-    by_window: bool
+    divides_window: bool
 
 
 def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
-    """A convolution of any dimension numbers, strides, padding, dilations and groups."""
+    """Rule for a convolution with any dimension numbers, strides, padding, dilations and groups."""
     aval, numbers = op.out, op.params["dimension_numbers"]
     if 0 in (*aval.shape, *lhs.shape, *rhs.shape):
         return None
@@ -60,15 +63,16 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     batch, feature = numbers.lhs_spec[:2]
     alone = op.params["feature_group_count"] == op.params["batch_group_count"] == 1
     extents = {batch: lhs.shape[batch]} if op.params["batch_group_count"] == 1 else {}
-    extents |= {d.left: d.window.size if d.by_window else aval.shape[d.out] for d in dims}
+    extents |= {d.left: d.window.size if d.divides_window else aval.shape[d.out] for d in dims}
     if alone and prod(aval.shape) < prod(lhs.shape):
         extents |= {feature: lhs.shape[feature]}
     layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
-    out = _convolved(b, op, layout, b.on_cores(lhs, layout), rhs, dims)
+    out = _convolve(b, op, layout, b.on_cores(lhs, layout), rhs, dims)
     return b.relayout(out, b.wanted(op, lhs))
 
 
 def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
+    """Return the spatial dims of a convolution."""
     p, numbers = op.params, op.params["dimension_numbers"]
     found = []
     for k, (left, right, at) in enumerate(
@@ -81,30 +85,30 @@ def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
     return found
 
 
-def _convolved(
+def _convolve(
     b: Builder, op: Op, layout: GridLayout, x: Value, y: Value, dims: list[_Dim]
 ) -> Value:
-    """The convolution of images that lie in blocks, as `layout` has them."""
+    """Append the convolution of images `x`, in blocks by `layout`, with a kernel `y`."""
     numbers, dtype = op.params["dimension_numbers"], op.out.dtype
     (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
     placed = b.placement(layout)
-    # The kernel's dims that are divided lie as those of the images do.
-    along = {inputs: feature} | {d.right: d.left for d in dims if d.by_window}
-    kernel = _alike(y.shape, y.dtype, placed, along)
+    # The divided dims of the kernel are divided as the corresponding dims of the images.
+    along = {inputs: feature} | {d.right: d.left for d in dims if d.divides_window}
+    kernel = _divided_like(y.shape, y.dtype, placed, along)
     if y.is_sharded:
         y = b.relayout(y, kernel.layout, kernel.placement)
     else:
         y = b.laid_out(b.replicated(y), kernel.layout, kernel.placement)
-    # The result's dims likewise; devices along the others add up their parts.
-    made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.by_window}
-    out = _alike(op.out.shape, dtype, placed, made)
+    # So are those of the result; partial sums along the other mesh axes are added up.
+    made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.divides_window}
+    out = _divided_like(op.out.shape, dtype, placed, made)
     summed = tuple(a for k in along.values() for a in placed.axes[k])
     wide = sum_dtype(dtype) if summed else dtype
     reaches = _reaches(dims, placed, kernel, op.out.shape)
     sent = b.collectives()
     halos = halos_of(b, sent, layout, reaches, [x.dtype.itemsize])
     sent.all_reduce(summed, prod(out.local_shape) * wide.itemsize)
-    # What the halos leave to do.
+    # A halo includes padding and base dilation; along other dims the convolution does them.
     padding = [(0, 0) if d.left in reaches else (d.window.low, d.window.high) for d in dims]
     dilation = [1 if d.left in reaches else d.window.base for d in dims]
 
@@ -112,20 +116,23 @@ def _convolved(
         images, weights = local_blocks(images), local_blocks(weights)
         for dim, k in along.items():
             if layout.grid[k] > 1:
-                weights = without_tail(weights, dim, placed.axes[k], y.shape[dim], 0)
+                weights = fill_tail(weights, dim, placed.axes[k], y.shape[dim], 0)
         if layout.grid[feature] > 1:
-            images = without_tail(images, feature, placed.axes[feature], x.shape[feature], 0)
+            images = fill_tail(images, feature, placed.axes[feature], x.shape[feature], 0)
         for k, halo in halos:
             images = halo.run(images, k, 0)
-        made = _local(op, padding, dilation, images, weights, wide)
-        made = lax.psum(made, summed) if summed else made
-        return [as_storage(made.astype(dtype), out.placement.per_device)]
+        result = _convolve_block(op, padding, dilation, images, weights, wide)
+        result = lax.psum(result, summed) if summed else result
+        return [as_storage(result.astype(dtype), out.placement.per_device)]
 
     return b.run(convolve, [x, y], [out], sent)[0]
 
 
-def _alike(shape: Shape, dtype: Any, placed: Placement, along: dict[int, int]) -> Sharded:
-    """The layout and place of an array whose dims `along` lie as the given dims of the images."""
+def _divided_like(shape: Shape, dtype: Any, placed: Placement, along: dict[int, int]) -> Sharded:
+    """Return the spec of an array whose dims are divided like dims of the images.
+
+    along: dim of the array -> dim of the images. Other dims are undivided.
+    """
     parts: list[Any] = [
         (placed.grid[k], placed.axes[k], placed.slots[k], placed.per_device[k])
         if (k := along.get(d)) is not None
@@ -138,22 +145,22 @@ def _alike(shape: Shape, dtype: Any, placed: Placement, along: dict[int, int]) -
 
 
 def _reaches(dims: list[_Dim], placed: Placement, kernel: Sharded, out: Shape) -> dict[int, Reach]:
-    """What each device needs of the images along their divided dims."""
+    """Return the range of the images that each device needs, by divided dim of the images."""
     found = {}
     for d in dims:
         k = d.left
         if placed.slots[k] == placed.per_device[k] == 1:
             continue
-        if d.by_window:
-            held = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
-            found[k] = of_window(d.window, held, out[d.out])
+        if d.divides_window:
+            block = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
+            found[k] = for_window(d.window, block, out[d.out])
         else:
             results = placed.per_device[k] * -(-out[d.out] // placed.grid[k])
-            found[k] = of_results(d.window, results)
+            found[k] = for_results(d.window, results)
     return found
 
 
-def _local(
+def _convolve_block(
     op: Op, padding: list[tuple[int, int]], dilation: list[int], a: Any, b: Any, dtype: Any
 ) -> jax.Array:
     p = op.params

@@ -1,4 +1,7 @@
-"""Elementwise primitives: each device on its part, and the padding computed along as a fact."""
+"""Elementwise primitives: each device applies them to its part of the storage.
+
+The padding is computed with the elements. Its value is folded if it is known.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ ELEMENTWISE = frozenset(
 )
 
 
-# What XLA computes once, where several read it, and keeps; the rest it computes for each.
+# Primitives whose result XLA computes once and stores if it has several consumers. It fuses the
+# others into each consumer.
 KEPT = frozenset(
     """
     acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh digamma erf erf_inv
@@ -41,44 +45,47 @@ KEPT = frozenset(
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
-    """The primitive on parts, brought to the operand for which the least time goes to moves.
+    """Rule for elementwise primitives: all operands are relaid out to the layout of one.
 
-    Of operands of the result's shape, the first of those for which it is as much.
+    It is the operand of the result's shape that takes least communication; ties go to the first.
     """
     aval = op.out
     if aval.ndim == 0:
         scalars = [b.replicated(value) for value in values]
         return b.fused(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)])
-    if (deferred := _over_sources(b, op, values)) is not None:
+    if (deferred := _on_deferred_sources(b, op, values)) is not None:
         return deferred
     if op.requested is not None:
-        return _beside(b, op, *values, there=op.requested.made)
-    places = dict.fromkeys(
+        return _on_placement(b, op, *values, target=op.requested.made)
+    specs = dict.fromkeys(
         Sharded(x.spec.layout.with_dtype(aval.dtype, None), x.spec.placement)
         for x in values
         if isinstance(x.spec, Sharded) and x.shape == aval.shape
     )
-    if len(places) > 1:
-        ways = [partial(_beside, there=place) for place in places]
+    if len(specs) > 1:
+        ways = [partial(_on_placement, target=spec) for spec in specs]
         return cheapest_way(b, op, ways, *values)
-    return _beside(b, op, *values)
+    return _on_placement(b, op, *values)
 
 
-def _beside(b: Builder, op: Op, *values: Value, there: Sharded | None = None) -> list[Value]:
-    """The primitive on parts, all brought there; by default to the first one, or by the policy."""
+def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = None) -> list[Value]:
+    """Rule with all operands relaid out to `target`.
+
+    The default is the layout of the first sharded operand, or else the policy's.
+    """
     aval = op.out
     wide = [grown(b, value, aval.shape) for value in values]
-    if there is None:
+    if target is None:
         layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
         if layout is None:
             like = next(value for value in wide if value.layout is not None)
             layout = b.choose(aval.shape, aval.dtype, like)
-        there = b.sharded(layout)
-    return computed(b, op, [_operand(b, value, there) for value in wide], there)
+        target = b.sharded(layout)
+    return computed(b, op, [_placed_operand(b, value, target) for value in wide], target)
 
 
 def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
-    """The primitive on parts that lie alike, and on numbers."""
+    """Append the primitive on numbers, and on arrays that all have the layout of `like`."""
     oob = known(op, [x.fact for x in operands])
     out = Sharded(like.layout.with_dtype(op.out.dtype, oob), like.placement)
 
@@ -90,15 +97,15 @@ def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[V
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
-    """`lax.optimization_barrier`: each value as it lies, and what is known of it."""
-    settled = [b.settled(value) for value in values]
-    return b.run(lambda *xs: op.bind(*xs), settled, [x.spec for x in settled])
+    """Rule for `lax.optimization_barrier`: specs stay, deferred values are computed."""
+    materialized = [b.settled(value) for value in values]
+    return b.run(lambda *xs: op.bind(*xs), materialized, [x.spec for x in materialized])
 
 
 def key(b: Builder, op: Op, *values: Value) -> Any:
-    """Random keys, which every device has, made of arrays on the grid."""
-    whole = [b.replicated(value) for value in values]
-    return b.run(lambda *xs: op.bind(*xs), whole, [_replicated(op.out)])
+    """Rule for primitives that make random keys: they run replicated."""
+    replicated = [b.replicated(value) for value in values]
+    return b.run(lambda *xs: op.bind(*xs), replicated, [_replicated(op.out)])
 
 
 def _replicated(aval: Aval) -> Replicated:
@@ -106,32 +113,35 @@ def _replicated(aval: Aval) -> Replicated:
 
 
 def _as_avals(op: Op, arrays: Any) -> list[Any]:
-    """Known numbers in the types that the primitive is told of."""
+    """Return the arrays, with known numbers converted to the op's operand types."""
     pairs = zip(arrays, op.ins, strict=True)
     return [x if isinstance(x, jax.Array) else np.asarray(x, a.dtype) for x, a in pairs]
 
 
 def grown(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
-    """The value broadcast where it has extents of 1; scalars stay scalars."""
+    """Return the value with dims of extent 1 broadcast to `shape`; scalars stay scalars."""
     if value.ndim == 0 or value.shape == tuple(shape):
         return value
     return broadcast(b, value, tuple(shape), range(len(shape)))
 
 
-def _operand(b: Builder, value: Value, there: Sharded) -> Value:
-    """The value beside another one; what broadcasts one number stays that number."""
+def _placed_operand(b: Builder, value: Value, target: Sharded) -> Value:
+    """Return the value relaid out to `target`, or the number that it is or broadcasts."""
     if (number := number_of(value)) is not None:
         return number
-    return b.on_cores(value, there.layout, placement=there.placement)
+    return b.on_cores(value, target.layout, placement=target.placement)
 
 
 def full(x: Any, shape: tuple[int, ...], aval: Aval) -> Any:
-    """The array in the shape; a number stays one where the primitive takes it beside arrays."""
+    """Return the array broadcast to `shape`; a number stays if the op takes a scalar there."""
     return x if aval.ndim == 0 or x.shape == shape else jnp.broadcast_to(x, shape)
 
 
-def _over_sources(b: Builder, op: Op, values: Any) -> Value | None:
-    """A deferred result where all operands are numbers or deferred alike: work on the sources."""
+def _on_deferred_sources(b: Builder, op: Op, values: Any) -> Value | None:
+    """Return a deferred result, computed from the operands' sources; None if not possible.
+
+    All operands must be numbers, or deferred with equal shapes and broadcast dims.
+    """
     wide = [x for x in values if x.ndim > 0]
     deferred = [x.spec for x in wide if isinstance(x.spec, Deferred) and x.spec.source.ndim > 0]
     if not deferred or any(not isinstance(x.spec, Deferred) for x in wide):
@@ -146,15 +156,15 @@ def _over_sources(b: Builder, op: Op, values: Any) -> Value | None:
     ins = [Aval(small if aval.ndim else (), aval.dtype, aval.weak_type) for aval in op.ins]
     inner = Op(op.primitive, op.params, tuple(ins), (Aval(small, op.out.dtype),))
     target = next((s.target_layout for s in deferred if s.target_layout is not None), None)
-    (out,) = _on_sources(b, inner, sources)
+    (out,) = _apply_to_sources(b, inner, sources)
     if target is not None:
         target = target.with_dtype(op.out.dtype)
     assert not isinstance(out.spec, Deferred)
     return out.seen(Deferred(out.spec, first.dims, shape, target))
 
 
-def _on_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
-    """The primitive on what is broadcast, where the first of it lies."""
+def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
+    """Append the primitive on sources, in the layout of the first sharded one."""
     first = next(x.spec for x in sources if isinstance(x.spec, Sharded))
     operands = []
     for x in sources:
@@ -170,7 +180,7 @@ def _on_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
 
 
 def _source(value: Value, shape: tuple[int, ...]) -> Value:
-    """What a value broadcasts; a number is broadcast to `shape`."""
+    """Return the source of a deferred value; a number is broadcast to `shape`."""
     spec = value.spec
     if not isinstance(spec, Deferred):
         return value

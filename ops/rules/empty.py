@@ -1,4 +1,7 @@
-"""Primitives of which some operands or results have no elements: the others are all there is."""
+"""Rules for primitives some of whose operands or results have no elements.
+
+They leave these out and decide the primitive on the others.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from gridlayout.ops.decisions.value import Value
 
 
 def without_elements(b: Builder, avals: Sequence[Aval], like: Value) -> list[Value]:
-    """Arrays without elements, of which nothing has to be moved."""
+    """Return arrays without elements, laid out like `like`; nothing is communicated."""
     outs = [Replicated(aval.shape, aval.dtype) for aval in avals]
     made = b.run(lambda: [jnp.zeros(out.shape, out.dtype) for out in outs], [], outs)
     return [b.on_cores(out, like=like) for out in made]
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
-    """The arrays that have elements, side by side."""
+    """Rule for a concatenation of only the arrays that have elements."""
     some = [x for x in values if 0 not in x.shape]
     if len(some) == 1:
         return b.on_cores(some[0], like=next(x for x in values if x.layout is not None))
@@ -30,7 +33,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
-    """The parts that have elements; the array itself where one has them all."""
+    """Rule for a split into only the parts that have elements."""
     full = [aval for aval in op.outs if 0 not in aval.shape]
     made = [value]
     if len(full) > 1:
@@ -44,7 +47,10 @@ def split(b: Builder, op: Op, value: Value) -> Any:
 
 
 def unchanged(b: Builder, op: Op, value: Value, *others: Value) -> Any:
-    """The array itself, where nothing is written to it. Indices that name no dim are empty too."""
+    """Return the array itself if the update has no elements; None otherwise.
+
+    Otherwise only the indices are empty, as they name no dim.
+    """
     new = others[0] if op.name == "dynamic_update_slice" else others[1]
     if 0 not in new.shape:
         return None

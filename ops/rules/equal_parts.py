@@ -1,7 +1,8 @@
-"""An array cut into equal parts along a sharded dim, or joined of them, in one move.
+"""Split into equal parts, and concatenation of equal parts, along a sharded dim, in one relayout.
 
-Seen in the shape (..., n, extent, ...), the array goes to where its parts belong, `n` unsharded: a
-part is then a slice of what a device has. On the other way the parts are stacked, and go together.
+A split views the array in the shape (..., n, extent, ...) for n parts, and relays it out with `n`
+unsharded: then each part is a local slice. A concatenation stacks the parts along an unsharded
+`n`, and relays the stack out.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from gridlayout.sharding.placement import Placement
 
 
 def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
-    """Parts one after another."""
+    """Rule for a split into equal parts; None if it does not apply."""
     axis, count, out = op.params["axis"], len(op.outs), op.outs[0]
     if count < 2 or len(set(op.params["sizes"])) > 1 or not isinstance(value.spec, Sharded):
         return None
-    wanted = _belongs(b, out, value, axis)
-    seen = _in_parts(value.spec.layout, axis, count)
-    if wanted is None or seen is None:
+    layout = _result_layout(b, out, value, axis)
+    viewed = _split_dim(value.spec.layout, axis, count)
+    if layout is None or viewed is None:
         return None
-    x = b.relayout(value.seen(Sharded(seen, value.spec.placement)), _stack(wanted, axis, count))
-    part, at = b.sharded(wanted), 1 + wanted.core_rank
-    if not _is_cheap(b, x) or not _is_beside(x, part):
+    x = b.relayout(value.seen(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count))
+    part, at = b.sharded(layout), 1 + layout.core_rank
+    if not _is_cheap(b, x) or not _has_same_devices(x, part):
         return None
 
     def kernel(array: jax.Array) -> list[jax.Array]:
@@ -45,15 +46,15 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
-    """Arrays one after another."""
+    """Rule for a concatenation of equal parts; None if it does not apply."""
     axis, count = op.params["dimension"], len(values)
     first = next((x for x in values if isinstance(x.spec, Sharded)), None)
     if first is None or count < 2 or len({x.shape for x in values}) > 1:
         return None
     assert isinstance(first.spec, Sharded)
-    own, wanted = as_grid(first.spec.layout), _belongs(b, op.out, first, axis)
-    there = None if wanted is None else _in_parts(wanted, axis, count)
-    if own is None or own.is_scatter or wanted is None or there is None:
+    own, layout = as_grid(first.spec.layout), _result_layout(b, op.out, first, axis)
+    split_layout = None if layout is None else _split_dim(layout, axis, count)
+    if own is None or own.is_scatter or layout is None or split_layout is None:
         return None
     spec, at = b.sharded(_stack(own.with_dtype(op.out.dtype), axis, count)), own.core_rank
 
@@ -62,14 +63,14 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
 
     operands = [b.on_cores(x, own.with_oob(None)) for x in values]
     (x,) = b.fused(kernel, operands, [spec], is_kept=True)
-    if not _is_beside(x, b.sharded(own)):
+    if not _has_same_devices(x, b.sharded(own)):
         return None
-    x, out = b.relayout(x, there), b.sharded(wanted)
+    x, out = b.relayout(x, split_layout), b.sharded(layout)
     return x.seen(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
 
 
-def _belongs(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | None:
-    """Where a part or the whole belongs: as the operand, if its layout can be said of the shape."""
+def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | None:
+    """Return the layout of a result like that of the operand `value`, or None."""
     found = b.choose(aval.shape, aval.dtype, value)
     layout = target_layout(b, found, value, (axis,))
     if layout is found and value.layout is not None and without(value.layout, (axis,)) is not None:
@@ -78,8 +79,8 @@ def _belongs(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | No
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)
 
 
-def _in_parts(layout: Layout, axis: int, count: int) -> GridLayout | None:
-    """The layout of the same data with dim `axis` as two: which part, and where in it."""
+def _split_dim(layout: Layout, axis: int, count: int) -> GridLayout | None:
+    """Return the layout of the same data with dim `axis` split in two: part, position in it."""
     shape = layout.shape
     inner = (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :])
     old = reshape_map(inner, shape)
@@ -87,7 +88,7 @@ def _in_parts(layout: Layout, axis: int, count: int) -> GridLayout | None:
 
 
 def _stack(part: GridLayout, axis: int, count: int) -> GridLayout:
-    """The layout of several parts side by side: which one, unsharded, before dim `axis`."""
+    """Return the layout of `count` stacked parts, with a new unsharded dim `axis`."""
     return stacked(part, (axis,), (count,))
 
 
@@ -96,13 +97,13 @@ def _placement(x: Value) -> Placement:
     return x.spec.placement
 
 
-def _is_beside(together: Value, part: Sharded) -> bool:
-    """Whether the parts of a stack are, on every device, where a part alone is."""
+def _has_same_devices(together: Value, part: Sharded) -> bool:
+    """Whether a stack places its parts on the same devices as a single part is placed."""
     stack, own = _placement(together), part.placement
     return stack.axes == ((), *own.axes) and stack.slots == (1, *own.slots)
 
 
 def _is_cheap(b: Builder, x: Value) -> bool:
-    """Whether something moves; where bytes decide, no more than all of it once."""
-    moved = total_bytes(each for step in b.steps for each in step.collectives)
-    return moved > 0 and (b.env.machine.has_latency or moved <= nbytes(x.shape, x.dtype))
+    """Whether something is sent; without latencies also at most the bytes of the whole array."""
+    sent = total_bytes(each for step in b.steps for each in step.collectives)
+    return sent > 0 and (b.env.machine.has_latency or sent <= nbytes(x.shape, x.dtype))

@@ -1,7 +1,7 @@
-"""`Extent`: what a reduction goes over, and the layouts of its operand and of what it leaves.
+"""`Extent`: what a reduction reduces, and the layouts of its operand and of its result.
 
-No collapsed dim of the operand joins reduced dims with kept ones: they are moved apart first. What
-a reduction leaves is on one core along the reduced dims.
+Each collapsed dim of the operand is reduced wholly or not at all; other operands are relaid out
+first. The result is on one core along the reduced dims.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from gridlayout.sharding.placement import Placement
 
 @dataclass(frozen=True)
 class Extent:
-    """What a reduction goes over: collapsed dims, dims of a device's part, and mesh axes."""
+    """What a reduction reduces.
+
+    collapsed: the reduced collapsed dims. along: the reduced dims of a device's part. mesh: the
+    mesh axes to reduce over.
+    """
 
     layout: GridLayout
     placement: Placement
@@ -35,7 +39,7 @@ class Extent:
 
     @classmethod
     def of(cls, spec: Spec, axes: tuple[int, ...]) -> Extent:
-        """The extent of logical dims that no collapsed dim joins with others."""
+        """Return the extent of logical dims that no collapsed dim joins with other dims."""
         assert isinstance(spec, Sharded)
         layout, placement = grouped(spec.layout), spec.placement
         assert layout is not None
@@ -43,8 +47,8 @@ class Extent:
         along = tuple(d for k in reduced for d in layout.axis_dims(k))
         mesh = tuple(a for k in reduced for a in placement.axes[k])
         if len(axes) == layout.ndim:
-            # Grid dims that no logical dim feeds must be neutral too; the first core there comes
-            # first.
+            # Grid dims that depend on no logical dim are reduced too: cores other than the first
+            # must be neutral there. Their axes come first, so that the first core stays first.
             unfed = [k for k in range(len(layout.grid)) if k not in reduced]
             mesh = (*(a for k in unfed for a in placement.axes[k]), *mesh)
             along = tuple(range(len(spec.local_shape)))
@@ -52,28 +56,31 @@ class Extent:
 
     @property
     def part(self) -> int:
-        """Elements of one device's result."""
+        """The number of elements of one device's result."""
         shape = (*self.placement.per_device, *self.layout.local_shape)
         return prod(n for d, n in enumerate(shape) if d not in self.along)
 
 
-def thin_result(
-    over: Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
+def result_spec(
+    extent: Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
 ) -> Sharded:
-    """What a reduction leaves: the layout without the reduced dims, on one core along these."""
-    layout, placement = over.layout, over.placement
+    """Return the spec of a result: the layout without the reduced dims, on one core along them.
+
+    added: the number of leading grid dims that `separate` added. They are removed.
+    """
+    layout, placement = extent.layout, extent.placement
     was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
-    kept = [k for k in range(len(layout.grid)) if k not in over.collapsed]
+    kept = [k for k in range(len(layout.grid)) if k not in extent.collapsed]
     others = [d for k in kept for d in layout.axis_dims(k)]
-    sure = was_neutral or not has_padding(layout, placement, others)
+    is_known = was_neutral or not has_padding(layout, placement, others)
     thin = thinned(
-        without(layout, axes, dtype, added),
+        without_dims(layout, axes, dtype, added),
         tuple(range(layout.ndim - len(axes))),
         tuple(k - added for k in kept),
     )
     rows = range(added, len(layout.grid))
     return Sharded(
-        thin.with_oob((neutral if was_neutral else 0) if sure else None),
+        thin.with_oob((neutral if was_neutral else 0) if is_known else None),
         Placement(
             thin.grid,
             tuple(placement.axes[k] if k in kept else () for k in rows),
@@ -84,45 +91,48 @@ def thin_result(
 
 
 @lru_cache(maxsize=4096)
-def without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
-    """The layout without dims `axes`, nor the first `added` grid dims that held them."""
+def without_dims(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
+    """Return the layout without the dims `axes` and without the first `added` grid dims."""
     kept = [d for d in range(layout.ndim) if d not in axes]
     linear = layout.linear.compose(embedding(layout.ndim, kept))
-    gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
-    rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
-    # Rows stay multiples of as many elements, whatever these are, while there are rows.
+    removed = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
+    rows = tuple(constant(0) if k in removed else row for k, row in enumerate(linear.results))
+    # The row alignment, in elements, stays if the last collapsed dim does.
     last = len(layout.grid) - 1
     layout = layout.with_dtype(dtype)
     return layout.replace(
         shape=tuple(layout.shape[d] for d in kept),
-        row_alignment=None if last in gone else layout.row_alignment,
+        row_alignment=None if last in removed else layout.row_alignment,
         grid=layout.grid[added:],
         linear=AffineMap(len(kept), rows[added:]),
         shard_shape=tuple(
-            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
+            None if k in removed else n for k, n in enumerate(layout.stated_shard) if k >= added
         ),
         oob=None,
         tile_format=None,
     )
 
 
-def apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
-    """`x` in a layout where no collapsed dim joins reduced and kept dims, and argmax's is plain.
+def separate(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
+    """Return `x` in a layout whose collapsed dims are reduced wholly or not at all.
 
-    Also how many leading grid dims were added to get there.
+    Also return the number of leading grid dims that were added for that.
     """
     assert x.layout is not None
     layout = grouped(x.layout)
     if layout is None:
         layout = b.env.choose_grid(x.shape, x.dtype, x.layout)
         x = b.relayout(x, layout)
-    if layout.groups and _is_apart(layout, axes):
+    if layout.groups and _is_separate(layout, axes):
         return x, 0
-    return b.relayout(x, moved_apart(layout, axes)), len(axes)
+    return b.relayout(x, separated_layout(layout, axes)), len(axes)
 
 
-def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
-    """Each collapsed dim is all reduced or all kept; a reduced one is in logical order from 0."""
+def _is_separate(layout: GridLayout, axes: tuple[int, ...]) -> bool:
+    """Whether each collapsed dim is reduced wholly, in logical order from 0, or not at all.
+
+    The order does not matter if all dims of the array are reduced, and these are several.
+    """
     if not set(axes) <= {d for group in layout.groups for d in group}:
         return False
     for k, group in enumerate(layout.groups):
@@ -137,8 +147,11 @@ def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
-    """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
+def separated_layout(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
+    """Return a layout with a leading grid dim of one core per reduced dim.
+
+    The other dims are on the grid dims of `layout`.
+    """
     rank = len(layout.grid)
     kept = [d for d in range(layout.ndim) if d not in axes]
     count = max(len(kept) - rank + 1, 0)

@@ -1,7 +1,7 @@
-"""Cholesky's and the LU factors of one matrix, panel by panel.
+"""Cholesky and LU factorization of one matrix, panel by panel.
 
-Every device gets a panel and factors it; then each brings the blocks that it has up to date. What
-is received in all is half of the matrix, and each device computes its share of the products.
+Every device receives each panel and factors it, then updates its own blocks. Each device receives
+half of the matrix in total, and computes its share of the matrix products.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from gridlayout.sharding.collectives import all_gather, index_of
 
 
 def cholesky(b: Builder, op: Op, value: Value) -> Any:
-    """One matrix; None where every device factors it in less time, and for batches."""
+    """Rule for a Cholesky factorization of one matrix.
+
+    None if it takes less time replicated, and for batches.
+    """
     if value.ndim != 2 or value.layout is None:
         return None
     whole = b.env.machine.seconds(flops=value.shape[0] ** 3 / 3)
@@ -37,24 +40,24 @@ def _cholesky(b: Builder, op: Op, value: Value, slots: int) -> Any:
         return None
     x, panels = found
     spec, n, size = as_spec(x), panels.extent, panels.width * value.dtype.itemsize
-    made = panels.sent(b.collectives(), panels.count * panels.width * size)
+    made = panels.collectives(b.collectives(), panels.count * panels.width * size)
     flops = 0.0
     for k in range(panels.count):
         rows = (slots - k // panels.devices) * panels.width
         made.all_gather(panels.axes, rows * size)
         flops += _cholesky_flops(panels, k)
-    panels.sent(made, panels.count * panels.width * size)
+    panels.collectives(made, panels.count * panels.width * size)
     b.note, b.device_flops = _note(panels, "rows"), int(flops)
     b.computing = b.env.machine.seconds(flops=flops)
 
     def kernel(part: jax.Array) -> list[jax.Array]:
-        rows = _extended(local_blocks(part), panels)
-        blocks = panels.dealt(jnp.split(rows, slots))
+        rows = _padded_rows(local_blocks(part), panels)
+        blocks = panels.distribute(jnp.split(rows, slots))
         is_positive = jnp.bool_(True)
         for k in range(panels.count):
             blocks, diagonal = _cholesky_step(op, blocks, panels, k)
             is_positive &= ~jnp.isnan(diagonal).any()
-        made = jnp.concatenate(panels.back(blocks))[:, :n]
+        made = jnp.concatenate(panels.collect(blocks))[:, :n]
         below = jnp.arange(n) <= _first(panels) + jnp.arange(len(made))[:, None]
         made = jnp.where(below, jnp.where(is_positive, made, jnp.nan), 0).astype(made.dtype)
         return [as_storage(made, spec.placement.per_device)]
@@ -64,12 +67,12 @@ def _cholesky(b: Builder, op: Op, value: Value, slots: int) -> Any:
 
 
 def _first(panels: Panels) -> Any:
-    """The first row or column of this device's blocks, which are one after another."""
+    """Return the first row or column of this device's consecutive blocks."""
     return index_of(panels.axes) * (panels.slots * panels.width)
 
 
-def _extended(rows: jax.Array, panels: Panels) -> jax.Array:
-    """A device's rows of the matrix, extended to whole blocks by those of the identity."""
+def _padded_rows(rows: jax.Array, panels: Panels) -> jax.Array:
+    """Return a device's rows, padded to whole blocks with rows of the identity matrix."""
     n = panels.extent
     wide = jnp.pad(rows, ((0, 0), (0, panels.count * panels.width - n)))
     at = (_first(panels) + jnp.arange(len(rows)))[:, None]
@@ -79,11 +82,11 @@ def _extended(rows: jax.Array, panels: Panels) -> jax.Array:
 def _cholesky_step(
     op: Op, blocks: list[jax.Array], panels: Panels, k: int
 ) -> tuple[list[jax.Array], jax.Array]:
-    """The blocks of rows once panel `k` is factored, and the diagonal of its factor."""
+    """Factor panel `k`; return the updated blocks of rows and the diagonal of the factor."""
     width, devices, count = panels.width, panels.devices, panels.count
     first, here = k // devices, index_of(panels.axes)
     own = jnp.stack([block[:, k * width : (k + 1) * width] for block in blocks[first:]])
-    # In the order of the blocks: slot by slot, each of all devices.
+    # Sorted by block: by slot, then by device.
     column = all_gather(own[None], panels.axes, 0).swapaxes(0, 1).reshape(-1, width)
     column = column[(k - first * devices) * width :][: (count - k) * width]
     (factor,) = op.bind(column[:width])
@@ -105,7 +108,7 @@ def _cholesky_step(
 
 
 def _cholesky_flops(panels: Panels, k: int) -> float:
-    """Operations of a device for panel `k`: the panel, and its share of the rest."""
+    """Return the flops per device for panel `k`: the panel itself and the update of its blocks."""
     width, devices = panels.width, panels.devices
     found = width**3 / 3 + (panels.count - k - 1) * width**3
     for slot in range(k // devices, panels.slots):
@@ -122,7 +125,10 @@ def _note(panels: Panels, what: str) -> str:
 
 
 def lu(b: Builder, op: Op, value: Value) -> Any:
-    """One matrix, with partial pivoting; None where every device factors it in less time."""
+    """Rule for an LU factorization of one matrix with partial pivoting.
+
+    None if it takes less time replicated, and for batches.
+    """
     if value.ndim != 2 or value.layout is None:
         return None
     (m, n), r = value.shape, min(value.shape)
@@ -136,38 +142,38 @@ def _lu(b: Builder, op: Op, value: Value, slots: int) -> Any:
     x, panels = found
     spec, (m, n), size = as_spec(x), value.shape, value.dtype.itemsize
     width, steps = panels.width, -(-min(m, n) // panels.width)
-    made = panels.sent(b.collectives(), m * width * size)
+    made = panels.collectives(b.collectives(), m * width * size)
     flops = 0.0
     for k in range(steps):
-        wide, tall = _panel(panels, m, k)
+        wide, tall = _panel_size(panels, m, k)
         made.all_reduce(panels.axes, tall * wide * size)
         right = (slots - k // panels.devices) * width
         flops += tall * wide**2 + right * wide * (2 * (tall - wide) + wide)
-    panels.sent(made, m * width * size)
+    panels.collectives(made, m * width * size)
     b.note, b.device_flops = _note(panels, "columns"), int(flops)
     b.computing = b.env.machine.seconds(flops=flops)
 
     def kernel(part: jax.Array) -> list[jax.Array]:
         columns = local_blocks(part)
         inside = _first(panels) + jnp.arange(columns.shape[1]) < n
-        blocks = panels.dealt(jnp.split(jnp.where(inside, columns, 0), slots, axis=1))
+        blocks = panels.distribute(jnp.split(jnp.where(inside, columns, 0), slots, axis=1))
         pivots = []
         for k in range(steps):
             blocks, own = _lu_step(op, blocks, panels, k)
             pivots.append(own)
         every = jnp.concatenate(pivots)
         order = lax.linalg.lu_pivots_to_permutation(every, m)
-        made = jnp.concatenate(panels.back(blocks), 1)
+        made = jnp.concatenate(panels.collect(blocks), 1)
         return [as_storage(made, spec.placement.per_device), every, order]
 
     rest = [Replicated(aval.shape, aval.dtype) for aval in op.outs[1:]]
     out, pivots, order = b.run(kernel, [x], [spec.with_oob(None), *rest], made)
-    home = target_layout(b, spec.layout, value, ())
-    return [b.relayout(out, home), *(b.on_cores(y, like=value) for y in (pivots, order))]
+    target = target_layout(b, spec.layout, value, ())
+    return [b.relayout(out, target), *(b.on_cores(y, like=value) for y in (pivots, order))]
 
 
-def _panel(panels: Panels, m: int, k: int) -> tuple[int, int]:
-    """Columns of panel `k` that are factored, and rows from its diagonal on."""
+def _panel_size(panels: Panels, m: int, k: int) -> tuple[int, int]:
+    """Return the columns of panel `k` that are factored, and the rows from its diagonal on."""
     top = k * panels.width
     return min(panels.width, min(m, panels.extent) - top), m - top
 
@@ -175,10 +181,10 @@ def _panel(panels: Panels, m: int, k: int) -> tuple[int, int]:
 def _lu_step(
     op: Op, blocks: list[jax.Array], panels: Panels, k: int
 ) -> tuple[list[jax.Array], jax.Array]:
-    """The blocks of columns once panel `k` is factored, and its pivots."""
+    """Factor panel `k`; return the updated blocks of columns and the panel's pivots."""
     first, owner = divmod(k, panels.devices)
     here, top = index_of(panels.axes), k * panels.width
-    wide, _ = _panel(panels, len(blocks[0]), k)
+    wide, _ = _panel_size(panels, len(blocks[0]), k)
     own = jnp.where(here == owner, blocks[first][top:, :wide], 0)
     factors, pivots, order = op.bind(lax.psum(own, panels.axes))
     found = []

@@ -1,4 +1,4 @@
-"""Fourier transforms: each along dims that are unsharded meanwhile, or all of them everywhere."""
+"""Fourier transforms: along unsharded dims, one dim after another, or replicated if small."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:
-    """Fourier transforms over the last dims; over all dims, of the last one and of the others."""
+    """Rule for a Fourier transform over the last dims.
+
+    If that is all dims, the last one and each other one are transformed separately.
+    """
     p = op.params
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
     if len(axes) < value.ndim or value.ndim == 1:
         return run(b, op, [(value, axes)], op.bound())
     if max(nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)) <= LIMITS.small_bytes:
-        return _everywhere(b, op, value)
+        return _on_every_device(b, op, value)
     kinds = lax.FftType
-    back = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)
-    whole = kinds.IFFT if back else kinds.FFT
-    # What is real comes first, or is left last.
-    turns = [(axes[-1], p["fft_type"]), *((d, whole) for d in axes[:-1])]
-    for d, kind in reversed(turns) if back else turns:
+    is_inverse = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)
+    complex_kind = kinds.IFFT if is_inverse else kinds.FFT
+    # A real dim is the first to be transformed, and the last one of an inverse transform.
+    transforms = [(axes[-1], p["fft_type"]), *((d, complex_kind) for d in axes[:-1])]
+    for d, kind in reversed(transforms) if is_inverse else transforms:
         length = p["fft_lengths"][d]
         made = length // 2 + 1 if kind == kinds.RFFT else length
         shape = tuple(made if k == d else n for k, n in enumerate(value.shape))
@@ -42,8 +45,8 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
     return value
 
 
-def _everywhere(b: Builder, op: Op, value: Value) -> Value:
-    """Gathered once, and transformed by every device: dim after dim it is sent several times."""
+def _on_every_device(b: Builder, op: Op, value: Value) -> Value:
+    """Rule for a transform of the replicated array: it is gathered once, not once per dim."""
     b.device_flops = of_fft(op)
     made = [Replicated(op.out.shape, op.out.dtype)]
     (out,) = b.run(op.bound(), [b.replicated(value)], made)

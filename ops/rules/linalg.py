@@ -1,7 +1,7 @@
-"""Linear algebra over batches: the matrices are unsharded, the batch where it was.
+"""Linear algebra on batches: matrices are unsharded, batch dims keep their sharding.
 
-One matrix alone has no dim that could stay spread: it falls back, but for what `tall.py` has, the
-factors of `factors.py`, and triangular systems (`substitution.py`).
+A single matrix has no batch dim, so it falls back, except for tall matrices (`tall.py`), Cholesky
+and LU (`factors.py`) and triangular systems (`substitution.py`).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from gridlayout.ops.rules import factors, tall
 from gridlayout.ops.rules.along import run
 from gridlayout.ops.rules.substitution import triangular_solve
 
-# How many dims the first operand has without a batch, where these are not two.
+# The rank of the first operand without batch dims, where it is not 2.
 RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
 
 
 def batched(b: Builder, op: Op, *values: Value) -> Any:
-    """A decomposition, a solution or a product of each matrix of a batch."""
+    """Rule for decompositions, solutions and products of each matrix of a batch."""
     batch = values[0].ndim - RANK.get(op.name, 2)
     operands = [(x, tuple(range(batch, x.ndim))) for x in values]
     out_axes = [tuple(range(batch, aval.ndim)) for aval in op.outs]
     return run(b, op, operands, op.bound(), out_axes=out_axes)
 
 
-# Leading terms, of m x n matrices in m n min(m, n).
+# Leading terms of the flops of m x n matrices, in units of m n min(m, n).
 _LEADING = {
     **{"cholesky": 1 / 3, "lu": 2 / 3, "qr": 4 / 3, "geqrf": 4 / 3, "geqp3": 4 / 3},
     **{"householder_product": 4 / 3, "ormqr": 4, "hessenberg": 10 / 3, "tridiagonal": 4 / 3},
@@ -40,7 +40,7 @@ LINALG: dict[str, Rule] = {
     "tridiagonal_solve": Rule(batched, lambda op: 8 * per_result(op)),
     "lu_pivots_to_permutation": Rule(batched, nothing),
 }
-# One matrix alone, of which something stays spread.
+# Rules for a single matrix that stays sharded.
 MATRICES: dict[str, Rule] = {
     "triangular_solve": Rule(triangular_solve, of_solve),
     "qr": Rule(tall.qr, of_matrix(_LEADING["qr"])),

@@ -1,8 +1,8 @@
-"""One matrix in blocks of rows, or of columns, that are dealt to the devices in turn.
+"""A matrix in blocks of rows or columns with a block-cyclic distribution over the devices.
 
-A factorization goes panel by panel, and what is left gets smaller: with one block on each device
-the first ones have nothing to do at the end. With several, dealt in turn, all have their share to
-the end (Golub and Van Loan, Matrix Computations, "block-cyclic").
+A factorization goes panel by panel, and the remaining part shrinks. With one block per device, the
+first devices have nothing to do at the end. With several blocks in cyclic order, all devices share
+the work to the end (Golub and Van Loan, Matrix Computations, "block-cyclic").
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gridlayout.ops.rules.along import of_replicated
 from gridlayout.sharding.collectives import Axes, Collectives, index_of, permute
 from gridlayout.sharding.limits import LIMITS
 
-# How a rule writes a decision down with so many blocks on each device.
+# A rule that takes the number of blocks per device too: `(builder, op, *values, slots)`.
 Blocked = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Blocks along a dim of a matrix, dealt in turn to devices along mesh axes.
+    """Blocks along a dim of a matrix, in cyclic order over the devices along mesh axes.
 
-    dim: 0 for blocks of rows, 1 of columns. slots: blocks of each device; width: rows or columns of
-    a block. extent: of the dim, which the last blocks may be beyond.
+    dim: 0 for blocks of rows, 1 of columns. slots: blocks per device. width: rows or columns per
+    block. extent: the extent of the dim; the last blocks may be beyond its end.
     """
 
     axes: Axes
@@ -48,18 +48,18 @@ class Panels:
 
     @property
     def count(self) -> int:
-        """Blocks that hold something."""
+        """The number of blocks that hold elements."""
         return -(-self.extent // self.width)
 
-    def sent(self, made: Collectives, width: int) -> Collectives:
-        """What the devices send to deal, or to bring blocks back; width: bytes of one."""
+    def collectives(self, made: Collectives, width: int) -> Collectives:
+        """Add to `made` what `distribute` or `collect` sends. width: bytes per block."""
         for slot in range(self.slots):
             pairs = self._pairs(slot)
             made.permute(self.axes, width, sum(a != b for a, b in pairs))
         return made
 
-    def dealt(self, blocks: Sequence[jax.Array]) -> list[jax.Array]:
-        """This device's blocks, of which it has one after another, as dealt: slot by slot."""
+    def distribute(self, blocks: Sequence[jax.Array]) -> list[jax.Array]:
+        """Return this device's blocks in cyclic order, from its consecutive blocks."""
         if self.slots == 1:
             return list(blocks)
         found = jnp.stack(blocks)
@@ -72,30 +72,33 @@ class Panels:
             found = lax.dynamic_update_index_in_dim(found, sent, place, 0)
         return list(found)
 
-    def back(self, blocks: Sequence[jax.Array]) -> list[jax.Array]:
-        """The inverse of `dealt`."""
+    def collect(self, blocks: Sequence[jax.Array]) -> list[jax.Array]:
+        """Return the inverse of `distribute`."""
         if self.slots == 1:
             return list(blocks)
-        held, found = jnp.stack(blocks), []
+        stacked, found = jnp.stack(blocks), []
         for slot in range(self.slots):
             pairs = [(to, at) for at, to in self._pairs(slot)]
             source = dict(pairs)
             places = [(source[d] * self.slots + slot) // self.devices for d in range(self.devices)]
             place = jnp.asarray(places)[index_of(self.axes)]
-            block = lax.dynamic_index_in_dim(held, place, 0, keepdims=False)
+            block = lax.dynamic_index_in_dim(stacked, place, 0, keepdims=False)
             found.append(permute(block, self.axes, pairs))
         return found
 
     def _pairs(self, slot: int) -> list[tuple[int, int]]:
-        """Pairs (from, to) of the devices for a slot: a permutation, as slots share no factor."""
+        """Return pairs (source, target) of devices for a slot.
+
+        They are a permutation, since the numbers of slots and devices have no common factor.
+        """
         devices = range(self.devices)
         return [(d, (d * self.slots + slot) % self.devices) for d in devices]
 
 
 def in_panels(b: Builder, value: Value, dim: int, slots: int) -> tuple[Value, Panels] | None:
-    """A matrix in blocks of rows or columns, on all devices; None where these can't have them so.
+    """Return a matrix relaid out in blocks along `dim` over all devices, or None if impossible.
 
-    Each device has its blocks one after another: `Panels.dealt` deals them.
+    Each device gets consecutive blocks; `Panels.distribute` brings them into cyclic order.
     """
     devices, extent = b.device.size, value.shape[dim]
     if devices == 1 or devices * slots > LIMITS.panels or gcd(devices, slots) > 1:
@@ -112,7 +115,7 @@ def in_panels(b: Builder, value: Value, dim: int, slots: int) -> tuple[Value, Pa
 
 
 def slots_of(devices: int) -> tuple[int, ...]:
-    """How many blocks a device may have: one, or some that share no factor with the devices.
+    """Return the numbers of blocks per device to try: 1, and one coprime to the devices.
 
     >>> slots_of(8), slots_of(6)
     ((1, 3), (1, 5))
@@ -120,29 +123,29 @@ def slots_of(devices: int) -> tuple[int, ...]:
     return 1, next(n for n in range(3, devices + 4) if gcd(n, devices) == 1)
 
 
-def blocked_or_whole(
+def blocked_or_replicated(
     b: Builder, op: Op, ways: Sequence[Blocked], whole: float, *values: Value
 ) -> Choice | None:
-    """The cheapest of some ways; None where every device does all of it in less time.
+    """Return the cheapest of some rules, or None if it takes less time replicated.
 
-    whole: seconds that a device computes for all of it.
+    whole: seconds that one device computes for the whole op.
     """
 
-    def on_all(b: Builder, op: Op, *values: Value) -> Any:
+    def on_every_device(b: Builder, op: Op, *values: Value) -> Any:
         b.computing = whole
         return of_replicated(b, op, *values)
 
-    found = cheapest_way(b, op, [on_all, *ways], *values)
-    return None if found is None or found.best is on_all else found
+    found = cheapest_way(b, op, [on_every_device, *ways], *values)
+    return None if found is None or found.best is on_every_device else found
 
 
 def by_slots(b: Builder, op: Op, rule: Blocked, whole: float, *values: Value) -> Choice | None:
-    """`blocked_or_whole` of a rule that takes how many blocks each device has."""
+    """Return `blocked_or_replicated` of a rule, for several numbers of blocks per device."""
     ways = [partial(rule, slots=slots) for slots in slots_of(b.device.size)]
-    return blocked_or_whole(b, op, ways, whole, *values)
+    return blocked_or_replicated(b, op, ways, whole, *values)
 
 
 def as_spec(value: Value) -> Sharded:
-    """The spec of a value that `in_panels` made."""
+    """Return the spec of a value that `in_panels` returned."""
     assert isinstance(value.spec, Sharded)
     return value.spec

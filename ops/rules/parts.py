@@ -1,8 +1,12 @@
-"""Parts of arrays: slices, splits and reversals; and arrays made of parts, padded or joined.
+"""Slices, splits and reversals, which take parts of arrays, and pads and concatenations.
 
-A part lies where its array does, under a layout of its own, and from there goes where it belongs.
-What is joined goes to where its part of the result is. The other way, where it sends no more: the
-dims that are cut are whole on each device.
+There are two ways, and the one that takes less time is chosen:
+
+* By relayout: a part of an array is a view with a layout of its own, in which all other elements
+  are padding. A slice is relaid out from that layout to the result's layout; an operand of a
+  concatenation is relaid out to the layout of its part of the result.
+* Unsharded: the array is relaid out so that the dims to cut are unsharded, and each device cuts its
+  own part.
 """
 
 from __future__ import annotations
@@ -31,15 +35,15 @@ from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
-from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
+from gridlayout.ops.rules.slices.in_place import Pieces, SlicedArray, take_slices
 from gridlayout.sharding.limits import LIMITS
 
 
 @lru_cache(maxsize=4096)
 def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
-    """The layout of a part of an array, where it lies; all else is padding. None without one.
+    """Return the layout of a part of an array in the array's storage, or None if there is none.
 
-    old: index in the part -> index in the array.
+    All other elements are padding of unknown value. old: index in the part -> index in the array.
 
     >>> part = part_of(GridLayout((8,), grid=(2,)), (5,), AffineMap(1, [dim(0) + 2]))
     >>> part.locate((1,)).core, part.locate((2,)).core
@@ -50,26 +54,26 @@ def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
     return None if part is None else part.with_oob(None)
 
 
-def _from(starts: Sequence[int]) -> AffineMap:
-    """Index in a part that begins there -> index in the array."""
+def _offset_map(starts: Sequence[int]) -> AffineMap:
+    """Return the map of an index in a part that begins at `starts` to the index in the array."""
     return AffineMap(len(starts), [dim(d) + n for d, n in enumerate(starts)])
 
 
-def _one(rank: int, axis: int, start: int) -> AffineMap:
-    """The same of a part along one dim."""
-    return _from([start if d == axis else 0 for d in range(rank)])
+def _offset_along(rank: int, axis: int, start: int) -> AffineMap:
+    """Return the `_offset_map` of a part that begins at `start` along `axis` and at 0 elsewhere."""
+    return _offset_map([start if d == axis else 0 for d in range(rank)])
 
 
 # -- parts -----------------------------------------------------------------------------------------
 
 
 def slice_(b: Builder, op: Op, value: Value) -> Any:
-    """A slice along the dims that it shortens."""
-    if not _sliced(op, value) and value.layout is not None:
+    """Rule for `lax.slice`."""
+    if not _shortened_dims(op, value) and value.layout is not None:
         return value
-    ways: list[Decide] = [_sliced_along, _sliced_there]
+    ways: list[Decide] = [_slice_unsharded, _slice_as_view]
     if op.out.size * op.out.dtype.itemsize <= LIMITS.small_bytes:
-        ways.append(_sliced_in_place)
+        ways.append(_slice_and_broadcast)
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
@@ -77,14 +81,14 @@ def _strides(op: Op) -> Shape:
     return tuple(op.params["strides"] or (1,) * op.out.ndim)
 
 
-def _sliced(op: Op, value: Value) -> Shape:
-    """The dims of which not all is taken."""
+def _shortened_dims(op: Op, value: Value) -> Shape:
+    """Return the dims that a slice shortens."""
     bounds = zip(op.params["start_indices"], op.params["limit_indices"], _strides(op), strict=True)
     return tuple(d for d, some in enumerate(bounds) if some != (0, value.shape[d], 1))
 
 
-def _sliced_along(b: Builder, op: Op, value: Value) -> Any:
-    axes = _sliced(op, value)
+def _slice_unsharded(b: Builder, op: Op, value: Value) -> Any:
+    axes = _shortened_dims(op, value)
     bounds = {**op.params, "strides": _strides(op)}
     names = ("start_indices", "limit_indices", "strides")
     fn = op.bound(**{name: tuple(bounds[name][a] for a in axes) for name in names})
@@ -101,21 +105,21 @@ def _sliced_along(b: Builder, op: Op, value: Value) -> Any:
     return run(b, op, [(value, axes)], fn, on_blocks=on_blocks)
 
 
-def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
+def _slice_as_view(b: Builder, op: Op, value: Value) -> Any:
     pairs = zip(_strides(op), op.params["start_indices"], strict=True)
     old = AffineMap(value.ndim, [dim(d) * stride + n for d, (stride, n) in enumerate(pairs)])
-    return _taken(b, value, op.out, old, _sliced(op, value))
+    return _relaid_out_part(b, value, op.out, old, _shortened_dims(op, value))
 
 
-def _sliced_in_place(b: Builder, op: Op, value: Value) -> Any:
-    """Who has a part of it sends it to all devices along the dims that are shortened."""
-    axes, x = _sliced(op, value), b.on_cores(value)
-    held = Split.of(b, x, axes)
-    if held is None or max(value.shape) > np.iinfo(np.int32).max or not op.out.size:
+def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
+    """Rule for a small slice: the devices that hold it broadcast it along the shortened dims."""
+    axes, x = _shortened_dims(op, value), b.on_cores(value)
+    sliced = SlicedArray.of(b, x, axes)
+    if sliced is None or max(value.shape) > np.iinfo(np.int32).max or not op.out.size:
         return None
     lead, strides = tuple(op.out.shape[a] for a in axes), _strides(op)
 
-    def named() -> tuple[list[jax.Array], Any]:
+    def index_fn() -> tuple[list[jax.Array], Any]:
         found = []
         for k, a in enumerate(axes):
             along = tuple(n if d == k else 1 for d, n in enumerate(lead))
@@ -123,142 +127,152 @@ def _sliced_in_place(b: Builder, op: Op, value: Value) -> Any:
             found.append(at * strides[a] + op.params["start_indices"][a])
         return found, True
 
-    out = taken(b, held, x, named, [], Pieces.of(b, held, lead, None), op.out, axes)
-    return b.on_cores(out, _belongs(b, value, axes, op.out)[0])
+    out = take_slices(b, sliced, x, index_fn, [], Pieces.of(b, sliced, lead, None), op.out, axes)
+    return b.on_cores(out, _result_layouts(b, value, axes, op.out)[0])
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
-    """Parts one after another."""
-    ways = [equal_parts.split, _split_along, _split_there]
+    """Rule for `lax.split`."""
+    ways = [equal_parts.split, _split_unsharded, _split_as_views]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
-def _split_along(b: Builder, op: Op, value: Value) -> Any:
+def _split_unsharded(b: Builder, op: Op, value: Value) -> Any:
     operands = [(value, (op.params["axis"],))]
     return run(b, op, operands, op.bound(axis=0), native=True, on_blocks=op.bound())
 
 
-def _split_there(b: Builder, op: Op, value: Value) -> list[Value] | None:
+def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
     axis, found = op.params["axis"], []
     for start, aval in zip(accumulate(op.params["sizes"], initial=0), op.outs, strict=False):
-        if (part := _taken(b, value, aval, _one(value.ndim, axis, start), (axis,))) is None:
+        if (
+            part := _relaid_out_part(
+                b, value, aval, _offset_along(value.ndim, axis, start), (axis,)
+            )
+        ) is None:
             return None
         found.append(part)
     return found
 
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
-    """Dims reversed."""
-    return cheapest_way(b, op, [_reversed_along, _reversed_there], value) or of_replicated(
+    """Rule for `lax.rev`."""
+    return cheapest_way(b, op, [_reverse_unsharded, _reverse_as_view], value) or of_replicated(
         b, op, value
     )
 
 
-def _reversed_along(b: Builder, op: Op, value: Value) -> Any:
+def _reverse_unsharded(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(sorted(op.params["dimensions"]))
     fn = op.bound(dimensions=tuple(range(len(axes))))
     return run(b, op, [(value, axes)], fn, on_blocks=op.bound())
 
 
-def _reversed_there(b: Builder, op: Op, value: Value) -> Any:
+def _reverse_as_view(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(sorted(op.params["dimensions"]))
     rows = [constant(n - 1) - dim(d) if d in axes else dim(d) for d, n in enumerate(value.shape)]
-    return _taken(b, value, op.out, AffineMap(value.ndim, rows), axes)
+    return _relaid_out_part(b, value, op.out, AffineMap(value.ndim, rows), axes)
 
 
-def _taken(b: Builder, value: Value, aval: Aval, old: AffineMap, axes: Shape) -> Value | None:
-    """A part of a value where it belongs. old: index in the part -> index in the value."""
+def _relaid_out_part(
+    b: Builder, value: Value, aval: Aval, old: AffineMap, axes: Shape
+) -> Value | None:
+    """Return a part of a value in a result layout; None if the part has no layout as a view.
+
+    old: index in the part -> index in the value. axes: the dims in which they differ.
+    """
     x = b.on_cores(value)
     assert isinstance(x.spec, Sharded)
     seen = part_of(x.spec.layout, aval.shape, old)
     if seen is None:
         return None
     part = x.seen(Sharded(seen, x.spec.placement))
-    return b.nearest(part, _belongs(b, value, axes, aval))
+    return b.nearest(part, _result_layouts(b, value, axes, aval))
 
 
-def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
-    """Where a result belongs that differs from the first operand along some dims."""
+def _result_layouts(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
+    """Return the layouts for a result that differs from the first operand along `axes`."""
     if len(axes) < first.ndim:
         return result_layouts(b, first, axes, aval, axes)
     found = b.choose(aval.shape, aval.dtype, first)
     return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, ())]
 
 
-# -- made of parts ---------------------------------------------------------------------------------
+# -- pads and concatenations -----------------------------------------------------------------------
 
 
 def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    """`lax.pad`: positive, negative and interior padding."""
-    if not _padded(op):
+    """Rule for `lax.pad` with positive, negative and interior padding."""
+    if not _padded_dims(op):
         return value if value.layout is not None else None
-    return cheapest_way(b, op, [_padded_along, _padded_there], value, fill) or of_replicated(
+    return cheapest_way(b, op, [_pad_unsharded, _pad_by_relayout], value, fill) or of_replicated(
         b, op, value, fill
     )
 
 
-def _padded(op: Op) -> Shape:
+def _padded_dims(op: Op) -> Shape:
     config = op.params["padding_config"]
     return tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
 
 
-def _padded_along(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    axes = _padded(op)
+def _pad_unsharded(b: Builder, op: Op, value: Value, fill: Value) -> Any:
+    axes = _padded_dims(op)
     fn = op.bound(padding_config=tuple(op.params["padding_config"][a] for a in axes))
     return run(b, op, [(value, axes)], fn, b.replicated(fill), on_blocks=op.bound())
 
 
-def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
-    config, axes = op.params["padding_config"], _padded(op)
+def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
+    config, axes = op.params["padding_config"], _padded_dims(op)
     if any(inside and min(low, high) < 0 for low, high, inside in config) or 0 in op.out.shape:
         return None
     cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
     kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
     x = b.on_cores(value)
-    target = _belongs(b, value, axes, op.out)[0]
+    target = _result_layouts(b, value, axes, op.out)[0]
     assert isinstance(x.spec, Sharded)
-    first = _from([-min(low, 0) for low, _, _ in config])
+    first = _offset_map([-min(low, 0) for low, _, _ in config])
     put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
-    here, there = part_of(x.spec.layout, kept, first), part_of(target, kept, AffineMap(x.ndim, put))
-    if here is None or there is None:
+    source = part_of(x.spec.layout, kept, first)
+    destination = part_of(target, kept, AffineMap(x.ndim, put))
+    if source is None or destination is None:
         return None
-    x = b.relayout(x.seen(Sharded(here, x.spec.placement)), there)
+    x = b.relayout(x.seen(Sharded(source, x.spec.placement)), destination)
     known = getattr(fill.spec, "number", None)
     spec = b.sharded(target.with_oob(None if known is None else known.item()))
     placement = spec.placement
 
     def kernel(part: jax.Array, fill: jax.Array) -> list[jax.Array]:
-        return [jnp.where(valid_mask(there, placement), part, fill)]
+        return [jnp.where(valid_mask(destination, placement), part, fill)]
 
     return b.fused(kernel, [x, b.replicated(fill)], [spec], masks=1)[0]
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
-    """Arrays one after another."""
-    ways = [equal_parts.concatenate, _joined_along, _joined_there]
+    """Rule for `lax.concatenate`."""
+    ways = [equal_parts.concatenate, _concatenate_unsharded, _concatenate_by_relayout]
     return cheapest_way(b, op, ways, *values) or of_replicated(b, op, *values)
 
 
-def _joined_along(b: Builder, op: Op, *values: Value) -> Any:
+def _concatenate_unsharded(b: Builder, op: Op, *values: Value) -> Any:
     axis = op.params["dimension"]
     operands = [(x, (axis,)) for x in values]
     return run(b, op, operands, op.bound(dimension=0), native=True, on_blocks=op.bound())
 
 
-def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
+def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None:
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
     if len(values) > LIMITS.joined:
         return None
-    target = _belongs(b, first, (axis,), op.out)[0]
+    target = _result_layouts(b, first, (axis,), op.out)[0]
     starts = accumulate((x.shape[axis] for x in values), initial=0)
-    entered, parts = [], []
+    operands, parts = [], []
     for x, start in zip(values, starts, strict=False):
         if 0 in x.shape:
             continue
-        if (part := part_of(target, x.shape, _one(x.ndim, axis, start))) is None:
+        if (part := part_of(target, x.shape, _offset_along(x.ndim, axis, start))) is None:
             return None
         parts.append(part)
-        entered.append(b.on_cores(x, part))
+        operands.append(b.on_cores(x, part))
     spec = b.sharded(target.with_oob(None))
     placement = spec.placement
 
@@ -268,28 +282,29 @@ def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
             found = jnp.where(valid_mask(part, placement), array, found)
         return [found]
 
-    return b.fused(kernel, entered, [spec], masks=len(parts) - 1)[0]
+    return b.fused(kernel, operands, [spec], masks=len(parts) - 1)[0]
 
 
-def replaced(
+def update_part(
     b: Builder, x: Value, new: Value, starts: Sequence[int], combine: Callable[..., jax.Array]
 ) -> Value | None:
-    """A sharded array with its part from `starts` on combined with another array, of as many dims.
+    """Return a sharded array `x` whose part from `starts` on is combined with `new`.
 
-    None where no layout says where the part is.
+    new: an array of the same rank, relaid out to the layout of that part. combine: a function of
+    the old and the new elements. None if the part has no layout.
     """
     spec = x.spec
     assert isinstance(spec, Sharded)
-    part = part_of(spec.layout, new.shape, _from(starts))
+    part = part_of(spec.layout, new.shape, _offset_map(starts))
     if part is None:
         return None
     placement = spec.placement
-    entered = b.on_cores(new, part.with_dtype(new.dtype), placement=placement)
+    operands = b.on_cores(new, part.with_dtype(new.dtype), placement=placement)
 
     def kernel(array: jax.Array, new: jax.Array) -> list[jax.Array]:
         return [jnp.where(valid_mask(part, placement), combine(array, new), array)]
 
-    return b.fused(kernel, [x, entered], [spec], masks=1)[0]
+    return b.fused(kernel, [x, operands], [spec], masks=1)[0]
 
 
 PARTS: dict[str, Rule] = {

@@ -1,7 +1,6 @@
 """Reductions over windows: each device reduces its block, with a halo from its neighbours.
 
-The gradient of a maximum goes back to where it came from; there the windowed dims are
-unsharded.
+The derivatives of a maximum over windows run with the windowed dims unsharded.
 """
 
 from __future__ import annotations
@@ -23,35 +22,35 @@ from gridlayout.ops.rules.windows import (
     Window,
     as_storage,
     blocks,
+    for_results,
     halos_of,
     local_blocks,
-    of_results,
 )
 
-# What a window finds outside of the array.
-OUTSIDE = {"reduce_window_sum": "reduce_sum", "reduce_window_max": "reduce_max"}
-OUTSIDE |= {"reduce_window_min": "reduce_min"}
+# The reduction of each primitive, whose neutral element pads the array.
+REDUCTIONS = {"reduce_window_sum": "reduce_sum", "reduce_window_max": "reduce_max"}
+REDUCTIONS |= {"reduce_window_min": "reduce_min"}
 
 
 def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
-    """What each place of a window reduces to: a sum, an extreme, or by a function of one's own.
+    """Rule for a sum, minimum or maximum over windows, or a reduction by the user's function.
 
-    values: the arrays, all of one shape, then where the function is one's own as many numbers that
-    it starts with; these are also what is outside of the arrays.
+    values: the arrays, all of one shape. If the function is the user's, they are followed by one
+    initial number per array, which pads the array too.
     """
     aval, p = op.out, op.params
-    own = op.name not in OUTSIDE
-    arrays = values[: len(values) // 2] if own else values
+    is_custom = op.name not in REDUCTIONS
+    arrays = values[: len(values) // 2] if is_custom else values
     starts = [b.replicated(x) for x in values[len(arrays) :]]
     if 0 in (*aval.shape, *arrays[0].shape):
         return None
     windows = _windows(op)
     first = next(x for x in arrays if x.layout is not None)
     layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
-    entered = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in arrays]
+    operands = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in arrays]
     placed = b.placement(layout)
     reaches = {
-        k: of_results(w, placed.per_device[k] * -(-aval.shape[k] // layout.grid[k]))
+        k: for_results(w, placed.per_device[k] * -(-aval.shape[k] // layout.grid[k]))
         for k, w in enumerate(windows)
         if layout.grid[k] > 1 and not w.is_trivial
     }
@@ -61,13 +60,13 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
         "padding": tuple((0, 0) if k in reaches else pair for k, pair in enumerate(p["padding"])),
         "base_dilation": tuple(1 if k in reaches else n for k, n in enumerate(p["base_dilation"])),
     }
-    neutral = [] if own else [NEUTRAL[OUTSIDE[op.name]](np.dtype(x.dtype)) for x in arrays]
+    neutral = [] if is_custom else [NEUTRAL[REDUCTIONS[op.name]](np.dtype(x.dtype)) for x in arrays]
 
     def pool(*parts: jax.Array) -> list[jax.Array]:
         given = parts[len(arrays) :]
         local = [local_blocks(part) for part in parts[: len(arrays)]]
         for k, halo in halos:
-            outside = given if own else neutral
+            outside = given if is_custom else neutral
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
         return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
 
@@ -75,7 +74,7 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
         Sharded(GridLayout(each.shape, each.dtype, layout.grid, collapse=[]), placed)
         for each in op.outs
     ]
-    outs = b.run(pool, [*entered, *starts], made, sent)
+    outs = b.run(pool, [*operands, *starts], made, sent)
     return [
         b.relayout(out, b.choose(each.shape, each.dtype, first))
         for out, each in zip(outs, op.outs, strict=True)
@@ -83,7 +82,7 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _windows(op: Op) -> list[Window]:
-    """The window along each dim."""
+    """Return the window along each dim."""
     p = op.params
     return [
         Window(size, stride, low, high, base, dilation)
@@ -96,17 +95,17 @@ def _windows(op: Op) -> list[Window]:
 
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
-    """The gradient of a maximum: each window's cotangent goes to the element it chose."""
-    return _whole(b, op, source, operand)
+    """Rule for the gradient of a maximum: each window's cotangent is added to its maximum."""
+    return _with_unsharded_windows(b, op, source, operand)
 
 
 def select_and_gather_add(b: Builder, op: Op, tangent: Value, operand: Value) -> Any:
-    """The tangent of a maximum: each window's is that of the element it chose."""
-    return _whole(b, op, tangent, operand)
+    """Rule for the tangent of a maximum: each window gets the tangent of its maximum."""
+    return _with_unsharded_windows(b, op, tangent, operand)
 
 
-def _whole(b: Builder, op: Op, *values: Value) -> Any:
-    """The primitive with the dims whole that windows move along."""
+def _with_unsharded_windows(b: Builder, op: Op, *values: Value) -> Any:
+    """Append the primitive with the dims unsharded along which windows move."""
     given = {name: op.params[name] for name in _PER_DIM if name in op.params}
     windows = list(zip(*given.values(), strict=True))
     trivial = tuple(_PER_DIM[name] for name in given)
@@ -116,7 +115,7 @@ def _whole(b: Builder, op: Op, *values: Value) -> Any:
     return run(b, op, operands, op.bound(**short), on_blocks=op.bound())
 
 
-# What a window's parameters say along a dim that it does not move along.
+# The parameters of a window along a dim that it does not move along.
 _PER_DIM: dict[str, Any] = {
     "window_dimensions": 1,
     "window_strides": 1,
@@ -126,7 +125,7 @@ _PER_DIM: dict[str, Any] = {
 }
 
 POOLING: dict[str, Rule] = {
-    **{name: Rule(reduce_window, of_window) for name in OUTSIDE},
+    **{name: Rule(reduce_window, of_window) for name in REDUCTIONS},
     "reduce_window": Rule(reduce_window, of_window),
     "select_and_scatter_add": Rule(select_and_scatter_add, per_operand),
     "select_and_gather_add": Rule(select_and_gather_add, of_window),

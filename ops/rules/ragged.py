@@ -1,8 +1,8 @@
-"""Products by groups of rows: each row of the left operand meets the matrix of its group.
+"""Ragged products: each row of the left operand is multiplied by the matrix of its group.
 
-One operand stays spread, the other is sent to every device, whichever is smaller. Where the rows
-stay spread, a device's groups are those of its block; the product that sums over rows (a
-derivative) then sums over the devices.
+The larger operand stays sharded, the other one is replicated. If the rows stay sharded, each
+device multiplies the groups of its rows. A product that contracts the rows, as in a derivative,
+is then all-reduced.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import run, target_layout
-from gridlayout.ops.rules.windows import as_storage, in_rows, local_blocks, without_tail
+from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, index_of
 
 
 def ragged_dot_general(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """`lax.ragged_dot` and its derivatives, of matrices; None where there is a batch."""
+    """Rule for `lax.ragged_dot` and its derivatives for matrices; None if there are batch dims."""
     (along, _), (batch, _) = _dims(op).dot_dimension_numbers
     if batch or left.ndim != 2 or op.params["group_offset"] is not None:
         return None
-    ways: list[tuple[int, Callable[..., Any]]] = [(_sent(left), _of_columns)]
+    ways: list[tuple[int, Callable[..., Any]]] = [(_replicated_bytes(left), _by_columns)]
     if _dims(op).lhs_ragged_dimensions == along:
-        ways += [(_sent(right), _of_left_columns), (2 * nbytes(op.out.shape, op.out.dtype), _sums)]
+        ways += [
+            (_replicated_bytes(right), _by_left_columns),
+            (2 * nbytes(op.out.shape, op.out.dtype), _by_contracted_rows),
+        ]
     else:
-        ways.append((_sent(right), _of_rows))
+        ways.append((_replicated_bytes(right), _by_rows))
     _, way = min(ways, key=lambda pair: pair[0])
     return way(b, op, left, right, sizes)
 
@@ -44,13 +47,13 @@ def _dims(op: Op) -> Any:
     return op.params["ragged_dot_dimension_numbers"]
 
 
-def _sent(value: Value) -> int:
-    """Bytes of what every device is to have, if it does not."""
+def _replicated_bytes(value: Value) -> int:
+    """Return the bytes to send to replicate a value; 0 if it is replicated already."""
     return 0 if value.layout is None else nbytes(value.shape, value.dtype)
 
 
-def _of_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Each device makes the columns of the result that it has of the right operand."""
+def _by_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
+    """Rule with the right operand's columns sharded: each device has those of the result."""
     ((_, along), _), grouped = _dims(op).dot_dimension_numbers, _dims(op).rhs_group_dimensions
     whole = tuple(sorted((*along, *grouped)))
     (free,) = set(range(right.ndim)) - set(whole)
@@ -63,8 +66,8 @@ def _of_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> 
     return run(b, op, [(right, whole)], product, *others, out_axes=[made], native=True)
 
 
-def _of_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Each device makes the rows of each group's matrix that it has the left columns of."""
+def _by_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
+    """Rule with the left operand's columns sharded, which are rows of the result."""
     (ragged,) = _dims(op).lhs_ragged_dimensions
 
     def product(left: jax.Array, right: jax.Array, sizes: jax.Array) -> list[Any]:
@@ -75,36 +78,36 @@ def _of_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value
     return run(b, op, [(left, (ragged,))], product, *others, out_axes=[(0, 2)], native=True)
 
 
-def _of_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Each device makes the rows of the result that it has of the left operand."""
+def _by_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
+    """Rule with the left operand's rows sharded: each device has those of the result."""
     (ragged,) = _dims(op).lhs_ragged_dimensions
-    x, axes, block = in_rows(b, left, ragged, left if left.layout else right)
+    x, axes, block = block_matrix(b, left, ragged, left if left.layout else right)
     assert isinstance(x.spec, Sharded)
     cores = x.spec.layout.core_shape[ragged]
     out = b.sharded(GridLayout(op.out.shape, op.out.dtype, (cores, 1), collapse=[]))
 
     def kernel(left: jax.Array, right: jax.Array, sizes: jax.Array) -> list[jax.Array]:
-        (made,) = op.bind(local_blocks(left), right, _own_sizes(sizes, axes, block))
+        (made,) = op.bind(local_blocks(left), right, _local_sizes(sizes, axes, block))
         return [as_storage(made, out.placement.per_device)]
 
     (made,) = b.run(kernel, [x, b.replicated(right), b.replicated(sizes)], [out])
     return b.relayout(made, target_layout(b, out.layout, left, ()))
 
 
-def _sums(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
-    """Each device adds up the rows that it has; then all of them do."""
+def _by_contracted_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
+    """Rule with the contracted rows sharded, and an all-reduce of the partial sums."""
     ((dim,), (right_dim,)), _ = _dims(op).dot_dimension_numbers
     like = left if left.layout else right
-    x, axes, block = in_rows(b, left, dim, like)
-    y, right_axes, _ = in_rows(b, right, right_dim, like)
+    x, axes, block = block_matrix(b, left, dim, like)
+    y, right_axes, _ = block_matrix(b, right, right_dim, like)
     if axes != right_axes:
         return None
     extent, out = left.shape[dim], Replicated(op.out.shape, op.out.dtype)
 
     def kernel(left: jax.Array, right: jax.Array, sizes: jax.Array) -> list[jax.Array]:
-        x = without_tail(local_blocks(left), dim, axes, extent, 0)
-        y = without_tail(local_blocks(right), right_dim, axes, extent, 0)
-        (made,) = op.bind(x, y, _own_sizes(sizes, axes, block))
+        x = fill_tail(local_blocks(left), dim, axes, extent, 0)
+        y = fill_tail(local_blocks(right), right_dim, axes, extent, 0)
+        (made,) = op.bind(x, y, _local_sizes(sizes, axes, block))
         return [lax.psum(made, axes) if axes else made]
 
     sent = b.collectives().all_reduce(axes, nbytes(out.shape, out.dtype))
@@ -112,15 +115,15 @@ def _sums(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
     return b.on_cores(made, like=right)
 
 
-def _own_sizes(sizes: jax.Array, axes: Axes, block: int) -> jax.Array:
-    """How many of each group's rows are in this device's block."""
+def _local_sizes(sizes: jax.Array, axes: Axes, block: int) -> jax.Array:
+    """Return how many rows of each group are in this device's block of `block` rows."""
     ends, start = jnp.cumsum(sizes), index_of(axes) * block
     first, last = (jnp.clip(x, start, start + block) for x in (ends - sizes, ends))
     return (last - first).astype(sizes.dtype)
 
 
 def _flops(op: Op) -> int:
-    """A product and a sum for each element of the left operand and each column."""
+    """Return 2 per element of the left operand and column of the result."""
     return 2 * prod(op.ins[0].shape) * op.out.shape[-1]
 
 

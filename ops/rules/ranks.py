@@ -1,4 +1,4 @@
-"""Integers that rank as numbers do."""
+"""Integer sort keys of numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from jax import lax
 
 
 def descending(x: jax.Array) -> jax.Array:
-    """Integers that rank as `lax.top_k` does, the greatest first: by bits, NaN by its sign."""
+    """Return integer keys whose ascending order is the order of `lax.top_k`: greatest first.
+
+    Floating-point numbers are ordered by their bits, so NaNs by their sign.
+    """
     if not jnp.issubdtype(x.dtype, jnp.floating):
         wide = x.astype(jnp.uint8) if x.dtype == bool else x
         return ~wide

@@ -1,8 +1,8 @@
-"""Reductions over whole collapsed dims: on storage, padding set to the neutral element first.
+"""Reductions of whole collapsed dims, on the storage, with padding set to the neutral element.
 
-Padding is only masked when its value is not known to be neutral already. Dims that share a
-collapsed dim with kept ones are moved apart first. Reductions that devices can't share, by a
-function of one's own or of single bits, have the reduced dims whole on each core.
+Padding is masked only if it is not known to be neutral already. If a collapsed dim joins reduced
+and other dims, the array is relaid out first, so that they are separate. Reductions that can't be
+all-reduced, by a user's function or bit by bit, run with the reduced dims unsharded.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.extent import Extent, apart, thin_result, without
+from gridlayout.ops.rules.extent import Extent, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.emulate import has_ynnpack
 
 Shape = tuple[int, ...]
 
 
-def _least(dtype: Any) -> Any:
-    """The least value of a dtype: the neutral element of max."""
+def _minimum_of(dtype: Any) -> Any:
+    """Return the minimum of a dtype: the neutral element of max."""
     if dtype == np.bool_:
         return False
     return -np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).min)
 
 
-def _greatest(dtype: Any) -> Any:
+def _maximum_of(dtype: Any) -> Any:
+    """Return the maximum of a dtype: the neutral element of min."""
     if dtype == np.bool_:
         return True
     return np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).max)
@@ -51,37 +52,37 @@ def _greatest(dtype: Any) -> Any:
 NEUTRAL: dict[str, Callable[[Any], Any]] = {
     "reduce_sum": lambda dtype: 0,
     "reduce_prod": lambda dtype: 1,
-    "reduce_max": _least,
-    "reduce_min": _greatest,
+    "reduce_max": _minimum_of,
+    "reduce_min": _maximum_of,
     "reduce_and": lambda dtype: True,
     "reduce_or": lambda dtype: False,
-    "argmax": _least,
-    "argmin": _greatest,
+    "argmax": _minimum_of,
+    "argmin": _maximum_of,
 }
 
 
-# XLA on CPUs reduces more elements along a dim in windows of so many, which read what is there.
-_AT_ONCE = 32
+# XLA on CPUs reduces longer dims in windows of this many elements, which read a stored operand.
+_WINDOW = 32
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
-    """Reduce where the array lies; the other way is to make the reduced dims whole first."""
-    ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [bitwise]
+    """Rule for a reduction: in place, or else with the reduced dims unsharded."""
+    ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [reduce_unsharded]
     return Choice(_in_place, lambda: ways)
 
 
 def _in_place(b: Builder, op: Op, value: Value) -> Any:
-    """Reduce whole collapsed dims on each device, then over the devices along them.
+    """Rule for a reduction of collapsed dims on each device, then over the mesh axes along them.
 
-    The result belongs in the operand's grid and tile, a collapsed dim that is reduced away holding
-    one element at index 0; until it is wanted there, every device along that dim has a copy. Dims
-    that share a collapsed dim with kept ones are moved apart first.
+    The target layout of the result has the operand's grid and tile, and one element at index 0 of
+    each reduced collapsed dim. Until a consumer requests that layout, all devices along those dims
+    hold copies.
     """
     axes, is_arg = tuple(sorted(op.params["axes"])), op.name in ("argmax", "argmin")
     if op.name in ("reduce_and", "reduce_or") and op.out.dtype != np.bool_:
-        return bitwise(b, op, value)  # no collective has it
+        return reduce_unsharded(b, op, value)  # no collective has it
     if not is_arg:
-        # A dim of extent 1 is its own sum, product or extreme.
+        # Reducing a dim of extent 1 changes nothing.
         kept = [d for d in range(value.ndim) if d not in axes or value.shape[d] != 1]
         axes = tuple(kept.index(d) for d in axes if d in kept)
         value = squeezed(b, value, kept)
@@ -92,79 +93,79 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     if not axes:
         return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
     own = x.spec
-    x, added = apart(b, x, axes)
+    x, added = separate(b, x, axes)
     target = target if x.spec == own else None
-    over = Extent.of(x.spec, axes)
+    extent = Extent.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
-    x = b.filled(x, neutral, over.along)
+    x = b.filled(x, neutral, extent.along)
     is_all = len(axes) == x.ndim
     out = (
         Replicated((), op.out.dtype)
         if is_all
-        else thin_result(over, axes, op.out.dtype, neutral, added)
+        else result_spec(extent, axes, op.out.dtype, neutral, added)
     )
-    thin = _reduced(b, op, x, over, out)
+    thin = _reduce_parts(b, op, x, extent, out)
     if not isinstance(out, Sharded):
         return thin
-    if op.requested is not None:  # it is read where a program that is chosen as a whole says
+    if op.requested is not None:  # the plan of the whole program places it
         return thin
-    whole = without(target or over.layout, axes, op.out.dtype, added)
-    most = most_bytes(whole.data_bytes, [target or over.layout], b.device)
-    return _placed(b, thin, out, whole, most)
+    whole = without_dims(target or extent.layout, axes, op.out.dtype, added)
+    most = most_bytes(whole.data_bytes, [target or extent.layout], b.device)
+    return _relaid_out(b, thin, out, whole, most)
 
 
-def _reduced(b: Builder, op: Op, x: Value, over: Extent, out: Sharded | Replicated) -> Value:
-    """The reduction on each device, and then that of the devices along mesh axes."""
+def _reduce_parts(b: Builder, op: Op, x: Value, extent: Extent, out: Sharded | Replicated) -> Value:
+    """Append the reduction on each device, then over mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
-    fuses = _fuses(b, op, x, over)
-    if over.mesh and _all_reduction(op) is lax.psum:
-        along = tuple(sorted(over.along))
+    fuses = _fuses(b, op, x, extent)
+    if extent.mesh and _all_reduce_of(op) is lax.psum:
+        along = tuple(sorted(extent.along))
         specs = [Local(local, op.out.dtype)]
         (part,) = b.run(
             lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=fuses
         )
-        return b.all_reduced(part, over.mesh, out, op.out.dtype)
-    kernel, made = (_arg if op.name in ("argmax", "argmin") else _combined)(b, op, over)
+        return b.all_reduced(part, extent.mesh, out, op.out.dtype)
+    kernel, made = (_arg if op.name in ("argmax", "argmin") else _reduce_and_combine)(b, op, extent)
     (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=fuses)
     return thin
 
 
-def _fuses(b: Builder, op: Op, x: Value, over: Extent) -> bool:
-    """Whether XLA makes the operand as it reduces it.
+def _fuses(b: Builder, op: Op, x: Value, extent: Extent) -> bool:
+    """Whether XLA fuses the operand's producer into the reduction.
 
-    On CPUs it does so of what is reduced at once, and of arithmetic where it has YNNPACK.
+    On CPUs it does if the reduced dims fit one window, or if XLA has YNNPACK.
     """
     assert isinstance(x.spec, Sharded)
     if b.device.platform != "cpu" or op.name in ("argmax", "argmin"):
         return b.device.platform != "cpu"
-    longest = max((x.spec.local_shape[k] for k in over.along), default=1)
-    return longest <= _AT_ONCE or has_ynnpack()
+    longest = max((x.spec.local_shape[k] for k in extent.along), default=1)
+    return longest <= _WINDOW or has_ynnpack()
 
 
-def _placed(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
-    """What is left of a reduction where it belongs: where it is, if the device grid puts it there.
+def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
+    """Return the result as it is if its placement is the default, else deferred.
 
-    Else it waits until it is wanted: by default on these cores as the device grid places them, or
-    on the whole grid, whichever takes less.
+    The target layout of a deferred result is its own layout in the default placement, or the whole
+    grid, whichever takes less time.
     """
     if out.placement == b.placement(out.layout):
         return thin
     trial = Builder(b.env, [out])
     ways = [out.layout.with_oob(None), *fitting(whole, most, b.device)]
-    home = trial.nearest(Value(out, 0), ways).layout
-    assert isinstance(home, GridLayout)
-    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, home))
+    target = trial.nearest(Value(out, 0), ways).layout
+    assert isinstance(target, GridLayout)
+    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
 
 
-def bitwise(b: Builder, op: Op, value: Value) -> Any:
-    """A reduction of unsharded dims, as of single bits it must be."""
+def reduce_unsharded(b: Builder, op: Op, value: Value) -> Any:
+    """Rule for a reduction with the reduced dims unsharded, as bitwise reductions require."""
     axes = tuple(sorted(op.params["axes"]))
     fn = op.bound(axes=tuple(range(len(axes))))
     return run(b, op, [(value, axes)], fn, out_axes=[()])
 
 
-def own_function(b: Builder, op: Op, *values: Value) -> Any:
-    """`lax.reduce` by a function of one's own, of one array or of several together."""
+def custom_reduction(b: Builder, op: Op, *values: Value) -> Any:
+    """Rule for `lax.reduce` by the user's function, of one or several arrays."""
     count, axes = len(values) // 2, tuple(sorted(op.params["dimensions"]))
     fn = op.bound(dimensions=tuple(range(len(axes))))
     operands = [(x, axes) for x in values[:count]]
@@ -172,7 +173,7 @@ def own_function(b: Builder, op: Op, *values: Value) -> Any:
     return run(b, op, operands, fn, *starts, out_axes=[()] * count)
 
 
-# The all-reduce of each, for types that have it.
+# The all-reduce of each primitive, if there is one.
 _ALL_REDUCE: dict[str, Callable[..., Any]] = {
     "reduce_sum": lax.psum,
     "reduce_max": lax.pmax,
@@ -182,27 +183,29 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 }
 
 
-def _combined(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collectives]:
-    """A device's reduction, and then that of the devices along mesh axes; and what these send."""
-    made, reduce = b.collectives(), _all_reduction(op)
-    size = over.part * op.out.dtype.itemsize
-    made.all_reduce(over.mesh, size) if reduce else made.all_gather(over.mesh, size)
+def _reduce_and_combine(
+    b: Builder, op: Op, extent: Extent
+) -> tuple[Callable[..., Any], Collectives]:
+    """Return the kernel of a reduction on a device and over mesh axes, and its collectives."""
+    made, reduce = b.collectives(), _all_reduce_of(op)
+    size = extent.part * op.out.dtype.itemsize
+    made.all_reduce(extent.mesh, size) if reduce else made.all_gather(extent.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
-        (out,) = op.bind(x, axes=tuple(sorted(over.along)))
-        if not over.mesh:
+        (out,) = op.bind(x, axes=tuple(sorted(extent.along)))
+        if not extent.mesh:
             return [out]
         if reduce is not None:
-            return [reduce(out, over.mesh)]
-        return op.bind(lax.all_gather(out, over.mesh), axes=(0,))
+            return [reduce(out, extent.mesh)]
+        return op.bind(lax.all_gather(out, extent.mesh), axes=(0,))
 
     return kernel, made
 
 
-def _all_reduction(op: Op) -> Callable[..., Any] | None:
-    """What reduces devices' parts along mesh axes; None where these are gathered first.
+def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
+    """Return the all-reduce of an op; None if partial results have to be gathered instead.
 
-    As of complex extremes, and of elements that do not fill whole bytes.
+    That is so for extremes of complex numbers and for elements of less than a byte.
     """
     dtype = op.out.dtype
     ordered = not jnp.issubdtype(dtype, jnp.complexfloating) or op.name == "reduce_sum"
@@ -211,17 +214,17 @@ def _all_reduction(op: Op) -> Callable[..., Any] | None:
     )
 
 
-def _arg(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collectives]:
-    """Where the extreme is along a collapsed dim, on a device and then among all."""
-    layout, placement, (k, *_) = over.layout, over.placement, over.collapsed
+def _arg(b: Builder, op: Op, extent: Extent) -> tuple[Callable[..., Any], Collectives]:
+    """Return the kernel of argmax or argmin on a device and over mesh axes, and its collectives."""
+    layout, placement, (k, *_) = extent.layout, extent.placement, extent.collapsed
     rank = len(placement.per_device) + len(layout.local_shape)
     own = list(layout.axis_dims(k))
-    kept = [d for d in range(rank) if d not in over.along]
-    rest = [d for d in over.along if d not in own]
-    # A type that counts the elements need not count the positions, which are more.
+    kept = [d for d in range(rank) if d not in extent.along]
+    rest = [d for d in extent.along if d not in own]
+    # The op's index type may be too small for positions in the storage, which include padding.
     index = {"index_dtype": np.dtype(np.int32)}
-    made = b.collectives().all_gather(over.mesh, over.part * layout.dtype.itemsize)
-    made = made.all_gather(over.mesh, over.part * 4)
+    made = b.collectives().all_gather(extent.mesh, extent.part * layout.dtype.itemsize)
+    made = made.all_gather(extent.mesh, extent.part * 4)
 
     def kernel(x: jax.Array) -> list[Any]:
         flat = x.transpose([*kept, *own, *rest])
@@ -231,12 +234,12 @@ def _arg(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collecti
         inside = np.int32(prod(x.shape[d] for d in own[1:]))
         first = index_of(placement.axes[k]) * placement.per_device[k]
         found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)
-        if over.mesh:
+        if extent.mesh:
             extreme = lax.reduce_max if op.name == "argmax" else lax.reduce_min
-            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), over.mesh)
-            (device,) = op.bind(best, axes=(0,), **index)  # the first of those that have it
+            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), extent.mesh)
+            (device,) = op.bind(best, axes=(0,), **index)  # the first device that has the extreme
             chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]
-            found = (lax.all_gather(found, over.mesh) * chosen.astype(np.int32)).sum(0)
+            found = (lax.all_gather(found, extent.mesh) * chosen.astype(np.int32)).sum(0)
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made
@@ -244,7 +247,7 @@ def _arg(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collecti
 
 @dataclass(frozen=True)
 class _Reduction:
-    """A reduction as a primitive, its parameters told apart from those of other versions of JAX."""
+    """A reduction as a primitive whose parameters are the same for all versions of JAX."""
 
     name: str
     reduce: Callable[..., Any]
@@ -254,8 +257,8 @@ class _Reduction:
         return self.reduce(x, axes)
 
 
-def _over_mapped(primitive: _Reduction) -> Rule:
-    """A collective over an axis that `jax.vmap` named: a reduction of the mapped dim."""
+def _over_mapped_axis(primitive: _Reduction) -> Rule:
+    """Return the rule of a collective over an axis name of `jax.vmap`: it reduces that dim."""
 
     def rule(b: Builder, op: Op, *values: Value) -> Any:
         axes = tuple(op.params["axes"])
@@ -276,7 +279,7 @@ def _over_mapped(primitive: _Reduction) -> Rule:
 
 
 OVER_MAPPED: dict[str, Rule] = {
-    "psum": _over_mapped(_Reduction("reduce_sum", lax.reduce_sum)),
-    "pmax": _over_mapped(_Reduction("reduce_max", lax.reduce_max)),
-    "pmin": _over_mapped(_Reduction("reduce_min", lax.reduce_min)),
+    "psum": _over_mapped_axis(_Reduction("reduce_sum", lax.reduce_sum)),
+    "pmax": _over_mapped_axis(_Reduction("reduce_max", lax.reduce_max)),
+    "pmin": _over_mapped_axis(_Reduction("reduce_min", lax.reduce_min)),
 }

@@ -1,6 +1,6 @@
-"""Shape primitives: the layout that describes the same data under the new shape.
+"""Shape primitives: views wherever a layout describes the same data under the new shape.
 
-Data moves only where no layout says so.
+Data is communicated only if no layout does.
 """
 
 from __future__ import annotations
@@ -27,24 +27,27 @@ from gridlayout.ops.moves.relayout import find_move
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
-    """Dims of extent 1 are a view; a real broadcast waits until a layout is wanted for it."""
+    """Rule for a broadcast: a view if it only adds dims of extent 1, else a deferred value."""
     return broadcast(b, value, tuple(op.params["shape"]), op.params["broadcast_dimensions"])
 
 
 def transpose(b: Builder, op: Op, value: Value) -> Value:
-    """A view: the linear map with its dims in another order."""
+    """Rule for a transpose: a view, whose linear map has its dims in another order."""
     return transposed(b, value, tuple(op.params["permutation"]))
 
 
 def squeeze(b: Builder, op: Op, value: Value) -> Value:
-    """A view: the linear map without the dims of extent 1."""
-    gone = {d % value.ndim for d in op.params["dimensions"]}
-    out = squeezed(b, value, [d for d in range(value.ndim) if d not in gone])
+    """Rule for a squeeze: a view, whose linear map lacks the dims of extent 1."""
+    removed = {d % value.ndim for d in op.params["dimensions"]}
+    out = squeezed(b, value, [d for d in range(value.ndim) if d not in removed])
     return out if out.shape else b.replicated(out)
 
 
 def reshape(b: Builder, op: Op, value: Value) -> Value:
-    """A view where the collapsed index of the new dims is an affine map too, else data moves."""
+    """Rule for a reshape: a view if the collapsed index is an affine map of the new dims too.
+
+    Otherwise data is communicated.
+    """
     shape = tuple(op.params["new_sizes"])
     if not shape:
         whole = b.replicated(value)
@@ -60,7 +63,7 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
     assert isinstance(x.spec, Sharded)
     layout = x.spec.layout
     if old is not None and relabelled(layout, shape, old) is None:
-        # Where devices then have the same elements, each only puts its own in order.
+        # If each device then has the same elements, it only reorders its own.
         blocks = reshaped_blocks(x.spec, shape)
         back = reshape_map(x.shape, shape)
         before = None
@@ -70,23 +73,23 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
             move = find_move(layout, before, b.device, x.spec.placement, blocks.placement)
             if move is None or not move.collectives:
                 return b.relayout(x, before, blocks.placement).seen(blocks)
-        # Where the new shape's layout can be said of the old shape, the data goes there first.
-        wanted = b.choose(shape, x.dtype, x)
-        before = relabelled(wanted, x.shape, reshape_map(x.shape, shape))
+        # If the result's layout is a layout of the old shape too, relay the data out to it first.
+        target = b.choose(shape, x.dtype, x)
+        before = relabelled(target, x.shape, reshape_map(x.shape, shape))
         if before is not None and find_route(layout, before) is not None:
-            there = b.relayout(x, before)
-            assert isinstance(there.spec, Sharded)
-            return there.seen(Sharded(wanted.with_dtype(x.dtype), there.spec.placement))
+            relaid = b.relayout(x, before)
+            assert isinstance(relaid.spec, Sharded)
+            return relaid.seen(Sharded(target.with_dtype(x.dtype), relaid.spec.placement))
     return reshaped(b, x, shape, old)
 
 
 def identity(b: Builder, op: Op, *values: Value) -> Any:
-    """Where the user's own sharding of a logical array says nothing here: the value as it is."""
+    """Rule for JAX's sharding annotations, which have no meaning on the grid: nothing is done."""
     return list(values)
 
 
 def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> Value:
-    """`gl.with_layout`: the value in that layout; going back, in the memory space of `like`."""
+    """Rule for `gl.with_layout`: a relayout. A cotangent stays in the memory space of `like`."""
     layout = op.params["layout"]
     before = None if like is None else like.layout
     if (

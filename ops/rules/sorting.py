@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.panels import blocked_or_whole
+from gridlayout.ops.rules.panels import blocked_or_replicated
 from gridlayout.ops.rules.ranks import descending
 from gridlayout.sharding.collectives import Axes, index_of, permute
 
@@ -35,7 +35,7 @@ def sort(b: Builder, op: Op, *values: Value) -> Any:
     if b.device.size == 1 or not 1 < n < 2**31:
         return None
     whole = b.env.machine.seconds(elements=n * log2(n))
-    return blocked_or_whole(b, op, [_in_blocks], whole, *values)
+    return blocked_or_replicated(b, op, [_in_blocks], whole, *values)
 
 
 def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:

@@ -1,4 +1,4 @@
-"""Products of sparse arrays in JAX's `BCOO` format, as gathers, products and scatters of others."""
+"""Products of sparse arrays in JAX's `BCOO` format, by gathers, dense products and scatters."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ def bcoo_dot_general(
     preferred_element_type: Any,
     lhs_spinfo: Any,
 ) -> jax.Array:
-    """A sparse array times an array: each element that is stored times the slice that it meets.
+    """Return the product of a sparse and a dense array.
 
-    data: (batch dims, stored, dense dims); indices: (batch dims, stored, sparse dims), outside of
-    the array for what is stored and does not count. Batch dims may be 1 for all.
+    Each stored element is multiplied by the slice of `right` that its indices select.
+    data: (batch dims, stored elements, dense dims). indices: (batch dims, stored elements, sparse
+    dims); out-of-bounds indices mark unused entries. Batch dims of extent 1 are broadcast.
     """
     (left_along, right_along), (left_batch, right_batch) = dimension_numbers
     shape, stored = lhs_spinfo.shape, indices.shape[-2]
-    batch, named = shape[: indices.ndim - 2], (*shape[: indices.ndim - 2], stored)
-    count, dense = prod(named), data.shape[indices.ndim - 1 :]
-    # Where each is, along all dims but the dense ones.
-    along_batch = [lax.broadcasted_iota(indices.dtype, named, d) for d in range(len(batch))]
-    along_sparse = jnp.moveaxis(jnp.broadcast_to(indices, (*named, indices.shape[-1])), -1, 0)
+    batch, entries = shape[: indices.ndim - 2], (*shape[: indices.ndim - 2], stored)
+    count, dense = prod(entries), data.shape[indices.ndim - 1 :]
+    # The index of each stored element along the batch and sparse dims.
+    along_batch = [lax.broadcasted_iota(indices.dtype, entries, d) for d in range(len(batch))]
+    along_sparse = jnp.moveaxis(jnp.broadcast_to(indices, (*entries, indices.shape[-1])), -1, 0)
     places = [each.reshape(count) for each in (*along_batch, *along_sparse)]
-    data = jnp.broadcast_to(data, (*named, *dense)).reshape(count, *dense)
+    data = jnp.broadcast_to(data, (*entries, *dense)).reshape(count, *dense)
 
-    met = (*right_batch, *right_along)
-    free = tuple(d for d in range(right.ndim) if d not in met)
+    selected = (*right_batch, *right_along)
+    free = tuple(d for d in range(right.ndim) if d not in selected)
     at = tuple(places[d] for d in (*left_batch, *left_along))
-    right = right.transpose(*met, *free)
+    right = right.transpose(*selected, *free)
     if at:
         right = right.at[at].get(mode="fill", fill_value=0)
     else:

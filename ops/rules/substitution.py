@@ -1,7 +1,8 @@
-"""A triangular system of one matrix: by the columns of its right side, or by the matrix's rows.
+"""Triangular systems of one matrix, divided by columns of the right-hand side or by matrix rows.
 
-By columns every device gets the matrix. With few columns that is most of what is sent: by rows the
-matrix stays, and the unknowns of one block of rows after another go to all devices.
+By columns, the matrix is replicated, which dominates the communication if there are few columns.
+By rows, the matrix stays sharded, and the unknowns of one block of rows after another are sent to
+all devices.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.rules.along import run
 from gridlayout.ops.rules.panels import Panels, as_spec, in_panels
-from gridlayout.ops.rules.windows import as_storage, local_blocks, without_tail
+from gridlayout.ops.rules.windows import as_storage, fill_tail, local_blocks
 from gridlayout.sharding.collectives import index_of
 
 
 def triangular_solve(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """A system of one matrix, the cheapest way; None for batches."""
+    """Rule for a triangular system of one matrix, the cheapest way; None for batches."""
     if matrix.ndim != 2:
         return None
     return cheapest_way(b, op, [_by_columns, _by_rows], matrix, right)
 
 
 def _by_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """Every device gets the matrix, and solves for its own columns.
+    """Rule with a replicated matrix: each device solves for its own columns.
 
-    Where the unknowns are on the left of the matrix, for its own rows.
+    If the unknowns are left of the matrix, each device solves for its own rows.
     """
     is_left = op.params["left_side"]
 
@@ -50,7 +51,7 @@ def _by_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
 
 
 def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """The matrix stays in blocks of rows; the unknowns of each go to all devices in turn."""
+    """Rule with the matrix in blocks of rows; each block's unknowns are sent to all devices."""
     if matrix.layout is None:
         return None
     is_left, right_of = op.params["left_side"], b.on_cores(right, like=matrix)
@@ -60,17 +61,17 @@ def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
     if found is None or other is None:
         return None
     (a, panels), (y, _) = found, other
-    turned = bool(op.params["transpose_a"]) == bool(is_left)
+    is_transposed = bool(op.params["transpose_a"]) == bool(is_left)
     columns, size = right_of.shape[1], right.dtype.itemsize
     made = b.collectives()
     for _ in range(panels.count - 1):
         made.all_reduce(panels.axes, panels.width * columns * size)
     n, width = panels.extent, panels.width
-    flops = panels.count * width**2 * columns * 3 if not turned else n * n * columns
+    flops = panels.count * width**2 * columns * 3 if not is_transposed else n * n * columns
     b.note, b.device_flops = f"{panels.count} blocks of {width} rows", flops
     b.computing = b.env.machine.seconds(flops=flops)
     spec = as_spec(y)
-    kernel = partial(_substituted, op, panels, turned, spec.placement.per_device)
+    kernel = partial(_substituted, op, panels, is_transposed, spec.placement.per_device)
     (out,) = b.run(kernel, [a, y], [spec.with_oob(None)], made)
     if not is_left:
         out = transposed(b, out, (1, 0))
@@ -78,23 +79,26 @@ def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
 
 
 def _substituted(
-    op: Op, panels: Panels, turned: bool, cores: Any, part: jax.Array, right: jax.Array
+    op: Op, panels: Panels, is_transposed: bool, cores: Any, part: jax.Array, right: jax.Array
 ) -> list[jax.Array]:
-    """A device's rows of the unknowns. turned: whether the transposed matrix is meant."""
+    """Return a device's rows of the unknowns.
+
+    is_transposed: whether to solve with the transposed matrix. cores: cores per device, by dim.
+    """
     width, count, here = panels.width, panels.count, index_of(panels.axes)
     a, n = local_blocks(part), panels.extent
     a = a.conj() if op.params["conjugate_a"] else a
     rows = (here * width + jnp.arange(width))[:, None]
     a = jnp.pad(a, ((0, 0), (0, count * width - n)))
     a = jnp.where(rows < n, a, (rows == jnp.arange(a.shape[1])).astype(a.dtype))
-    left = without_tail(local_blocks(right), 0, panels.axes, n, 0)
-    own, met = jnp.zeros_like(left), jnp.zeros((count * width, left.shape[1]), left.dtype)
-    upward = bool(op.params["lower"]) == turned
+    left = fill_tail(local_blocks(right), 0, panels.axes, n, 0)
+    own, contributions = jnp.zeros_like(left), jnp.zeros((count * width, left.shape[1]), left.dtype)
+    upward = bool(op.params["lower"]) == is_transposed
     order = list(reversed(range(count)) if upward else range(count))
     for k in order:
         block = a[:, k * width : (k + 1) * width]
-        if turned and k != order[0]:  # what all rows of the matrix that are solved add up to
-            known = left - lax.psum(met[k * width : (k + 1) * width], panels.axes)
+        if is_transposed and k != order[0]:  # subtract the contributions of all solved rows
+            known = left - lax.psum(contributions[k * width : (k + 1) * width], panels.axes)
         else:
             known = left
         solved = lax.linalg.triangular_solve(
@@ -102,13 +106,13 @@ def _substituted(
             known,
             left_side=True,
             lower=op.params["lower"],
-            transpose_a=turned,
+            transpose_a=is_transposed,
             unit_diagonal=op.params["unit_diagonal"],
         )
         mine = jnp.where(here == k, solved, 0)
         own = own + mine
-        if turned:
-            met = met + a.T @ mine
+        if is_transposed:
+            contributions = contributions + a.T @ mine
         elif k != order[-1]:
             left = left - block @ lax.psum(mine, panels.axes)
     return [as_storage(own, cores)]

@@ -1,9 +1,9 @@
-"""The rules: how each lax primitive runs on storage, per shard, with padding carried as a fact.
+"""The table of rules: how each lax primitive runs on the storage of its operands.
 
-A rule is a function `(builder, op, *values)` that writes a decision down and gives its results, or
-`None` where it knows none for these values. To add one, write it in the module of its kind, with
-its flops, and name it here; users add theirs with `def_rule`. Primitives without a rule fall back,
-and the report says so.
+A rule is a function `(builder, op, *values)` that appends the steps of a decision to the builder
+and returns the results, or returns None if it does not apply to these values. To add one, write it
+in the module of its kind, with its flops, and name it here. Users add rules with `def_rule`.
+Primitives without a rule fall back, and the report says so.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from gridlayout.ops.rules.random import random_gamma
 from gridlayout.ops.rules.reductions import (
     NEUTRAL,
     OVER_MAPPED,
-    bitwise,
-    own_function,
+    custom_reduction,
+    reduce_unsharded,
     reduction,
 )
 from gridlayout.ops.rules.shapes import (
@@ -73,14 +73,17 @@ from gridlayout.ops.rules.slices.slicing import SLICING
 from gridlayout.ops.rules.vectors import VECTORS
 from gridlayout.sharding.cost import Cost
 
-# What only says how JAX is to shard a logical array.
+# Primitives that only annotate how JAX shards a logical array.
 SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
-# What is tried first, and declines where it is not the case it is for; then the general rules.
+# Rules for special cases, which are tried first, then the general rules.
 _FIRST: tuple[dict[str, Rule], ...] = (VECTORS, MATRICES)
 _GENERAL: tuple[dict[str, Rule], ...] = (
     dict.fromkeys(ELEMENTWISE, Rule(elementwise, per_result)),
     dict.fromkeys(NEUTRAL, Rule(reduction, per_operand)),
-    {"reduce_xor": Rule(bitwise, per_operand), "reduce": Rule(own_function, per_operand)},
+    {
+        "reduce_xor": Rule(reduce_unsharded, per_operand),
+        "reduce": Rule(custom_reduction, per_operand),
+    },
     *(ALONG, PARTS, INDEXING, SLICING, POOLING, LINALG, RAGGED),
     {"conv_general_dilated": Rule(conv_general_dilated, of_convolution)},
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
@@ -94,29 +97,27 @@ _GENERAL: tuple[dict[str, Rule], ...] = (
 )
 
 
-def _merged(tables: Iterable[dict[str, Rule]]) -> dict[str, Rule]:
-    """The tables as one; an error where two of them name a primitive."""
+def _merge(tables: Iterable[dict[str, Rule]]) -> dict[str, Rule]:
+    """Return the union of tables; `ValueError` if two of them name the same primitive."""
     found: dict[str, Rule] = {}
     for table in tables:
         if twice := found.keys() & table.keys():
-            raise ValueError(f"rules are given twice for {', '.join(sorted(twice))}")
+            raise ValueError(f"two tables have rules for {', '.join(sorted(twice))}")
         found |= table
     return found
 
 
-def _in_order(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, ...]]:
-    """The rules of each primitive in the order in which they are tried."""
+def _by_primitive(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, ...]]:
+    """Return the rules of each primitive in the order in which they are tried."""
     found: dict[str, tuple[Rule, ...]] = {}
     for layer in layers:
-        for name, rule in _merged(layer).items():
+        for name, rule in _merge(layer).items():
             found[name] = (*found.get(name, ()), rule)
     return found
 
 
 class _Rules(UserDict[str, tuple[Rule, ...]]):
-    """Rules by primitive. version: grows with every change, so that no program planned before is
-    taken for one of now.
-    """
+    """Rules by primitive. version: grows with every change, and is part of programs' cache keys."""
 
     version = 0
 
@@ -129,11 +130,11 @@ class _Rules(UserDict[str, tuple[Rule, ...]]):
         self.version += 1
 
 
-RULES = _Rules(_in_order(_FIRST, _GENERAL))
+RULES = _Rules(_by_primitive(_FIRST, _GENERAL))
 
 
 def rules_version() -> int:
-    """A number that changes with the rules."""
+    """Return a number that changes whenever the rules change."""
     return RULES.version
 
 
@@ -142,35 +143,38 @@ def def_rule(
     cost: Callable[..., Cost] | None = None,
     decide: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a lax primitive a rule, in place of the one it has or of the fallback.
+    """Decorate a function as the rule of a lax primitive.
+
+    It replaces the primitive's present rule, or the fallback.
 
     primitive: a `jax.extend.core.Primitive`, or its name. The decorated function is called as
-    `rule(eqn, *values)`: the equation of the jaxpr (`eqn.params`; `eqn.outvars[0].aval` has shape
-    and dtype), and its operands, `GridArray`s or, where no core holds them, plain arrays. It
-    returns the result, a `GridArray` or an array, or a list of them if the primitive has several;
-    or None, and the primitive runs as it would without this rule. `gl.map_shards`, `gl.relayout`
-    and `gl.numpy` are there to write it with. What it returns, and sends, is found once, by tracing
-    it on whole storages, and remembered.
+    `rule(eqn, *values)` with the equation of the jaxpr (`eqn.params`; `eqn.outvars[0].aval` has
+    shape and dtype) and its operands. These are `GridArray`s, or plain arrays where no core holds
+    them. It returns the result, a `GridArray` or an array, or a list of them if the primitive has
+    several; or it returns None, and the primitive runs as without this rule. Write it with
+    `gl.map_shards`, `gl.relayout` and `gl.numpy`. Its results and collectives are found by tracing
+    it once on whole storages, and cached.
 
-    decide: states the decision instead: `decide(eqn, *layouts)` gives the layouts that the operands
-    are wanted in, None for what every core gets whole, and those of the results, or None where it
-    declines. The decorated function is then one of each core's buffers, as in `gl.map_shards`,
-    which runs beside the other kernels of the program.
+    decide: states the decision instead. `decide(eqn, *layouts)` takes the operands' layouts and
+    returns two tuples: the layouts to relay the operands out to, None for one that every core gets
+    whole, and the layouts of the results. Or it returns None if the rule does not apply. The
+    decorated function then takes each core's buffers, as in `gl.map_shards`, and runs in the same
+    `shard_map` as the other kernels of the program.
 
-    cost: `cost(eqn, *layouts) -> gl.Cost`, what the report says of it. Derivatives are taken of the
-    primitive, not of the rule. `LayoutError` for what is no primitive, with the nearest names, and
-    where a result has another shape or dtype than the primitive's.
+    cost: `cost(eqn, *layouts) -> gl.Cost`, the cost that the report shows. Derivatives are taken of
+    the primitive, not of the rule. `LayoutError` if there is no such primitive, with the nearest
+    names, or if a result has another shape or dtype than the primitive's.
 
     >>> import jax, numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout, map_shards, on_grid, put
-    >>> before = RULES["ceil"]
+    >>> earlier = RULES["ceil"]
     >>> @def_rule("ceil")
     ... def rule(eqn, x):
     ...     return map_shards(lambda shard: -jax.numpy.floor(-shard), x, out=x.layout)
     >>> x = put(np.float32([0.25, 1.5]), GridLayout((2,), grid=(2,)), DeviceGrid((1,)))
     >>> on_grid(jax.lax.ceil)(x).to_logical().tolist()
     [1.0, 2.0]
-    >>> RULES["ceil"] = before
+    >>> RULES["ceil"] = earlier
     """
     name = primitive.name if isinstance(primitive, core.Primitive) else primitive
     if not isinstance(name, str) or not name:
@@ -186,17 +190,19 @@ def def_rule(
     def define(rule: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(rule):
             raise LayoutError(f"def_rule: the rule of {name} must be a function, not {rule!r}")
-        before = RULES.get(name, ())
-        counted = before[0].flops if before else nothing
-        made = _UserRule(name, rule, cost) if decide is None else _Kernel(name, rule, cost, decide)
-        RULES[name] = (Rule(made, counted), *before)
+        earlier = RULES.get(name, ())
+        counted = earlier[0].flops if earlier else nothing
+        made = (
+            _UserRule(name, rule, cost) if decide is None else _KernelRule(name, rule, cost, decide)
+        )
+        RULES[name] = (Rule(made, counted), *earlier)
         return rule
 
     return define
 
 
 def _check_known(name: str) -> None:
-    """`LayoutError` for what is no primitive's name: neither JAX's, nor one with a derivative."""
+    """`LayoutError` unless JAX, a rule or a derivative rule knows a primitive of this name."""
     found = {getattr(primitives, each) for each in dir(primitives) if each.endswith("_p")}
     known = {*RULES, *REASONS, *_WITHOUT_RULE, *(p.name for p in (*found, *ad.primitive_jvps))}
     if name in known:
@@ -204,26 +210,26 @@ def _check_known(name: str) -> None:
     near = get_close_matches(name, sorted(known), 3, 0.5)
     meant = f", such as {', '.join(map(repr, near))}" if near else ""
     raise LayoutError(
-        f"def_rule: {name!r} is no primitive's name; give one that jax.make_jaxpr prints{meant}, "
-        "or the jax.extend.core.Primitive itself, if it is your own"
+        f"def_rule: there is no primitive {name!r}; give a name that jax.make_jaxpr prints{meant}, "
+        "or the jax.extend.core.Primitive itself if it is your own"
     )
 
 
 LOOPS = ("scan", "while", "cond")
 
 
-def is_of_user(rule: Any) -> bool:
-    """Whether a user gave it."""
-    return isinstance(rule, (_UserRule, _Kernel))
+def is_user_rule(rule: Any) -> bool:
+    """Whether a rule was added by `def_rule`."""
+    return isinstance(rule, (_UserRule, _KernelRule))
 
 
 def is_key(aval: Aval) -> bool:
-    """Whether it is of random keys, which no core holds."""
+    """Whether a value consists of random keys, which no core holds."""
     return bool(jnp.issubdtype(aval.dtype, jax.dtypes.extended))
 
 
 def rules_of(op: Op) -> tuple[Rule, ...]:
-    """The rules for an op in the order in which they are tried; none where it falls back."""
+    """Return the rules for an op in the order in which they are tried; none if it falls back."""
     rules = RULES.get(op.name, ())
     if op.name in LOOPS or (op.name in ELEMENTWISE and not any(map(is_key, (*op.ins, *op.outs)))):
         return rules
@@ -242,7 +248,7 @@ _TAKES_KEYS = (
 
 
 def flops(op: Op) -> int:
-    """Floating-point operations on logical elements."""
+    """Return the floating-point operations of an op on logical elements."""
     rules = RULES.get(op.name)
     return rules[0].flops(op) if rules else _WITHOUT_RULE.get(op.name, nothing)(op)
 
@@ -253,19 +259,19 @@ _WITHOUT_RULE: dict[str, Flops] = {
 }
 
 
-# Why what has a rule, or could have one, falls back: the report says it.
+# Why primitives fall back, as reports show it.
 REASONS: dict[str, str] = {
-    **dict.fromkeys(LINALG, "one matrix, of which no dim can stay spread"),
-    **dict.fromkeys(("cholesky", "lu"), "one matrix, which panels would take longer for"),
-    **dict.fromkeys(("qr", "svd"), "one matrix: by its rows only if tall, and not full_matrices"),
-    "sort": "one vector, which merging blocks would take longer for",
-    "pallas_call": "a kernel chooses its blocks: give it each core's with gl.map_shards",
+    **dict.fromkeys(LINALG, "one matrix; no dim can stay sharded"),
+    **dict.fromkeys(("cholesky", "lu"), "one matrix; panels would take longer"),
+    **dict.fromkeys(("qr", "svd"), "one matrix; sharded only if tall, and not full_matrices"),
+    "sort": "one vector; merging blocks would take longer",
+    "pallas_call": "a kernel chooses its blocks; call it on each core's buffer with gl.map_shards",
     **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
 }
 
 
 class _UserRule:
-    """A user's function as a rule: decided by abstract evaluation, run on whole storages."""
+    """A user's function as a rule: traced for the decision, run on whole storages."""
 
     def __init__(self, name: str, rule: Any, cost: Any) -> None:
         self.name, self.rule, self.cost = name, rule, cost
@@ -285,7 +291,7 @@ class _UserRule:
             if found is None:
                 return []
             outs = list(found) if op.primitive.multiple_results else [found]
-            _check(self.name, op, outs)
+            _check_results(self.name, op, outs)
             specs = [
                 b.sharded(out.layout)
                 if isinstance(out, GridArray)
@@ -305,11 +311,11 @@ class _UserRule:
         return b.run(program, made, specs, sent, is_global=True)
 
 
-def _check(name: str, op: Op, outs: Sequence[Any]) -> None:
-    """`LayoutError` unless results are of the primitive's shapes and dtypes."""
+def _check_results(name: str, op: Op, outs: Sequence[Any]) -> None:
+    """`LayoutError` unless results have the primitive's shapes and dtypes."""
     if len(outs) != len(op.outs):
         raise LayoutError(
-            f"the rule of {name} returns {len(outs)} results, the primitive {len(op.outs)}"
+            f"the rule of {name} returns {len(outs)} results, but the primitive has {len(op.outs)}"
         )
     for out, aval in zip(outs, op.outs, strict=True):
         if (jnp.shape(out), jnp.result_type(out)) != (aval.shape, aval.dtype):
@@ -317,8 +323,8 @@ def _check(name: str, op: Op, outs: Sequence[Any]) -> None:
             raise LayoutError(f"the rule of {name} returns {out!r}, but the primitive gives {dims}")
 
 
-class _Kernel:
-    """A user's function of each core's buffers as a rule, with the decision that it states."""
+class _KernelRule:
+    """A user's function of each core's buffers as a rule, with the user's `decide`."""
 
     def __init__(self, name: str, kernel: Any, cost: Any, decide: Any) -> None:
         self.name, self.kernel, self.cost, self.decide = name, kernel, cost, decide
@@ -328,42 +334,42 @@ class _Kernel:
         stated = self.decide(eqn, *(value.layout for value in values))
         if stated is None:
             return None
-        wanted, outs = map(tuple, stated)
-        if len(wanted) != len(values) or not all(isinstance(x, Layout) for x in outs):
+        in_layouts, outs = map(tuple, stated)
+        if len(in_layouts) != len(values) or not all(isinstance(x, Layout) for x in outs):
             raise LayoutError(
-                f"the rule of {self.name} decides {stated!r}: it must give a layout or None for "
-                f"each of {len(values)} operands, and a layout for each result"
+                f"decide of the rule of {self.name} returns {stated!r}: it must return a layout or "
+                f"None for each of {len(values)} operands, and a layout for each result"
             )
-        _check(self.name, op, outs)
+        _check_results(self.name, op, outs)
         made = [
             b.replicated(x) if layout is None else b.on_cores(x, layout)
-            for x, layout in zip(values, wanted, strict=True)
+            for x, layout in zip(values, in_layouts, strict=True)
         ]
         outs = tuple(layout.with_oob(None) for layout in outs)
-        run = on_parts(self.kernel, b.device, wanted, outs)
+        run = on_parts(self.kernel, b.device, in_layouts, outs)
         specs = [b.sharded(layout) for layout in outs]
         with b.device.active():
-            whole = jax.shard_map(
+            sharded = jax.shard_map(
                 run,
                 mesh=b.device.fine,
                 in_specs=tuple(x.spec.partition for x in made),
                 out_specs=tuple(spec.partition for spec in specs),
                 check_vma=False,
             )
-            traced = jax.make_jaxpr(whole)(*(_storage(b, x.spec) for x in made))
+            traced = jax.make_jaxpr(sharded)(*(_storage(b, x.spec) for x in made))
         if self.cost is not None:
             b.stated = self.cost(eqn, *(x.layout for x in values))
         return b.run(lambda *xs: list(run(*xs)), made, specs, traced_collectives(traced, b.device))
 
 
 def _as_equation(op: Op) -> Any:
-    """An op as a user's rule takes it."""
+    """Return an object like a jaxpr equation for an op, for users' rules."""
     outs = [SimpleNamespace(aval=aval) for aval in op.outs]
     return SimpleNamespace(primitive=op.primitive, params=op.params, outvars=outs)
 
 
 def _storage(b: Builder, spec: Spec) -> Any:
-    """The type of a whole storage."""
+    """Return the type of a whole storage."""
     if not isinstance(spec, Sharded):
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype)
     shape = (*spec.placement.slots, *spec.layout.local_shape)

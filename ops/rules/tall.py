@@ -1,9 +1,9 @@
-"""QR and singular values of one tall matrix, whose rows lie spread.
+"""QR and SVD of one tall matrix whose rows are sharded (TSQR).
 
-Each device decomposes its own rows, sends its triangle to all, and all decompose the triangles
-under each other (Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential
-QR and LU factorizations"). It pays where a device has more rows than the matrix has columns; any
-other matrix is decomposed whole by every device.
+Each device decomposes its own rows and sends its R to all devices, and every device decomposes the
+stacked Rs (Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential QR and
+LU factorizations"). This needs more rows per device than the matrix has columns. Other matrices
+are replicated.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.windows import as_storage, in_rows, local_blocks, without_tail
+from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, all_gather, index_of
 
-# Of R, matrices that Q is multiplied by, and what every device then has.
-OfTriangle = Callable[[jax.Array], tuple[list[jax.Array], list[jax.Array]]]
+# A function of R that returns the matrices to multiply Q by, and the replicated results.
+PartsOf = Callable[[jax.Array], tuple[list[jax.Array], list[jax.Array]]]
 
 
 def qr(b: Builder, op: Op, value: Value) -> Any:
-    """Orthonormal columns, which lie as the matrix, and a triangle."""
+    """Rule for a QR decomposition: Q has the layout of the matrix, R is replicated."""
     if op.params["full_matrices"] or op.params.get("pivoting"):
         return None
 
     def parts(r: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
         return [jnp.eye(len(r), dtype=r.dtype)], [r]
 
-    return _decomposed(b, value, 0, op.outs[:1], parts)
+    return _decompose(b, value, 0, op.outs[:1], parts)
 
 
 def svd(b: Builder, op: Op, value: Value) -> Any:
-    """Singular values; with vectors, those of the long side lie as the matrix."""
+    """Rule for an SVD: singular vectors of the long side have the layout of the matrix."""
     is_full = op.params["full_matrices"] and op.params["compute_uv"]
     if is_full or op.params.get("subset_by_index") is not None:
         return None
@@ -52,25 +52,25 @@ def svd(b: Builder, op: Op, value: Value) -> Any:
         left, right = vectors
         return ([right.T], [s, left]) if dim else ([left], [s, right])
 
-    found = _decomposed(b, value, dim, op.outs[1 + dim : 2 + dim], parts)
+    found = _decompose(b, value, dim, op.outs[1 + dim : 2 + dim], parts)
     if found is None or not op.params["compute_uv"]:
         return found
     long, s, short = found
     return [s, short, long] if dim else [s, long, short]
 
 
-def _decomposed(
-    b: Builder, value: Value, dim: int, long: Sequence[Aval], parts: OfTriangle
+def _decompose(
+    b: Builder, value: Value, dim: int, long: Sequence[Aval], parts: PartsOf
 ) -> list[Value] | None:
-    """What is made of Q and R, whose product is a matrix, or its transpose where `dim` is 1.
+    """Return the results that `parts` computes from the QR decomposition of a matrix.
 
-    dim: along which it is long. long: the types of what is made of Q, which comes first. None where
-    it would be as much work as the whole matrix.
+    dim: the long dim; if it is 1, Q and R are those of the transpose. long: the types of the
+    results that are products with Q, which come first. None if a device has too few rows.
     """
     if value.ndim != 2 or value.layout is None:
         return None
     columns = value.shape[1 - dim]
-    x, axes, block = in_rows(b, value, dim, value)
+    x, axes, block = block_matrix(b, value, dim, value)
     if block <= columns:
         return None
     assert isinstance(x.spec, Sharded)
@@ -79,8 +79,8 @@ def _decomposed(
     short = [Replicated(aval.shape, aval.dtype) for aval in jax.eval_shape(parts, r)[1]]
 
     def kernel(part: jax.Array) -> list[jax.Array]:
-        a = without_tail(local_blocks(part), dim, axes, extent, 0)
-        q, r = _rows_and_triangle(a.T if dim else a, axes)
+        a = fill_tail(local_blocks(part), dim, axes, extent, 0)
+        q, r = _qr_of_blocks(a.T if dim else a, axes)
         factors, rest = parts(r)
         made = [q @ factor for factor in factors]
         return [*(as_storage(y.T if dim else y, out.placement.per_device) for y in made), *rest]
@@ -89,14 +89,14 @@ def _decomposed(
     sent = b.collectives().all_gather(axes, size).all_reduce(axes, size)
     specs = [out.with_oob(None) for _ in long]
     made = b.run(kernel, [x], [*specs, *short], sent)
-    home = target_layout(b, out.layout, value, ())
-    return [b.relayout(y, home) for y in made[: len(long)]] + [
+    target = target_layout(b, out.layout, value, ())
+    return [b.relayout(y, target) for y in made[: len(long)]] + [
         b.on_cores(y, like=value) for y in made[len(long) :]
     ]
 
 
-def _rows_and_triangle(a: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array]:
-    """A device's rows of Q, and R, with the signs that Householder's method gives them."""
+def _qr_of_blocks(a: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array]:
+    """Return a device's rows of Q, and R, with the signs of Householder's method."""
     columns = a.shape[1]
     own, r = jnp.linalg.qr(a)
     among, r = jnp.linalg.qr(all_gather(r, axes, 0))
@@ -109,10 +109,11 @@ def _rows_and_triangle(a: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array]:
 
 
 def _signs(q: jax.Array) -> jax.Array:
-    """Signs of columns, by the first rows, with which Q is what reflections make of the identity.
+    """Return the signs of Q's columns that Householder's method would give, from its first rows.
 
-    Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik, "Reconstructing Householder vectors
-    from tall-skinny QR": each diagonal element is made negative as Q less the signs is eliminated.
+    Each diagonal element is made negative while Q minus the signs is eliminated (Ballard, Demmel,
+    Grigori, Jacquelin, Nguyen, Solomonik, "Reconstructing Householder vectors from tall-skinny
+    QR").
     """
 
     def eliminate(k: Any, carried: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Primitives along the only dim there is: each device has a block of it.
+"""Scans, top_k and sorts of vectors: each device has a block of the vector.
 
-A scan is combined with the totals of the blocks before; of top_k each device sends its best; a sort
-merges blocks (`sorting.py`). Where another dim stays spread, the same primitives run in place
-(`along.py`).
+A scan is combined with the totals of the preceding blocks. For top_k each device sends its best
+elements. A sort merges blocks (`sorting.py`). Arrays with other dims to shard run the same
+primitives with this dim unsharded (`along.py`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from gridlayout.sharding.collectives import all_gather, index_of
 
 # -- scans ---------------------------------------------------------------------------------------
 
-# How the scans of two neighbours combine, and a reduction with the same neutral element.
-COMBINED: dict[str, tuple[Callable[..., Any], str]] = {
+# The function that combines two scans, and a reduction with the same neutral element.
+COMBINE: dict[str, tuple[Callable[..., Any], str]] = {
     "cumsum": (lax.add, "reduce_sum"),
     "cumprod": (lax.mul, "reduce_prod"),
     "cummax": (lax.max, "reduce_max"),
@@ -43,12 +43,12 @@ COMBINED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def cumulative(b: Builder, op: Op, value: Value) -> Any:
-    """Sums, products, extremes or log-sums of all elements up to each one, or from it on."""
+    """Rule for a cumulative sum, product, extreme or log-sum of a vector, also in reverse."""
     backward = op.params["reverse"]
-    combine, reduction = COMBINED[op.name]
+    combine, reduction = COMBINE[op.name]
     neutral = NEUTRAL[reduction](value.dtype)
-    # Padding lies behind all elements: a scan from the front does not meet it before them.
-    x = _in_blocks(b, value, neutral if backward else None)
+    # Padding is behind all elements, so only a reverse scan reads it before elements.
+    x = _block_vector(b, value, neutral if backward else None)
     placed = x.spec.placement  # type: ignore[union-attr]
     (axes,) = placed.axes
     count = b.device.count(axes)
@@ -60,8 +60,8 @@ def cumulative(b: Builder, op: Op, value: Value) -> Any:
         if count > 1:
             totals = all_gather(own[end : end + 1], axes, 0)
             at, here = jnp.arange(count), index_of(axes)
-            met = jnp.where(at > here if backward else at < here, totals, neutral)
-            (carried,) = op.bind(met.astype(own.dtype))
+            preceding = jnp.where(at > here if backward else at < here, totals, neutral)
+            (carried,) = op.bind(preceding.astype(own.dtype))
             own = combine(carried[0 if backward else -1], own)
         return [as_storage(own, placed.per_device)]
 
@@ -70,11 +70,11 @@ def cumulative(b: Builder, op: Op, value: Value) -> Any:
 
 
 def top_k(b: Builder, op: Op, value: Value) -> Any:
-    """The greatest elements, which every device then has, and where they are."""
+    """Rule for the `k` greatest elements of a vector and their indices."""
     if not op.params.get("aggregate_to_topk", True):
         return None
     ranked = descending if op.params.get("is_max_k", True) else lambda x: ~descending(x)
-    x = _in_blocks(b, value, None)
+    x = _block_vector(b, value, None)
     assert isinstance(x.spec, Sharded)
     (axes,) = x.spec.placement.axes
     block, extent, k = x.spec.layout.physical_shape[-1], value.shape[0], op.params["k"]
@@ -85,7 +85,7 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     def kernel(part: jax.Array) -> list[jax.Array]:
         a = local_blocks(part)
         at = index_of(axes) * block + jnp.arange(block)
-        # Ranked twice, since padding must be behind all elements, whatever these are.
+        # `at >= extent` is the first sort key: padding is ranked behind all elements.
         order = jnp.lexsort((at, ranked(a), at >= extent))[:best]
         values, at = (all_gather(y[order], axes, 0) for y in (a, at))
         order = jnp.lexsort((at, ranked(values), at >= extent))[:k]
@@ -95,15 +95,15 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     return [b.on_cores(out, like=value) for out in outs]
 
 
-def _in_blocks(b: Builder, value: Value, fill: Any) -> Value:
-    """A vector in untiled blocks; its padding, behind them all, holds `fill` if one is given."""
+def _block_vector(b: Builder, value: Value, fill: Any) -> Value:
+    """Return a vector relaid out to untiled blocks, with `fill` in the padding unless None."""
     layout = blocks(value.layout, value.shape, {0: value.shape[0]}, value.dtype)
     x = b.on_cores(value, layout)
     return x if fill is None else b.filled(x, fill)
 
 
-def _alone(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule where there is one dim; it declines where there are more."""
+def _for_vectors(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule that applies to vectors only."""
 
     def alone(b: Builder, op: Op, *values: Value) -> Any:
         return rule(b, op, *values) if op.out.ndim == 1 else None
@@ -112,7 +112,7 @@ def _alone(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 VECTORS: dict[str, Rule] = {
-    **{name: Rule(_alone(cumulative), per_operand) for name in COMBINED},
-    "sort": Rule(_alone(sort), of_sort),
-    **{name: Rule(_alone(top_k), of_sort) for name in ("top_k", "approx_top_k")},
+    **{name: Rule(_for_vectors(cumulative), per_operand) for name in COMBINE},
+    "sort": Rule(_for_vectors(sort), of_sort),
+    **{name: Rule(_for_vectors(top_k), of_sort) for name in ("top_k", "approx_top_k")},
 }

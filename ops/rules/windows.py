@@ -1,8 +1,9 @@
-"""Windows that slide along a dim: what each device needs of it, and how it gets that.
+"""Sliding windows: the range of a dim that each device needs, and the halo exchange for it.
 
-An operand lies in untiled blocks, one grid dim to each dim. A device that makes a block of the
-result, or that has a block of the window, needs a range of positions around its own: the rest, the
-halo, comes from its neighbours, hop by hop. What lies outside of the array is filled in.
+An operand is in untiled blocks, with one grid dim per dim. A device that computes a block of the
+result, or has a block of the window, needs a range of positions that exceeds its own block. The
+rest, the halo, is received from its neighbours, one permute per hop. Positions outside of the array
+are filled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Window:
-    """A window along one dim: its size, and how it moves. `low` positions are added in front."""
+    """A window along one dim, with the parameters of `lax.conv_general_dilated` for that dim.
+
+    low, high: padding before and after. base, dilation: dilation of the operand and of the window.
+    """
 
     size: int
     stride: int = 1
@@ -40,25 +44,25 @@ class Window:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether each element of the result is of the element at its place."""
+        """Whether the window covers exactly the element at its position."""
         return self == Window(1)
 
     def positions(self, extent: int) -> int:
-        """Places of the window on `extent` elements.
+        """Return the number of window positions over `extent` elements.
 
         >>> Window(3, stride=2, low=1, high=1).positions(8)
         4
         """
-        held = (extent - 1) * self.base + 1 if extent else 0
-        span = held + self.low + self.high - (self.size - 1) * self.dilation - 1
+        dilated = (extent - 1) * self.base + 1 if extent else 0
+        span = dilated + self.low + self.high - (self.size - 1) * self.dilation - 1
         return max(span // self.stride + 1, 0)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What device `d` needs along a dim: `length` positions from `d * step + offset`.
+    """The range that device `d` needs along a dim: `length` positions from `d * step + offset`.
 
-    Positions count the holes that base dilation makes, `base - 1` after each element.
+    Positions include the `base - 1` holes after each element that base dilation makes.
     """
 
     step: int
@@ -67,33 +71,33 @@ class Reach:
     base: int
 
     def starts(self, n: int) -> list[int]:
-        """The first element that each of `n` devices needs; below 0 before the array begins."""
+        """Return the first element that each of `n` devices needs; negative in the padding."""
         return [(d * self.step + self.offset) // self.base for d in range(n)]
 
     @property
     def count(self) -> int:
-        """How many elements a device needs at most."""
+        """The most elements that a device needs."""
         return (self.length + self.base - 2) // self.base + 1
 
 
-def of_results(window: Window, block: int) -> Reach:
-    """What a device needs for `block` elements of the result."""
+def for_results(window: Window, block: int) -> Reach:
+    """Return the range that a device needs for `block` elements of the result."""
     length = (block - 1) * window.stride + (window.size - 1) * window.dilation + 1
     return Reach(block * window.stride, -window.low, length, window.base)
 
 
-def of_window(window: Window, block: int, results: int) -> Reach:
-    """What a device needs that has `block` elements of the window, for all results."""
+def for_window(window: Window, block: int, results: int) -> Reach:
+    """Return the range that a device with `block` elements of the window needs for all results."""
     length = (block - 1) * window.dilation + (results - 1) * window.stride + 1
     return Reach(block * window.dilation, -window.low, length, window.base)
 
 
 @dataclass(frozen=True)
 class Halo:
-    """How `n` devices along mesh axes get what they need along a dim: from neighbours, or gathered.
+    """The exchange by which `n` devices along mesh axes get the range that they need of a dim.
 
-    block: positions that each has. extent: elements in all. before, after: how many positions next
-    to its own block any device needs.
+    block: elements per device. extent: elements of the dim. before, after: the most elements
+    before and after its own block that a device needs.
     """
 
     axes: Axes
@@ -106,7 +110,7 @@ class Halo:
 
     @classmethod
     def of(cls, axes: Axes, n: int, block: int, extent: int, reach: Reach) -> Halo:
-        """The halo of blocks of a dim."""
+        """Return the halo for a dim in blocks of `block` elements."""
         needed = [(max(start, 0), min(start + reach.count, extent)) for start in reach.starts(n)]
         before = max([d * block - a for d, (a, b) in enumerate(needed) if a < b] + [0])
         after = max([b - (d + 1) * block for d, (a, b) in enumerate(needed) if a < b] + [0])
@@ -114,16 +118,16 @@ class Halo:
 
     @property
     def is_gathered(self) -> bool:
-        """Whether all blocks together are fewer than what the neighbours would send."""
+        """Whether an all-gather of the blocks receives no more than the neighbours would send."""
         return self.before + self.after >= (self.n - 1) * self.block
 
     @property
     def is_far(self) -> bool:
-        """Whether a device needs more than its next neighbours have."""
+        """Whether a device needs elements beyond its adjacent neighbours' blocks."""
         return max(self.before, self.after) > self.block
 
     def collectives(self, made: Collectives, width: int) -> Collectives:
-        """What the devices send; width: bytes at one position."""
+        """Add what the devices send to `made`. width: bytes per position."""
         if self.is_gathered:
             return made.all_gather(self.axes, self.block * width)
         for hop, take in self._hops():
@@ -131,9 +135,9 @@ class Halo:
         return made
 
     def run(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
-        """The positions that a device needs along `dim`; `fill` outside of the array."""
+        """Return the range that a device needs along `dim`, with `fill` outside of the array."""
         if self.is_gathered:
-            return self.of_whole(all_gather(x, self.axes, dim), dim, fill)
+            return self.from_gathered(all_gather(x, self.axes, dim), dim, fill)
         parts: dict[int, jax.Array] = {0: x}
         for hop, take in self._hops():
             start = self.block - take if hop > 0 else 0
@@ -141,14 +145,17 @@ class Halo:
             parts[hop] = permute(part, self.axes, self._pairs(hop))
         joined = [parts[hop] for hop in sorted(parts, reverse=True)]
         x = lax.concatenate(joined, dim) if len(joined) > 1 else x
-        return self._needed(x, index_of(self.axes) * self.block - self.before, dim, fill)
+        return self._cut(x, index_of(self.axes) * self.block - self.before, dim, fill)
 
-    def of_whole(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
-        """The same from all devices' blocks, which `x` is."""
-        return self._needed(x, 0, dim, fill)
+    def from_gathered(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
+        """Return the same range from `x`, the gathered blocks of all devices."""
+        return self._cut(x, 0, dim, fill)
 
     def _hops(self) -> list[tuple[int, int]]:
-        """Pairs (how many devices before this one, below 0 after it; positions it sends)."""
+        """Return pairs (hop, positions to send).
+
+        A hop of k receives from the k-th device before this one, of -k from the k-th after it.
+        """
         found = []
         for sign, reach in ((1, self.before), (-1, self.after)):
             for k in range(1, -(-reach // self.block) + 1):
@@ -158,8 +165,8 @@ class Halo:
     def _pairs(self, hop: int) -> list[tuple[int, int]]:
         return [(d, d + hop) for d in range(self.n) if 0 <= d + hop < self.n]
 
-    def _needed(self, x: jax.Array, first: Any, dim: int, fill: Any) -> jax.Array:
-        """What this device needs, of elements from `first` on that it has."""
+    def _cut(self, x: jax.Array, first: Any, dim: int, fill: Any) -> jax.Array:
+        """Return the range that this device needs from `x`, which begins at element `first`."""
         reach, count, fill = self.reach, self.reach.count, jnp.asarray(fill, x.dtype)
         at = first + jnp.arange(x.shape[dim])
         inside = (at >= 0) & (at < self.extent)
@@ -181,8 +188,8 @@ def _padded(x: jax.Array, dim: int, amounts: tuple[int, int, int], fill: Any) ->
     return lax.pad(x, jnp.asarray(fill, x.dtype), config)
 
 
-def without_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> jax.Array:
-    """A block with `fill` after the end of the dim; no operation where the blocks end there."""
+def fill_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> jax.Array:
+    """Return a device's block with `fill` beyond the extent of the dim."""
     at = index_of(axes) * x.shape[dim] + jnp.arange(x.shape[dim])
     inside = lax.expand_dims(at < extent, [d for d in range(x.ndim) if d != dim])
     return jnp.where(inside, x, fill)
@@ -195,10 +202,10 @@ def halos_of(
     reaches: Mapping[int, Reach],
     itemsizes: Sequence[int],
 ) -> list[tuple[int, Halo]]:
-    """The halo along each dim of `reaches`, for arrays in blocks as the layout has them.
+    """Return pairs (dim, halo) for the dims of `reaches`, for arrays in blocks by `layout`.
 
-    What the devices send is added to `sent`, one array after another: itemsizes, in bytes. A halo
-    that is fetched later is as wide as those before it have made the block.
+    Collectives are added to `sent`. itemsizes: the bytes per element of each array. A later halo
+    includes the positions that the earlier ones have added to the block.
     """
     placed, found = b.placement(layout), []
     block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
@@ -216,13 +223,13 @@ def halos_of(
 def blocks(
     layout: Layout | None, shape: Shape, extents: Mapping[int, int], dtype: Any
 ) -> GridLayout:
-    """An untiled layout, one grid dim to each dim, that keeps cores near where a layout has them.
+    """Return an untiled layout with one grid dim per dim and about the grid of `layout`.
 
-    extents: how far each dim that may be divided can be, those to be preferred first. A grid dim's
-    cores go to a dim that it holds, or else to the one with the most left to divide.
+    extents: dim -> the most cores that may divide it, preferred dims first. The cores of a grid dim
+    of `layout` divide one of its dims, or else the dim with the largest quotient extent / cores.
     """
     grid = dict.fromkeys(range(len(shape)), 1)
-    for group, cores in _groups(layout):
+    for group, cores in _cores_by_group(layout):
         own = [d for d in extents if d in group and extents[d] >= cores * grid[d]]
         if cores == 1:
             continue
@@ -233,8 +240,11 @@ def blocks(
     return GridLayout(shape, dtype, tuple(grid.values()), collapse=[])
 
 
-def in_rows(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axes, int]:
-    """A matrix in blocks along one dim, the mesh axes along it, and rows of a device."""
+def block_matrix(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axes, int]:
+    """Return a matrix relaid out to blocks along `dim`.
+
+    Also return the mesh axes along that dim, and the rows or columns per device.
+    """
     extent = value.shape[dim]
     cores = blocks(like.layout, like.shape, {0: extent}, value.dtype).num_cores
     grid = tuple(cores if d == dim else 1 for d in range(2))
@@ -244,7 +254,7 @@ def in_rows(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axe
     return b.on_cores(value, layout), placed.axes[dim], block
 
 
-def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
+def _cores_by_group(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
     if layout is None:
         return []
     if (own := grouped(layout)) is None:
@@ -253,14 +263,14 @@ def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
 
 
 def local_blocks(x: jax.Array) -> jax.Array:
-    """One device's storage of such a layout, (cores ..., shard ...), as one block."""
+    """Return a device's part of a `blocks` layout, (cores ..., shard ...), as one block."""
     rank = x.ndim // 2
     view = LazyView.of(x).transpose([d + k * rank for d in range(rank) for k in range(2)])
     return view.reshape(*(x.shape[d] * x.shape[d + rank] for d in range(rank))).materialize()
 
 
 def as_storage(x: jax.Array, cores: Shape) -> jax.Array:
-    """The inverse: a block as (cores ..., shard ...)."""
+    """Return the inverse of `local_blocks`: a block as (cores ..., shard ...)."""
     pairs = zip(cores, x.shape, strict=True)
     view = LazyView.of(x).reshape(*(n for c, size in pairs for n in (c, size // c)))
     return view.transpose([*range(0, 2 * x.ndim, 2), *range(1, 2 * x.ndim, 2)]).materialize()

@@ -27,7 +27,7 @@ class Lifted:
         return f"<{getattr(self.fn, '__name__', self.fn)} on the grid>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result on the grid."""
+        """Call the function on the grid."""
         return self._bound(args, kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Slices at indices, and slices that start where numbers say: taken, and written."""
+"""Gather, scatter, dynamic slice and dynamic update slice."""

@@ -1,7 +1,7 @@
-"""Slices at indices where arrays are divided as a program requests: each device takes its own.
+"""Gather and scatter-add with operands divided as the plan of a program requests.
 
-Dims that indices name are whole on every device. The places that indices state are divided with
-the slices that are taken there; of slices that are added, the devices' sums are added up.
+Indexed dims are unsharded. The index array is divided together with the slices that it selects.
+A scatter-add then sums the partial sums of all devices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.divided import summed
 
-# What the user promises of the indices does not hold for those in the padding.
+# Padding of the index array breaks what the user promises of the indices.
 _ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
-def gathered(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
-    """`gather` of a block of the array at a block of the indices."""
-    array, indices = _placed(b, requested, operands)
+def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
+    """Rule for `gather` of a block of the array at a block of the indices."""
+    array, indices = _relaid_out(b, requested, operands)
     shapes, made = [block_shape(array.spec), block_shape(indices.spec)], requested.made
     whole, sizes = op.ins[0].shape, op.params["slice_sizes"]
     own = tuple(
@@ -41,21 +41,24 @@ def gathered(b: Builder, op: Op, requested: Requested, *operands: Value) -> Valu
     return b.run(kernel, [array, indices], [made])[0]
 
 
-def added(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
-    """`scatter-add` of a block of the updates; partial sums are added up, then to the array."""
+def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
+    """Rule for `scatter-add` of a block of the updates to a block of the array.
+
+    If devices have partial sums, they are summed first and then added to the array.
+    """
     value, *others = operands
-    indices, updates = _placed(b, requested, others, 1)
+    indices, updates = _relaid_out(b, requested, others, 1)
     shapes = [block_shape(indices.spec), block_shape(updates.spec)]
     made, out, dtype = requested.made, requested.out, op.out.dtype
     block, local = block_shape(made), made.local_shape
     if not requested.summed:
-        there = b.on_cores(value, made.layout, placement=made.placement)
+        operand = b.on_cores(value, made.layout, placement=made.placement)
 
         def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
             new = new.reshape(shapes[1])
             return [op.bind(x.reshape(block), at.reshape(shapes[0]), new)[0].reshape(local)]
 
-        return b.run(write, [there, indices, updates], [made])[0]
+        return b.run(write, [operand, indices, updates], [made])[0]
     # Updates in the padding must not be added.
     updates = b.filled(updates, 0)
 
@@ -67,11 +70,11 @@ def added(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
     total = summed(b, part, requested, dtype, dtype)
     if _is_zero(value):
         return total
-    there = b.on_cores(value, out.layout, placement=out.placement)
-    return b.run(lambda x, y: [x + y], [there, total], [out])[0]
+    operand = b.on_cores(value, out.layout, placement=out.placement)
+    return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
 
 
-def _placed(
+def _relaid_out(
     b: Builder, requested: Requested, values: tuple[Value, ...] | list[Value], first: int = 0
 ) -> list[Any]:
     found = []
@@ -82,7 +85,7 @@ def _placed(
 
 
 def _is_zero(value: Value) -> bool:
-    """Whether all elements are known to be zero, before anything runs."""
+    """Whether a value is known to be all zeros before anything runs."""
     spec = value.spec.source if isinstance(value.spec, Deferred) else value.spec
     known = known_values(spec) if prod(spec.shape) == 1 else None
     return known is not None and not known.any()

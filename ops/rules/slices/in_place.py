@@ -1,8 +1,9 @@
-"""Slices of an array that stays where it is: a device takes, or writes, those that lie with it.
+"""Slices of an array that keeps its layout: each device reads or writes the slices that it holds.
 
-Of the dims that indices name, the layout's map says which device has a place, and where. Slices
-along all other dims stay spread. What is taken is a sum in which one device has each slice: every
-device gets it, or each its piece.
+A position is an index along the indexed dims. The layout's index map says which device holds a
+position, and where. Along all other dims, slices stay sharded. Slices are read by a sum over the
+devices that divide the indexed dims, in which one device has the slice and all others have zeros:
+an all-reduce, or a reduce-scatter that divides the slices.
 """
 
 from __future__ import annotations
@@ -30,50 +31,53 @@ from gridlayout.ops.rules.unsharded import from_front, in_front, kept_groups, st
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.placement import Axes
 
-# Logical indices along the dims that are named, and whether slices count, of values that say where
-# they start; all broadcast to the dims of the result in front of a slice's.
-Named = Callable[..., tuple[list[jax.Array], Any]]
+# A function of the start values. It returns the logical indices along the indexed dims, and a mask
+# of the slices in bounds. All of these broadcast to the positions.
+IndexFn = Callable[..., tuple[list[jax.Array], Any]]
 
 
 @dataclass(frozen=True)
-class Split:
-    """An array as places, which indices name, and the slices there.
+class SlicedArray:
+    """A sharded array as positions along the indexed dims, and a slice at each position.
 
-    layout, axes: its layout, and the dims that are named. named: the physical dims of these. over:
-    the mesh axes that divide them. rest: the layout of a slice, None where it is one element;
-    inner: the mesh axes of its grid dims.
+    axes: the indexed logical dims. indexed: their physical dims. indexed_axes: the mesh axes that
+    divide them. slice_layout: the layout of one slice, None if it is one element. slice_axes: the
+    mesh axes of each of its grid dims.
     """
 
     spec: Sharded
     layout: Layout
     axes: Shape
-    named: Shape
-    over: Axes
-    rest: GridLayout | None = None
-    inner: tuple[Axes, ...] = ()
+    indexed: Shape
+    indexed_axes: Axes
+    slice_layout: GridLayout | None = None
+    slice_axes: tuple[Axes, ...] = ()
 
     @classmethod
-    def of(cls, b: Builder, x: Value, axes: Shape) -> Split | None:
-        """An array as slices of all dims but `axes`; None where its layout joins one of each."""
+    def of(cls, b: Builder, x: Value, axes: Shape) -> SlicedArray | None:
+        """Return `x` with the dims `axes` indexed; None if its layout joins them with others."""
         assert isinstance(x.spec, Sharded)
         return None if not axes else _split(x.spec, axes, b.device.fine.axis_names)
 
-    def ways(self, lead: Shape) -> list[int | None]:
-        """Dims of places that may be divided when slices are taken there; None for none."""
-        return [None, *(k for k, n in enumerate(lead) if n > 1 and self.over)]
+    def divisible_dims(self, lead: Shape) -> list[int | None]:
+        """Return the dims of the positions that a read may divide, and None for an undivided one.
+
+        lead: the extents of the positions.
+        """
+        return [None, *(k for k, n in enumerate(lead) if n > 1 and self.indexed_axes)]
 
     @property
     def cores(self) -> Shape:
-        """Cores of a slice on one device."""
+        """Cores of a slice per device."""
         grid = range(self.layout.core_rank)
-        return tuple(self.spec.placement.per_device[k] for k in grid if k not in self.named)
+        return tuple(self.spec.placement.per_device[k] for k in grid if k not in self.indexed)
 
     @property
-    def busy(self) -> Axes:
-        """The mesh axes that divide the array."""
-        return (*self.over, *(axis for axes in self.inner for axis in axes))
+    def mesh_axes(self) -> Axes:
+        """All mesh axes that divide the array."""
+        return (*self.indexed_axes, *(axis for axes in self.slice_axes for axis in axes))
 
-    def beside(
+    def slices_spec(
         self,
         b: Builder,
         dims: Shape,
@@ -82,24 +86,28 @@ class Split:
         cores: Shape | None = None,
         axes: Sequence[Axes] | None = None,
     ) -> Sharded:
-        """Slices, as they lie, at places of extents `lead`, which are dims `dims` of the array.
+        """Return the spec of slices at positions of extents `lead`, which are its dims `dims`.
 
-        cores, axes: what divides the places, by default nothing.
+        Slices are placed as in the array. cores, axes: the grid and the mesh axes that divide the
+        positions; by default they are undivided.
         """
         cores = cores or (1,) * len(lead)
-        layout = _spread(self.rest, dims, lead, cores, dtype)
+        layout = _slices_layout(self.slice_layout, dims, lead, cores, dtype)
         per_device = (*(1 for _ in lead), *self.cores)
-        divided = (*(axes or ((),) * len(lead)), *self.inner)
+        divided = (*(axes or ((),) * len(lead)), *self.slice_axes)
         return Sharded(layout, b.device.placed(layout.grid, divided, per_device))
 
-    def here(self, index: Sequence[Any], lead: Shape) -> tuple[list[jax.Array], Any]:
-        """Where places are in this device's part, along the named dims, and whether they are."""
+    def local_indices(self, index: Sequence[Any], lead: Shape) -> tuple[list[jax.Array], Any]:
+        """Return the indices of positions in this device's part, and a mask of those it holds.
+
+        index: the logical indices along the indexed dims. lead: the extents of the positions.
+        """
         logical: list[Any] = [0] * self.layout.ndim
         for axis, along in zip(self.axes, index, strict=True):
             logical[axis] = along
         physical, placed = self.layout.index_map(*logical), self.spec.placement
         found, here = [], jnp.ones((1,) * len(lead), bool)
-        for d in self.named:
+        for d in self.indexed:
             at = physical[d]
             if d < self.layout.core_rank:
                 if placed.axes[d]:
@@ -108,14 +116,17 @@ class Split:
             found.append(jnp.broadcast_to(at, lead))
         return found, jnp.broadcast_to(here, lead)
 
-    def slices(self, part: jax.Array, at: Sequence[jax.Array], count: int) -> jax.Array:
-        """A part's slices at places of `count` dims, which come first."""
-        steps = [k for k, d in enumerate(self.named) if part.shape[d] > 1] or [0]
-        sizes = [1 if d in self.named else n for d, n in enumerate(part.shape)]
+    def gather(self, part: jax.Array, at: Sequence[jax.Array], count: int) -> jax.Array:
+        """Return a part's slices at the local indices `at` of positions with `count` dims.
+
+        These dims come first in the result.
+        """
+        steps = [k for k, d in enumerate(self.indexed) if part.shape[d] > 1] or [0]
+        sizes = [1 if d in self.indexed else n for d, n in enumerate(part.shape)]
         numbers = lax.GatherDimensionNumbers(
-            offset_dims=tuple(range(count, count + part.ndim - len(self.named))),
-            collapsed_slice_dims=self.named,
-            start_index_map=tuple(self.named[k] for k in steps),
+            offset_dims=tuple(range(count, count + part.ndim - len(self.indexed))),
+            collapsed_slice_dims=self.indexed,
+            start_index_map=tuple(self.indexed[k] for k in steps),
         )
         starts = jnp.stack([at[k] for k in steps], -1)
         mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
@@ -123,192 +134,202 @@ class Split:
 
 
 @lru_cache(maxsize=4096)
-def _split(spec: Sharded, axes: Shape, order: Axes) -> Split | None:
-    """`Split.of`; order: the mesh's axes."""
+def _split(spec: Sharded, axes: Shape, order: Axes) -> SlicedArray | None:
+    """Return `SlicedArray.of`. order: all axes of the mesh."""
     placed, layout = spec.placement, spec.layout
     every = tuple(range(len(layout.physical_shape)))
     if len(axes) == layout.ndim:
         used = {axis for axes in placed.axes for axis in axes}
-        return Split(spec, layout, axes, every, tuple(filter(used.__contains__, order)))
+        return SlicedArray(spec, layout, axes, every, tuple(filter(used.__contains__, order)))
     if (own := grouped(layout)) is None or own.physical_shape != layout.physical_shape:
         return None
-    gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
-    if any(not set(own.groups[k]) <= set(axes) for k in gone) or len(gone) in (0, len(own.grid)):
+    removed = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
+    if any(not set(own.groups[k]) <= set(axes) for k in removed) or len(removed) in (
+        0,
+        len(own.grid),
+    ):
         return None
-    rest = kept_groups(own, axes, gone)
-    named = tuple(sorted(d for k in gone for d in own.axis_dims(k)))
-    kept = tuple(own.physical_shape[d] for d in every if d not in named)
+    rest = kept_groups(own, axes, removed)
+    indexed = tuple(sorted(d for k in removed for d in own.axis_dims(k)))
+    kept = tuple(own.physical_shape[d] for d in every if d not in indexed)
     if rest.physical_shape != kept:
         return None
-    used = {axis for k in gone for axis in placed.axes[k]}
-    inner = tuple(axes for k, axes in enumerate(placed.axes) if k not in gone)
-    return Split(spec, own, axes, named, tuple(filter(used.__contains__, order)), rest, inner)
+    used = {axis for k in removed for axis in placed.axes[k]}
+    inner = tuple(axes for k, axes in enumerate(placed.axes) if k not in removed)
+    return SlicedArray(
+        spec, own, axes, indexed, tuple(filter(used.__contains__, order)), rest, inner
+    )
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Who gets what of the slices that are taken: every device all, or each a piece of a dim.
+    """How the slices that are read are divided: not at all, or along one dim of the positions.
 
-    lead: the dims of the places. along: the one that is divided, None for none; over: by these
-    mesh axes, `count` devices, once slices are summed; own: by these before, `parts` devices.
+    lead: the extents of the positions. along: the divided dim, or None. over: the `count` devices
+    along these mesh axes sum the slices, and then divide the dim. start_axes: the `start_parts`
+    devices along these mesh axes divide it, and the start indices, before.
     """
 
     lead: Shape
     along: int | None
     over: Axes
     count: int
-    own: Axes = ()
-    parts: int = 1
+    start_axes: Axes = ()
+    start_parts: int = 1
 
     @classmethod
-    def of(cls, b: Builder, held: Split, lead: Shape, along: int | None) -> Pieces:
-        """Pieces for the devices that have places."""
-        return cls(lead, along, held.over, b.device.count(held.over))
+    def of(cls, b: Builder, sliced: SlicedArray, lead: Shape, along: int | None) -> Pieces:
+        """Return the division of slices of `sliced` along a dim of the positions, or none."""
+        return cls(lead, along, sliced.indexed_axes, b.device.count(sliced.indexed_axes))
 
     @property
     def cores(self) -> Shape:
-        """A core for each piece."""
-        many = self.count * self.parts
+        """The grid of the positions: one core per piece."""
+        many = self.count * self.start_parts
         return tuple(many if k == self.along else 1 for k in range(len(self.lead)))
 
     @property
     def axes(self) -> tuple[Axes, ...]:
-        """The mesh axes of each dim."""
-        every = (*self.own, *self.over)
+        """The mesh axes of each dim of the positions."""
+        every = (*self.start_axes, *self.over)
         return tuple(every if k == self.along else () for k in range(len(self.lead)))
 
     @property
-    def summed(self) -> Shape:
-        """The dims of what a device has for the sum: a piece for each that it is summed with."""
+    def local_extents(self) -> Shape:
+        """The extents of the positions that a device sums: `count` pieces, one per device."""
         pairs = zip(self.lead, self.cores, strict=True)
         return tuple(
             self.count * -(-n // many) if k == self.along else n
             for k, (n, many) in enumerate(pairs)
         )
 
-    def spread_out(self, b: Builder, starts: Value, d: int, busy: Axes) -> tuple[Value, Pieces]:
-        """What says where slices start, and pieces: dim `d` of it divided as it is now.
+    def divide_starts(self, b: Builder, starts: Value, d: int, used: Axes) -> tuple[Value, Pieces]:
+        """Return the start indices with dim `d` divided as it is now, and the pieces for that.
 
-        By those of its axes that are not busy with the array; on all devices without any.
+        Mesh axes that the array uses don't divide it. Without other axes, the start indices are
+        replicated, and the pieces are unchanged.
         """
         spec, mine = starts.spec, self
         own = grouped(spec.layout) if isinstance(spec, Sharded) else None
         if isinstance(spec, Sharded) and own is not None and (d,) in own.groups:
             axes = spec.placement.axes[own.groups.index((d,))]
-            free = tuple(axis for axis in axes if axis not in busy)
-            mine = replace(self, own=free, parts=b.device.count(free))
-        if mine.parts == 1:
+            free = tuple(axis for axis in axes if axis not in used)
+            mine = replace(self, start_axes=free, start_parts=b.device.count(free))
+        if mine.start_parts == 1:
             return b.replicated(starts), self
         assert self.along is not None
         ones = [1] * starts.ndim
-        cores = (*ones[:d], mine.parts, *ones[d + 1 :])
-        sizes = (*starts.shape[:d], mine.summed[self.along], *starts.shape[d + 1 :])
+        cores = (*ones[:d], mine.start_parts, *ones[d + 1 :])
+        sizes = (*starts.shape[:d], mine.local_extents[self.along], *starts.shape[d + 1 :])
         layout = GridLayout(starts.shape, starts.dtype, cores, collapse=[], shard_shape=sizes)
-        divided = [mine.own if k == d else () for k in range(starts.ndim)]
+        divided = [mine.start_axes if k == d else () for k in range(starts.ndim)]
         return b.relayout(starts, layout, b.device.placed(cores, divided)), mine
 
 
-def taken(
+def take_slices(
     b: Builder,
-    held: Split,
+    sliced: SlicedArray,
     x: Value,
-    named: Named,
+    index_fn: IndexFn,
     starts: Sequence[Value],
     pieces: Pieces,
     out: Aval,
     out_axes: Shape,
     fill: np.ndarray[Any, Any] | None = None,
 ) -> Value:
-    """Slices at places, dims `out_axes` of the result, divided in pieces.
+    """Read slices at positions, which become the dims `out_axes` of the result.
 
-    starts: what `named` reads. out: the result's shape and dtype. fill: of slices that do not
-    count, where they are not moved in bounds.
+    starts: the operands of `index_fn`. pieces: how the result is divided. out: its shape and dtype.
+    fill: the element of slices out of bounds; None if the starts are clipped.
     """
     dtype, along, rank = out.dtype, pieces.along, len(pieces.lead)
     spec: Sharded | Replicated = Replicated(out.shape, dtype)
-    if along is not None or held.rest is not None:
-        spec = held.beside(b, out_axes, pieces.lead, dtype, pieces.cores, pieces.axes)
+    if along is not None or sliced.slice_layout is not None:
+        spec = sliced.slices_spec(b, out_axes, pieces.lead, dtype, pieces.cores, pieces.axes)
 
     def kernel(part: jax.Array, *starts: jax.Array) -> list[jax.Array]:
-        index, inside = named(*starts)
-        lead = pieces.summed if pieces.own else pieces.lead
-        at, mine = held.here(index, lead)
-        found = held.slices(part, at, rank)
+        index, inside = index_fn(*starts)
+        lead = pieces.local_extents if pieces.start_axes else pieces.lead
+        at, mine = sliced.local_indices(index, lead)
+        found = sliced.gather(part, at, rank)
         behind = range(rank, found.ndim)
         if fill is not None:
             inside = lax.expand_dims(jnp.broadcast_to(inside, lead), behind)
             found = jnp.where(inside, found, fill)
-        if held.over:
+        if sliced.indexed_axes:
             mine = lax.expand_dims(mine, behind)
             found = _from_bits([summed(jnp.where(mine, x, 0)) for x in _as_bits(found)], dtype)
-        if held.rest is not None:
-            return [from_front(found, rank, len(held.rest.grid))]
+        if sliced.slice_layout is not None:
+            return [from_front(found, rank, len(sliced.slice_layout.grid))]
         return [found if along is None else found[(None,) * rank]]
 
     def summed(bits: jax.Array) -> jax.Array:
         if along is None:
-            return lax.psum(bits, held.over)
-        more = pieces.summed[along] - bits.shape[along]
+            return lax.psum(bits, sliced.indexed_axes)
+        more = pieces.local_extents[along] - bits.shape[along]
         widths = [(0, more if k == along else 0, 0) for k in range(bits.ndim)]
         bits = lax.pad(bits, jnp.zeros((), bits.dtype), widths)
-        return lax.psum_scatter(bits, held.over, scatter_dimension=along, tiled=True)
+        return lax.psum_scatter(bits, sliced.indexed_axes, scatter_dimension=along, tiled=True)
 
     made = b.collectives()
-    local = (n for d, n in enumerate(held.spec.local_shape) if d not in held.named)
+    local = (n for d, n in enumerate(sliced.spec.local_shape) if d not in sliced.indexed)
     numbers = 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
     for _ in range(numbers):
         send = made.all_reduce if along is None else made.reduce_scatter
-        send(held.over, prod(pieces.summed) * prod(local) * dtype.itemsize // numbers)
+        send(
+            sliced.indexed_axes,
+            prod(pieces.local_extents) * prod(local) * dtype.itemsize // numbers,
+        )
     return b.run(kernel, [x, *starts], [spec], made)[0]
 
 
-def written(
+def write_slices(
     b: Builder,
-    held: Split,
+    sliced: SlicedArray,
     x: Value,
-    named: Named,
+    index_fn: IndexFn,
     starts: Sequence[Value],
     new: Value,
     new_axes: Shape,
     scatter: Callable[..., jax.Array],
 ) -> Value:
-    """Slices put at places: every device gets them all, and takes those for places of its own.
+    """Write slices at positions: every device gets all slices, and writes those that it holds.
 
-    starts: what `named` reads. new_axes: the dims of `new` that are those of the places. scatter:
-    of a part, starts along its last dim, slices, and dimension numbers; places out of bounds are
-    another device's.
+    starts: the operands of `index_fn`. new_axes: the dims of `new` that are the positions. scatter:
+    a function of a device's part, local start indices, slices and dimension numbers. It must drop
+    start indices out of bounds, which are those of positions on other devices.
     """
-    spec, lead = held.spec, tuple(new.shape[k] for k in new_axes)
-    if held.rest is None:
-        entered = b.replicated(new)
+    spec, lead = sliced.spec, tuple(new.shape[k] for k in new_axes)
+    if sliced.slice_layout is None:
+        slices = b.replicated(new)
     else:
-        there = held.beside(b, new_axes, lead, new.dtype)
-        entered = b.on_cores(new, there.layout, placement=there.placement)
+        target = sliced.slices_spec(b, new_axes, lead, new.dtype)
+        slices = b.on_cores(new, target.layout, placement=target.placement)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:
-        index, inside = named(*starts)
-        at, mine = held.here(index, lead)
+        index, inside = index_fn(*starts)
+        at, mine = sliced.local_indices(index, lead)
         mine = mine & jnp.broadcast_to(inside, lead)
-        at[0] = jnp.where(mine, at[0], part.shape[held.named[0]])
+        at[0] = jnp.where(mine, at[0], part.shape[sliced.indexed[0]])
         new = jnp.asarray(new)
-        if held.rest is not None:
-            new = in_front(new, len(lead), len(held.rest.grid))
+        if sliced.slice_layout is not None:
+            new = in_front(new, len(lead), len(sliced.slice_layout.grid))
         numbers = lax.ScatterDimensionNumbers(
-            update_window_dims=tuple(range(len(lead), len(lead) + part.ndim - len(held.named))),
-            inserted_window_dims=held.named,
-            scatter_dims_to_operand_dims=held.named,
+            update_window_dims=tuple(range(len(lead), len(lead) + part.ndim - len(sliced.indexed))),
+            inserted_window_dims=sliced.indexed,
+            scatter_dims_to_operand_dims=sliced.indexed,
         )
         return [scatter(part, jnp.stack(at, -1), new, numbers)]
 
-    return b.run(kernel, [x, entered, *starts], [spec])[0]
+    return b.run(kernel, [x, slices, *starts], [spec])[0]
 
 
 @lru_cache(maxsize=4096)
-def _spread(
+def _slices_layout(
     rest: GridLayout | None, axes: Shape, extents: Shape, cores: Shape, dtype: np.dtype[Any]
 ) -> GridLayout:
-    """The layout of slices at places: those divided among `cores`, slices as `rest`."""
+    """Return the layout of slices: positions divided among `cores`, slices in layout `rest`."""
     if rest is None:
         return GridLayout(extents, dtype, cores, collapse=[])
     whole = stacked(rest.with_dtype(dtype), axes, extents)
@@ -317,7 +338,7 @@ def _spread(
 
 
 def _as_bits(x: jax.Array) -> list[jax.Array]:
-    """Integers that say which number it is: their sum with zeros keeps it, be it -0.0 or NaN."""
+    """Return the bits of numbers as integers, so that a sum with zeros keeps -0.0 and NaN."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         return [*_as_bits(x.real), *_as_bits(x.imag)]
     if not jnp.issubdtype(x.dtype, jnp.floating):

@@ -1,4 +1,4 @@
-"""Slices that start where numbers say, and what all ways to take and to write slices share."""
+"""Dynamic slice and dynamic update slice, and helpers that gather and scatter use too."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run
-from gridlayout.ops.rules.parts import replaced
-from gridlayout.ops.rules.slices.in_place import Named, Pieces, Split, taken, written
-from gridlayout.ops.rules.slices.places import window
+from gridlayout.ops.rules.parts import update_part
+from gridlayout.ops.rules.slices.in_place import (
+    IndexFn,
+    Pieces,
+    SlicedArray,
+    take_slices,
+    write_slices,
+)
+from gridlayout.ops.rules.slices.logical_indices import window_indices
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.placement import Placement
 
-# Places out of bounds are written by nobody.
+# Updates out of bounds are dropped.
 DROP = lax.GatherScatterMode.FILL_OR_DROP
 
 
 def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """A slice that starts where numbers say."""
-    axes = _shortened(value.shape, op.params["slice_sizes"])
+    """Rule for `lax.dynamic_slice`."""
+    axes = _shortened_dims(value.shape, op.params["slice_sizes"])
     if not axes and value.layout is not None:
         return value
     known = known_starts(value.shape, op.out.shape, [known_values(x.spec) for x in starts])
@@ -39,18 +45,18 @@ def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
         limits = tuple(n + size for n, size in zip(known, op.out.shape, strict=True))
         whole = {"start_indices": tuple(known), "limit_indices": limits, "strides": None}
         return b.call(Op.made(lax.slice_p, whole, value), value)
-    ways: list[Decide] = [_sliced_along if len(axes) < value.ndim else of_replicated]
-    held = Split.of(b, b.on_cores(value), axes)
-    if held is not None and value.layout is not None:
+    ways: list[Decide] = [_slice_unsharded if len(axes) < value.ndim else of_replicated]
+    sliced = SlicedArray.of(b, b.on_cores(value), axes)
+    if sliced is not None and value.layout is not None:
         lead = tuple(op.out.shape[d] for d in axes)
-        ways += [partial(_sliced_in_place, along=k) for k in held.ways(lead)]
+        ways += [partial(_slice_in_place, along=k) for k in sliced.divisible_dims(lead)]
     return cheapest_way(b, op, ways, value, *starts)
 
 
-def _sliced_along(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """Dims that are shortened are whole on each device."""
+def _slice_unsharded(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
+    """Rule for a slice with the shortened dims unsharded."""
     sizes = op.params["slice_sizes"]
-    axes = _shortened(value.shape, sizes)
+    axes = _shortened_dims(value.shape, sizes)
     fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
 
     def on_blocks(block: jax.Array, *at: jax.Array) -> list[jax.Array]:
@@ -61,32 +67,34 @@ def _sliced_along(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
     return run(b, op, [(value, axes)], fn, *others, on_blocks=on_blocks)
 
 
-def _sliced_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
-    """Who has a part of it sends it to all devices, or to those that have its piece of a dim."""
-    axes, x = _shortened(value.shape, op.params["slice_sizes"]), b.on_cores(value)
-    held = Split.of(b, x, axes)
-    assert held is not None
+def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
+    """Rule for a slice in place: it is all-reduced, or reduce-scattered along its dim `along`."""
+    axes, x = _shortened_dims(value.shape, op.params["slice_sizes"]), b.on_cores(value)
+    sliced = SlicedArray.of(b, x, axes)
+    assert sliced is not None
     shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, op.out.shape))
-    named = partial(window, shape, sizes)
-    entered = [b.replicated(starts[d]) for d in axes]
-    out = taken(b, held, x, named, entered, Pieces.of(b, held, sizes, along), op.out, axes)
-    return brought(b, op, out, value, axes, axes)
+    index_fn = partial(window_indices, shape, sizes)
+    operands = [b.replicated(starts[d]) for d in axes]
+    out = take_slices(
+        b, sliced, x, index_fn, operands, Pieces.of(b, sliced, sizes, along), op.out, axes
+    )
+    return relaid_out_result(b, op, out, value, axes, axes)
 
 
 def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """An array with a part of it replaced."""
-    axes = _shortened(value.shape, update.shape)
+    """Rule for `lax.dynamic_update_slice`."""
+    axes = _shortened_dims(value.shape, update.shape)
     if not axes:
         return b.on_cores(update, value.layout)
-    ways: list[Decide] = [_updated_on_blocks, _updated_in_place, _updated_there]
+    ways: list[Decide] = [_update_blocks, _update_in_place, _update_by_relayout]
     if len(axes) < value.ndim:
-        ways.insert(0, _updated_along)
+        ways.insert(0, _update_unsharded)
     return cheapest_way(b, op, ways, value, update, *starts)
 
 
-def _updated_along(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Dims that are replaced in part are whole on each device."""
-    axes = _shortened(value.shape, update.shape)
+def _update_unsharded(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Rule for an update with the partly updated dims unsharded."""
+    axes = _shortened_dims(value.shape, update.shape)
     others = (b.replicated(starts[a]) for a in axes)
 
     def on_blocks(block: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
@@ -97,16 +105,19 @@ def _updated_along(b: Builder, op: Op, value: Value, update: Value, *starts: Val
 
 
 def _starts(axes: Shape, rank: int, starts: Sequence[jax.Array]) -> list[jax.Array]:
-    """Where a slice of a block starts: at 0 along dims of which all is taken."""
+    """Return the start indices of a slice of a block: 0 along the dims that are not `axes`."""
     found = [jnp.zeros_like(starts[0])] * rank
     for a, start in zip(axes, starts, strict=True):
         found[a] = start
     return found
 
 
-def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Where dims that devices divide get one position, whoever has it updates its block."""
-    axes, spec = _shortened(value.shape, update.shape), as_blocks(value.spec, b.device)
+def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Rule for an update of one position per divided dim: the device that holds it updates it.
+
+    None for other updates.
+    """
+    axes, spec = _shortened_dims(value.shape, update.shape), as_blocks(value.spec, b.device)
     if spec is None or max(value.shape) > np.iinfo(np.int32).max:
         return None
     divided = [a for a in axes if spec.placement.slots[a] > 1]
@@ -144,37 +155,37 @@ def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts:
     return b.relayout(out, value.spec.layout.with_oob(None), value.spec.placement)
 
 
-def _updated_there(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Where starts are known the update goes to where its part of the array is."""
+def _update_by_relayout(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Rule for an update at known start indices: it is relaid out to its part of the array."""
     known = known_starts(value.shape, update.shape, [known_values(x.spec) for x in starts])
     if known is None:
         return None
-    axes = _shortened(value.shape, update.shape)
-    x = written_to(b, op, value, axes, update, axes, starts)
-    return replaced(b, x, update, known, lambda _, new: new)
+    axes = _shortened_dims(value.shape, update.shape)
+    x = laid_out_target(b, op, value, axes, update, axes, starts)
+    return update_part(b, x, update, known, lambda _, new: new)
 
 
 def known_starts(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> list[int] | None:
-    """Where a slice starts that is moved to where it fits, if that is known."""
+    """Return known start indices, clipped so that the slice is in bounds; None if unknown."""
     if any(start is None for start in starts):
         return None
     rows = zip(shape, sizes, starts, strict=True)
     return [min(max(int(start), 0), n - size) for n, size, start in rows]
 
 
-def _updated_in_place(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Every device gets the update, and takes what lies with it."""
-    axes = _shortened(value.shape, update.shape)
+def _update_in_place(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Rule for an update in place: every device gets it, and writes the part that it holds."""
+    axes = _shortened_dims(value.shape, update.shape)
     shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, update.shape))
-    named, first = partial(window, shape, sizes), [starts[d] for d in axes]
+    index_fn, first = partial(window_indices, shape, sizes), [starts[d] for d in axes]
 
     def scatter(part: jax.Array, at: jax.Array, new: jax.Array, numbers: Any) -> jax.Array:
         return lax.scatter(part, at, new, numbers, mode=DROP)
 
-    return put_slices(b, op, value, axes, update, axes, named, first, scatter)
+    return put_slices(b, op, value, axes, update, axes, index_fn, first, scatter)
 
 
-# -- what the ways share ---------------------------------------------------------------------------
+# -- shared with gather and scatter ---------------------------------------------------------------
 
 
 def put_slices(
@@ -184,34 +195,36 @@ def put_slices(
     axes: Shape,
     new: Value,
     lead: Shape,
-    named: Named,
+    index_fn: IndexFn,
     starts: Sequence[Value],
     scatter: Callable[..., jax.Array],
 ) -> Value | None:
-    """Slices written to an array where it lies, or is to lie, by all who have a place of them.
+    """Return an array with slices written in place; None if its layout does not allow that.
 
-    axes: the dims that are written in part. lead: the dims of `new` that say which slice it is. The
-    others are as `written` takes them.
+    axes: the partly written dims. new, lead: the slices, and their dims that are the positions.
+    The other parameters are those of `write_slices`.
     """
-    x = written_to(b, op, value, axes, new, lead, starts)
-    if (held := Split.of(b, x, axes)) is None:
+    x = laid_out_target(b, op, value, axes, new, lead, starts)
+    if (sliced := SlicedArray.of(b, x, axes)) is None:
         return None
-    entered = [b.replicated(start) for start in starts]
-    return written(b, held, x, named, entered, new, lead, scatter)
+    operands = [b.replicated(start) for start in starts]
+    return write_slices(b, sliced, x, index_fn, operands, new, lead, scatter)
 
 
-def written_to(
+def laid_out_target(
     b: Builder, op: Op, value: Value, axes: Shape, new: Value, lead: Shape, starts: Sequence[Value]
 ) -> Value:
-    """An array that is written to, where it is; else as what is written lies, or as indices do."""
+    """Return the array to write to, laid out as it is, or else like the slices or the indices."""
     target, like = None, next((y for y in (new, *starts) if y.layout is not None), None)
     if value.layout is None and new.layout is not None and len(axes) < value.ndim:
         target = result_layouts(b, new, lead, op.out, axes)[0]
     return b.on_cores(value, target, like=like)
 
 
-def brought(b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Shape) -> Value:
-    """What was taken where it belongs, however it was taken."""
+def relaid_out_result(
+    b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Shape
+) -> Value:
+    """Return the slices that were read in the result's layout, which is the same for all ways."""
     aval = op.out
     if not aval.shape:
         return out
@@ -220,7 +233,7 @@ def brought(b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Sha
     return b.on_cores(out, result_layouts(b, value, axes, aval, lead)[0])
 
 
-def _shortened(shape: Shape, sizes: Sequence[int]) -> Shape:
+def _shortened_dims(shape: Shape, sizes: Sequence[int]) -> Shape:
     return tuple(d for d, n in enumerate(shape) if sizes[d] != n)
 
 

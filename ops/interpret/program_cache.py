@@ -1,8 +1,8 @@
-"""Functions that compute the same are planned and traced once: of a new one, an earlier's program.
+"""A cache of programs by jaxpr, so that functions that compute the same are planned only once.
 
-As where a cell of a notebook runs again, a test makes its function anew, or one loss is
-differentiated in several places. Two jaxprs are the same if they differ in the names of their
-variables alone.
+Equal jaxprs come up if a notebook cell runs again, if a test defines its function again, or if a
+loss is differentiated in several places. Two jaxprs are equal if they differ only in the names of
+their variables.
 """
 
 from __future__ import annotations
@@ -25,36 +25,42 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
 from gridlayout.ops.rules.table import rules_version
 
-_MOST = 64  # programs that are remembered
+_MAX_PROGRAMS = 64
 Run = Callable[..., list[Any]]
 
 
 def program_of(
-    env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None]
+    env: Env, closed: Any, operands: Sequence[Spec], result_specs: Sequence[Spec | None]
 ) -> tuple[Program, Run]:
-    """What is planned for a jaxpr on such operands, and its `run`, jitted.
+    """Return the program of a jaxpr on operands of these specs, and its jitted `run`.
 
-    wanted: specs that the first results are to have, None for what they come in.
+    result_specs: the specs to return the first results in; None leaves the choice to the planner.
     """
-    call = _Call(env, closed, tuple(operands), tuple(wanted))
-    make = _made if call.key is None else _remembered
+    call = _Call(env, closed, tuple(operands), tuple(result_specs))
+    make = _plan if call.key is None else _plan_cached
     program, run = make(call)
     return program, run or jax.jit(program.run)
 
 
 class _Call:
-    """A jaxpr on operands, equal to others that do the same; key: None where that is unknown."""
+    """A jaxpr on operands, as a cache key. key: None if the call can't be cached."""
 
     def __init__(
-        self, env: Env, closed: Any, operands: tuple[Spec, ...], wanted: tuple[Spec | None, ...]
+        self,
+        env: Env,
+        closed: Any,
+        operands: tuple[Spec, ...],
+        result_specs: tuple[Spec | None, ...],
     ) -> None:
-        self.plan: Callable[[], Program] | None = partial(planned, env, closed, operands, wanted)
+        self.plan: Callable[[], Program] | None = partial(
+            planned, env, closed, operands, result_specs
+        )
         self.key: Hashable | None = None
         self._hash = 0
         if closed.effects:
             return
-        with suppress(_Unknown):
-            key = env, operands, wanted, rules_version(), _key(closed)
+        with suppress(_NoKey):
+            key = env, operands, result_specs, rules_version(), _jaxpr_key(closed)
             try:
                 self._hash = hash(key)
             except TypeError:  # a parameter that can't be hashed
@@ -68,26 +74,26 @@ class _Call:
         return self._hash
 
 
-def _made(call: _Call) -> tuple[Program, Run | None]:
-    # What a user's function does on whole storages may be another thing each time it is traced.
-    plan, call.plan = call.plan, None  # which holds the function's closures
+def _plan(call: _Call) -> tuple[Program, Run | None]:
+    # A user's function on whole storages may do something else each time it is traced: no `run`.
+    plan, call.plan = call.plan, None  # the cache must not hold the function's closures
     assert plan is not None
     program = plan()
     return program, jax.jit(program.run) if program.is_local else None
 
 
-_remembered = lru_cache(maxsize=_MOST)(_made)
+_plan_cached = lru_cache(maxsize=_MAX_PROGRAMS)(_plan)
 
 
-class _Unknown(Exception):
-    """A jaxpr that holds arrays, or calls the host."""
+class _NoKey(Exception):
+    """Raised for a jaxpr without a key: one that holds arrays or calls the host."""
 
 
-def _key(closed: Any) -> Hashable:
-    """What is equal in jaxprs that say the same."""
+def _jaxpr_key(closed: Any) -> Hashable:
+    """Return a key that is equal for equal jaxprs."""
     jaxpr = getattr(closed, "jaxpr", closed)
     if getattr(closed, "consts", ()):
-        raise _Unknown
+        raise _NoKey
     inputs = (*jaxpr.constvars, *jaxpr.invars)
     names = {var: k for k, var in enumerate(inputs)}
 
@@ -97,17 +103,17 @@ def _key(closed: Any) -> Hashable:
         aval: Any = atom.aval
         value = np.asarray(atom.val)
         if value.ndim:
-            raise _Unknown
+            raise _NoKey
         return constant_key(value), aval.dtype, getattr(aval, "weak_type", False)
 
     found: list[Hashable] = [tuple(var.aval for var in inputs)]
     for eqn in jaxpr.eqns:
         params = eqn.params
-        if "callback" in params:  # of the host: another one each time, which is not to be held
-            raise _Unknown
+        if "callback" in params:  # a new function of the host each time, which must not be held
+            raise _NoKey
         if (called := CALLS.get(eqn.primitive.name)) is not None:
             params = {name: params.get(name) for name in (called, *READ_OF_CALLS)}
-        values = tuple(bits_of(value, _key) for value in params.values())
+        values = tuple(bits_of(value, _jaxpr_key) for value in params.values())
         reads = tuple(map(read, eqn.invars))
         found.append((eqn.primitive, tuple(params), values, reads))
         found.append((eqn.source_info.name_stack, eqn.ctx))

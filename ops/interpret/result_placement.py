@@ -1,0 +1,104 @@
+"""`ResultPlacement`: the requested layouts of the results of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import most_bytes
+from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import requested_layouts
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.plan.next_values import next_value_layouts
+
+
+@dataclass(frozen=True)
+class ResultPlacement:
+    """The layouts in which a call returns its results; the equations decide all others.
+
+    specs: the requested spec of each result, or None. homes: for a result that is the next value of
+    an operand, as in a step of training, the operand's layout. is_free: whether the layout of a
+    result is free, except that its size is limited. references: the layouts that define this limit:
+    those of operands, and those that `with_layout` requests in the function.
+    """
+
+    specs: tuple[Spec | None, ...]
+    homes: tuple[Layout | None, ...]
+    is_free: tuple[bool, ...]
+    references: tuple[Layout, ...]
+
+    @classmethod
+    def of(
+        cls,
+        env: Env,
+        jaxpr: Any,
+        operands: Sequence[Spec],
+        specs: Sequence[Spec | None],
+        nexts: Mapping[int, int] | None = None,
+    ) -> ResultPlacement:
+        """Return the placement for a jaxpr on operands.
+
+        specs: the requested specs of its first results. nexts: see `Env`.
+        """
+        count = len(jaxpr.outvars)
+        requested = (*specs, *(None for _ in range(count - len(specs))))
+        if env.policy is not same_grid_and_tile:
+            return cls(requested, (None,) * count, (False,) * count, ())
+        # If specs are requested, the results after them are residuals, which users don't get.
+        last = len(specs) or count
+        is_free = tuple(k < last and spec is None for k, spec in enumerate(requested))
+        layouts = list(map(layout_of, operands))
+        pairs = zip(next_value_layouts(jaxpr, layouts, nexts or {}), is_free, strict=True)
+        references = (x for x in (*layouts, *requested_layouts(jaxpr)) if x is not None)
+        free_homes = tuple(x if free else None for x, free in pairs)
+        return cls(requested, free_homes, is_free, tuple(references))
+
+    @property
+    def layouts(self) -> list[Layout | None]:
+        """The layout of each result, None if it is not known before planning."""
+        pairs = zip(self.specs, self.homes, strict=True)
+        return [home if spec is None else layout_of(spec) for spec, home in pairs]
+
+    @property
+    def updates_operands(self) -> bool:
+        """Whether several results are the next values of operands, as in a step of training."""
+        return sum(home is not None for home in self.homes) > 1
+
+    def matching(self, results: Sequence[Spec]) -> ResultPlacement:
+        """Return the placement for another program that must return these results."""
+        pairs = zip(self.specs, self.homes, results, strict=True)
+        specs = (
+            (found if home and self.updates_operands else unmasked(found)) if spec is None else spec
+            for spec, home, found in pairs
+        )
+        return replace(self, specs=tuple(specs), is_free=(False,) * len(self.specs))
+
+    def place(self, b: Builder, x: Value, number: int) -> Value:
+        """Return result `number` as the caller gets it, before its requested spec is applied.
+
+        A next value of an operand gets the operand's known padding value too, if there are several:
+        then the next call runs the same program.
+        """
+        spec, home = x.spec, self.homes[number]
+        if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+            return b.replicated(x)
+        if home is not None:
+            out = b.brought(x, home)
+            if not self.updates_operands:
+                return out
+            assert isinstance(out.spec, Sharded)
+            return (
+                b.filled(out, home.oob)
+                if home.oob is not None
+                else out.seen(out.spec.with_oob(None))
+            )
+        out = b.on_cores(x)
+        if not self.is_free[number] or out.layout is None:
+            return out
+        most = most_bytes(out.layout.data_bytes, self.references, b.device)
+        return b.fitted(out, most, leaves=True)

@@ -1,0 +1,86 @@
+"""The logical indices of slices: start indices, clipped to the bounds or masked out of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.ops.decisions.op import Op
+
+Shape = tuple[int, ...]
+
+
+def slice_indices(
+    shape: Shape,
+    sizes: Sequence[int],
+    dim_map: Mapping[int, int],
+    rank: int,
+    dims: Sequence[int],
+    starts: jax.Array,
+    mode: Any,
+) -> tuple[list[jax.Array], jax.Array]:
+    """Return the logical indices of slices along each dim, and a mask of slices in bounds.
+
+    shape: of the sliced array. sizes: of the slices. starts: the start indices, whose last dim has
+    one column per dim of `dims`; they are clipped. dim_map: dim of the array -> dim of the result,
+    which has `rank` dims; the other dims of the result are those of `starts` but the last. The mask
+    is all True if `mode` is CLIP. All arrays broadcast to the result.
+    """
+    starts = starts.astype(jnp.int64 if starts.dtype.itemsize > 4 else jnp.int32)
+    behind = sorted(dim_map.values())
+    inside = jnp.ones((1,) * rank, bool)
+    index = [jnp.zeros((1,) * rank, jnp.int32)] * len(shape)
+    for column, d in enumerate(dims):
+        start = lax.expand_dims(starts[..., column], behind)
+        last = shape[d] - sizes[d]
+        if mode != lax.GatherScatterMode.CLIP:
+            inside &= (start >= 0) & (start <= last)
+        index[d] = jnp.clip(start, 0, last).astype(jnp.int32 if last < 2**31 else jnp.int64)
+    for d, k in dim_map.items():
+        along = tuple(sizes[d] if axis == k else 1 for axis in range(rank))
+        index[d] = index[d] + lax.broadcasted_iota(index[d].dtype, along, k)
+    return index, inside
+
+
+def window_indices(shape: Shape, sizes: Shape, *starts: Any) -> tuple[list[jax.Array], Any]:
+    """Return the logical indices of one slice with clipped starts; they broadcast to the slice."""
+    every, mode = range(len(shape)), lax.GatherScatterMode.CLIP
+    columns = jnp.stack([jnp.asarray(start) for start in starts])
+    return slice_indices(shape, sizes, {d: d for d in every}, len(shape), every, columns, mode)[
+        0
+    ], True
+
+
+def fill_value(given: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return the element that a gather returns out of bounds (JAX, `GatherScatterMode`)."""
+    if given is None:
+        if jnp.issubdtype(dtype, jnp.inexact):
+            given = np.nan
+        elif dtype == np.bool_:
+            given = True
+        else:
+            info = jnp.iinfo(dtype)
+            given = info.min if jnp.issubdtype(dtype, jnp.signedinteger) else info.max
+    return np.asarray(given, dtype)
+
+
+def columns_of(op: Op, dims: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
+    """Return which columns of the indices have an effect. dims: the dim of each column.
+
+    A slice as long as its dim always starts at 0, unless out-of-bounds slices are dropped.
+    `jax.vmap` of a dynamic slice makes such columns.
+    """
+    mode = lax.GatherScatterMode
+    is_clipped = op.params["mode"] in (mode.CLIP, mode.PROMISE_IN_BOUNDS)
+    return [k for k, d in enumerate(dims) if not is_clipped or sizes[d] != shape[d]]
+
+
+def at_columns(indices: Any, columns: list[int]) -> Any:
+    """Return the given columns of the indices."""
+    whole = len(columns) == indices.shape[-1]
+    return indices if whole else indices[..., np.array(columns, int)]
