@@ -627,7 +627,7 @@ REFUSED = {
     "true stride": (lambda: strided((2,), (True,), "int8"), "not bools"),
     "huge stride": (lambda: strided((1,), (2**63,), "int8"), r"beyond 2\*\*62"),
     "huge span": (lambda: strided((3,), (2**62,), "int8"), r"span .* more than 2\*\*62"),
-    "rank 0": (lambda: strided((), (), "int8"), r"1 to 7 dims, a scalar is \(1,\)"),
+    "rank 0": (lambda: strided((), (), "int8"), r"1 to 7 dims, and a scalar is \(1,\)"),
     "rank 8": (lambda: strided((1,) * 8, (1,) * 8, "int8"), "has rank 8; a MegEngine tensor"),
     "start too small": (
         lambda: strided((3,), (-1,), "int8", start=1),

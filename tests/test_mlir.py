@@ -53,7 +53,7 @@ def test_a_module_is_read():
         ("module {", "line 1: a module is not closed"),
         ("}", "line 1: '}' without an open"),
         ("func.func @f() {\n  return", "line 2: a function is not closed"),
-        ("func.func @f() {\n  %0 = own.form %1 }", "line 2: operation own.form can't be read"),
+        ("func.func @f() {\n  %0 = own.form %1 }", "line 2: operation own.form can't be parsed"),
         ('func.func @f() {\n "a"() ({ }) : () -> () }', "line 2: operation a has a region"),
         ('func.func @f() {\n "a"(%0) : () -> () }', "line 2: a has 1 operands, but types of 0"),
         ('func.func @f() {\n %0 = "a"(x) : (i1) -> i1 }', "line 2: operand 'x' is not a value"),

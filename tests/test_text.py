@@ -134,7 +134,7 @@ def with_value(arguments, oob, space):
         return gl.GridLayout(**arguments, oob=oob, memory_space=space)
     except gl.LayoutError as error:
         reason = str(error)
-    assert re.search("no whole number|is complex|oob (nan|zero) is not a value", reason)
+    assert re.search("not a whole number|is complex|oob (nan|zero) is not a value", reason)
     return gl.GridLayout(**arguments, memory_space=space)
 
 

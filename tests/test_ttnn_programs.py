@@ -570,7 +570,7 @@ MATMUL = text_of("matmul_odd.p150.O2")
         ("return %4 : tensor<53x10xf32, #ttnn_layout2>", "", "returns nothing"),
         ("<2x1>, memref<1x2x", "<2x1>, memref<2x2x", "memref 2x2 does not follow"),
         ("(d0, d1) -> (d0, d1), <2x1>", "(d0, d1) -> (d1, d0), <2x1>", "the map"),
-        ("#ttnn.ttnn_layout<", "#other.layout<", "a #ttnn.ttnn_layout is read"),
+        ("#ttnn.ttnn_layout<", "#other.layout<", "expected #ttnn.ttnn_layout"),
         ("func.func", "func.fun", "no func.func"),
         ("      }\n    }\n  }\n}", "", "is not closed"),
         ("force = false", "force = <", "line "),
