@@ -489,7 +489,7 @@ def test_put_tells_its_forms_apart(args, says):
 
 
 def test_put_takes_layouts_once():
-    with pytest.raises(gl.LayoutError, match="one layouts, not two"):
+    with pytest.raises(gl.LayoutError, match="takes layouts once, not twice"):
         gl.put(WEIGHTS, DEVICE, TWO, layouts=TWO)
     with pytest.raises(gl.LayoutError, match="layouts are for trees"):
         gl.put(array(5, 7), ROWS((5, 7)), DEVICE, TWO)
