@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Self
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_flag, as_shape
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
 from gridlayout.layouts.strides import as_count, elements_per_byte
-from gridlayout.strided import StridedLayout, as_dims, contiguous, oob_argument
+from gridlayout.strided import StridedLayout, as_dims, contiguous
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -205,7 +205,7 @@ class FormatLayout(Layout):
         if self.align != elements_per_byte(self.dtype):
             named["align"] = self.align
         place = (self.shape, self.format, self.dtype.name)
-        return call_text("megengine.format", *place, **named, **oob_argument(self))
+        return call_text("megengine.format", *place, **named, **oob_argument(self.oob))
 
 
 format = FormatLayout

@@ -19,7 +19,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import (
     as_count,
@@ -114,7 +114,7 @@ class StridedLayout(Layout):
 
     def __repr__(self) -> str:
         place = (self.shape, self.strides, self.dtype.name)
-        return call_text("megengine.strided", *place, **self._place(), **oob_argument(self))
+        return call_text("megengine.strided", *place, **self._place(), **oob_argument(self.oob))
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -384,14 +384,6 @@ def contiguous(
     dims, kind = as_dims(shape), dtypes.as_dtype(dtype)
     turn = -1 if one_of(order, ORDERS, "order") == "column_major" else 1
     return StridedLayout(dims, contiguous_strides(dims[::turn], kind)[::turn], kind, oob=oob)
-
-
-def oob_argument(layout: Layout) -> dict[str, Any]:
-    """The `oob` argument of a layout's constructor call, as a dict; empty for undef padding."""
-    if layout.oob is None:
-        return {}
-    word = dtypes.oob_text(layout.oob)
-    return {"oob": word if word in dtypes.OOB_NAMES else layout.oob}
 
 
 # -- arguments ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridlayout.dtypes import number_code
+from gridlayout.dtypes import OOB_NAMES, Scalar, number_code, oob_text
 
 
 def call_text(name: str, *args: Any, **kwargs: Any) -> str:
@@ -23,3 +23,11 @@ def call_text(name: str, *args: Any, **kwargs: Any) -> str:
 
 def _text(value: Any) -> str:
     return number_code(value) if isinstance(value, (float, complex)) else repr(value)
+
+
+def oob_argument(oob: Scalar | None) -> dict[str, Any]:
+    """The `oob` argument of a layout's constructor call, as a dict; empty for undef padding."""
+    if oob is None:
+        return {}
+    word = oob_text(oob)
+    return {"oob": word if word in OOB_NAMES else oob}

@@ -12,11 +12,10 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import as_count, as_permutation, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
-from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -102,7 +101,7 @@ class TensorLayout(Layout):
 
     def __repr__(self) -> str:
         place = (self.shape, self.layout, self.dtype.name)
-        return call_text("mli.tensor", *place, **self._named(), **oob_argument(self))
+        return call_text("mli.tensor", *place, **self._named(), **oob_argument(self.oob))
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
         """The output of the permute kernel: its dim `k` is dim `perm[k]` of this tensor.

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.memory import Chip as GridChip
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
 from gridlayout.sophon.tensors import Tensor, storage_argument
-from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -187,7 +186,7 @@ class LocalLayout(Tensor):
     def __repr__(self) -> str:
         strides: dict[str, Any] = {} if self.layout else {"strides": self.strides}
         own = {} if self.own_allocation is None else {"allocation": self.own_allocation}
-        extras = {**storage_argument(self), "chip": self.chip, **own, **oob_argument(self)}
+        extras = {**storage_argument(self), "chip": self.chip, **own, **oob_argument(self.oob)}
         if self.ndim == 2:
             sizes = (*self.shape, self.view_shape[3], self.dtype.name)
             return call_text("sophon.matrix", *sizes, start=self.start, **strides, **extras)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import as_count
 from gridlayout.sophon.tensors import Tensor, storage_argument
-from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -86,7 +85,7 @@ class SystemLayout(Tensor):
         if self.strides != _continuous(self.view_shape):
             named["strides"] = self.strides
         named |= {"start": self.start} if self.start else {}
-        extras = {**named, **storage_argument(self), **oob_argument(self)}
+        extras = {**named, **storage_argument(self), **oob_argument(self.oob)}
         return call_text("sophon.system", self.shape, self.dtype.name, **extras)
 
 

@@ -21,9 +21,8 @@ from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import as_shard, row_bytes, row_multiple
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
-from gridlayout.strided import oob_argument
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class TtnnDocument(Layout):
         given = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
         named = {name: value for name, value in given.items() if value != defaults.get(name)}
         arguments = (self.shape, self.dtype.name)
-        return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self))
+        return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self.oob))
 
     # -- sizes ---------------------------------------------------------------------------------
 

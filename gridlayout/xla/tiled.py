@@ -22,10 +22,9 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
-from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -112,7 +111,7 @@ class XlaLayout(Layout):
     def __repr__(self) -> str:
         fields = {name: value for name, value in self._fields().items() if value != _PLAIN[name]}
         arguments = (self.shape, self.dtype.name, self.minor_to_major, self.tiles)
-        return call_text("xla.layout", *arguments, **fields, **oob_argument(self))
+        return call_text("xla.layout", *arguments, **fields, **oob_argument(self.oob))
 
     def __str__(self) -> str:
         """The canonical text of the type, or the constructor call if a type cannot express it."""

@@ -48,7 +48,8 @@ from gridlayout.sharding.collectives import (
     total_bytes,
 )
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
+from gridlayout.sharding.exchange import Exchange, Transfer, local_bytes
+from gridlayout.sharding.find_exchange import find_exchange
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces, find_pieces
 from gridlayout.sharding.placement import Placement
