@@ -67,6 +67,63 @@ def test_equinox_on_the_grid(name):
     assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), plain(MLP, X))
 
 
+class Scaled(eqx.Module):
+    inner: eqx.nn.MLP
+    scale: float
+    kind: str
+
+    def all(self, x):
+        return jax.vmap(self.inner)(x) * self.scale
+
+    def turned(self):
+        return eqx.tree_at(lambda m: m.scale, self, self.scale * 2), self.kind
+
+    def __call__(self, x):
+        return self.all(x)
+
+
+def test_whole_models_are_called_given_and_returned():
+    model = Scaled(MLP, 2.0, "text")
+    placed, wanted = gl.put(model, DEVICE), model(X)
+    for found in (
+        gl.on_grid(placed)(laid(X)),
+        gl.on_grid(placed.all)(laid(X)),
+        gl.on_grid(Scaled.all)(placed, laid(X)),
+    ):
+        assert_close(found, wanted)
+    again, kind = gl.on_grid(Scaled.turned)(placed)
+    assert isinstance(again, Scaled)
+    assert kind == again.kind == "text"
+    assert again.inner.activation is MLP.activation
+    assert_close(gl.on_grid(again)(laid(X)), wanted * 2)
+    through = eqx.filter_grad(lambda m, x: gl.on_grid(jnp.sum)(gl.on_grid(m.all)(x)))
+    assert_close(through(placed, laid(X)), eqx.filter_grad(lambda m, x: m(x).sum())(model, X))
+
+
+def test_steps_of_whole_models():
+    optimizer, compiled = optax.adam(1e-2), []
+
+    def step(model, state, x):
+        compiled.append(1)
+        value, grads = eqx.filter_value_and_grad(loss)(model, x)
+        updates, state = optimizer.update(grads, state, eqx.filter(model, eqx.is_inexact_array))
+        return eqx.apply_updates(model, updates), state, value
+
+    state = optimizer.init(eqx.filter(MLP, eqx.is_inexact_array))
+    mine, plain = (*gl.put((MLP, state), DEVICE), None), (MLP, state, None)
+    made, layouts = gl.on_grid(step), [x.layout for x in jax.tree.leaves(mine[0]) if is_grid(x)]
+    for _ in range(3):
+        mine = made(*mine[:2], laid(X))
+    assert len(compiled) == 1
+    for _ in range(3):
+        plain = step(*plain[:2], X)
+    assert_close(mine, plain)
+    # New parameters and moments lie where the old ones did.
+    moments = mine[1][0]
+    for tree in (mine[0], moments.mu, moments.nu):
+        assert [x.layout for x in jax.tree.leaves(tree) if is_grid(x)] == layouts
+
+
 def test_a_step_of_equinox_and_optax_on_arrays_alone():
     arrays, rest = eqx.partition(MLP, eqx.is_array)
     optimizer = optax.adamw(1e-2)

@@ -12,6 +12,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -56,7 +57,7 @@ class Compiled:
         for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
                 check_no_stack(GridArray(x, kind, signature.device))
-        call, consts, structure = self.function.call(signature)
+        call, consts, results = self.function.call(signature)
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Of an outer transformation, which takes its derivative of the whole call.
             operands = [
@@ -66,20 +67,21 @@ class Compiled:
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(_Kind(call.results, structure, signature.device), found)
+        return _Outs(_Kind(call.results, results, signature.device), found)
 
 
 class _Kind:
     """What the results of a program are."""
 
-    def __init__(self, specs: Sequence[Spec], structure: Any, device: DeviceGrid) -> None:
-        self.structure, self.device = structure, device
+    def __init__(self, specs: Sequence[Spec], results: Results, device: DeviceGrid) -> None:
+        self.device = device
+        self.unflatten = results.unflatten if results.static else results.structure.unflatten
         self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
         # Whether all results are laid out, in the devices' own memory; and whether it is one array.
         self.is_plain = bool(specs) and not any(
             x is None or device.memory_kind(x) for x in self.layouts
         )
-        self.is_one = structure == _LEAF
+        self.is_one = results.structure == _LEAF
 
     def result(self, arrays: Sequence[Any]) -> Any:
         """The function's results: what is laid out as `GridArray`s, in the memory of its layout."""
@@ -88,8 +90,8 @@ class _Kind:
         if self.is_plain and not isinstance(arrays[0], jax.core.Tracer):
             if self.is_one:
                 return GridArray(arrays[0], layouts[0], device)
-            return self.structure.unflatten(map(GridArray, arrays, layouts, repeat(device)))
-        return self.structure.unflatten(
+            return self.unflatten(map(GridArray, arrays, layouts, repeat(device)))
+        return self.unflatten(
             device.on_mesh_in_use(array)
             if layout is None
             else placed(brought_back(array, layout, device), layout, device)

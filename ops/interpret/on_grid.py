@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from gridlayout.arguments import one_of
 from gridlayout.draw.svg import Drawing
@@ -29,6 +28,7 @@ from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import agree_on_call
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
+from gridlayout.ops.interpret.static import check_static, is_array
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
@@ -45,12 +45,14 @@ def on_grid(
 ) -> OnGrid:
     """`fn`, a plain JAX function, running on `GridArray`s.
 
-    fn: written for logical arrays. device: where plain arrays go when none is a `GridArray`.
-    policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan of `gl.plan`, whose choices
-    for this program and mesh are taken. algorithm: of all products, a
+    fn: written for logical arrays; or a tree of `GridArray`s that is called, such as a model of
+    Equinox or one of its methods, which is then an argument too. device: where plain arrays go
+    when none is a `GridArray`. policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan
+    of `gl.plan`, whose choices for this program and mesh are taken. algorithm: of all products, a
     name in `gl.ALGORITHMS`; by default the cheapest one. Arguments may be pytrees; plain arrays
     among them are laid out by the policy, scalars stay as they are, and leaves that are no arrays
-    are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
+    are static, a program for each. Results of rank 1 and more are `GridArray`s, scalars are
+    `jax.Array`s, and leaves that are no arrays stay as they are.
     `LayoutError` when there is no device, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np
@@ -59,9 +61,12 @@ def on_grid(
     >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
     [42.0, 140.0, 238.0, 336.0, 434.0]
     """
+    first: tuple[Any, ...] = ()
     if isinstance(fn, OnGrid):
-        fn = fn.fn
-    return OnGrid(fn, device, policy, algorithm)
+        first, fn = fn.first, fn.fn
+    elif any(map(_is_grid, jax.tree.leaves(fn))):
+        fn, first = type(fn).__call__, (fn,)
+    return OnGrid(fn, device, policy, algorithm, first)
 
 
 class OnGrid:
@@ -73,6 +78,7 @@ class OnGrid:
         device: DeviceGrid | None,
         policy: Policy | Any | None,
         algorithm: str | None = None,
+        first: tuple[Any, ...] = (),
     ) -> None:
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
@@ -86,7 +92,7 @@ class OnGrid:
             )
         if algorithm is not None:
             one_of(algorithm, ALGORITHMS, "algorithm")
-        self.fn, self.device, self.algorithm = fn, device, algorithm
+        self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
         self._plan = policy if isinstance(stated, Stated) else None
         self.__wrapped__ = fn
         chooses = stated if isinstance(stated, Stated) else policy
@@ -98,6 +104,7 @@ class OnGrid:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result on the grid."""
+        args = (*self.first, *args)
         # Arguments that are arrays have no structure but their number.
         same, flat = None if kwargs else self._by_layouts(args, len(args)), None
         if same is None:
@@ -170,6 +177,7 @@ class OnGrid:
 
     def _described(self, args: Any, kwargs: Any) -> Any:
         """The arguments, layouts among them made arrays without data."""
+        args = (*self.first, *args)
         is_leaf = lambda x: _is_grid(x) or isinstance(x, Layout)  # noqa: E731
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         found = [self.device, *(x.device for x in leaves if _is_grid(x))]
@@ -189,11 +197,11 @@ class OnGrid:
                 check_no_stack(x)
                 operands.append(x)
                 kinds.append(x.layout)
-            elif _is_array(x):
+            elif is_array(x):
                 operands.append(automatic(x, device))
                 kinds.append(_plain(operands[-1]))
             else:
-                _check_static(x)
+                check_static(x)
                 static.append((i, x))
         return operands, Signature(
             structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
@@ -223,17 +231,6 @@ class OnGrid:
         return found
 
 
-def _check_static(x: Any) -> None:
-    try:
-        hash(x)
-    except TypeError:
-        raise LayoutError(
-            f"the argument {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
-            "hashed, which programs are remembered by: let the function close over it "
-            "(functools.partial), or give a tuple or a frozen dataclass"
-        ) from None
-
-
 def _plain(x: Any) -> Spec:
     """The spec of an array that is not laid out."""
     return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
@@ -241,9 +238,3 @@ def _plain(x: Any) -> Spec:
 
 def _is_grid(x: Any) -> bool:
     return isinstance(x, GridArray)
-
-
-def _is_array(x: Any) -> bool:
-    if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)):
-        return True
-    return isinstance(x, (bool, int, float, complex))

@@ -22,8 +22,9 @@ from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
-from gridlayout.ops.interpret.names import function_name, positional_names, result_names
+from gridlayout.ops.interpret.names import function_name, positional_names
 from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
@@ -257,7 +258,7 @@ def traced_for(
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
     structure = jax.tree.structure((args, {}), is_leaf=is_grid)
     signature = Signature(structure, static, kinds, device, None, rules_version())
-    closed, shapes, nexts = _jaxpr(fn, signature)
+    closed, results, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
     asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
     asks = [stated[k] or ask for k, ask in zip(numbers, asks, strict=True)]
@@ -270,7 +271,7 @@ def traced_for(
         len(consts),
         tuple(arrays),
         tuple(asks),
-        tuple(result_names(jax.tree.structure(shapes))),
+        tuple(results.names),
         nexts,
         space,
     )
@@ -296,10 +297,10 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
     return args, leaves, [x if isinstance(x, Layout) else None for x in given]
 
 
-def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
-    """The function's jaxpr, the shapes of its results, and whose next values these are."""
+def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Results, dict[int, int]]:
+    """The function's jaxpr, what its results become, and whose next values these are."""
     try:
-        closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
+        closed, results, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
         raise
     except Exception as error:
@@ -307,7 +308,7 @@ def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict
             f"{function_name(fn)} can't be traced on these arguments: {type(error).__name__}: "
             f"{error}"
         ) from error
-    return closed, shapes, dict(env.nexts)
+    return closed, results, dict(env.nexts)
 
 
 def _kind(x: Any) -> Spec:
