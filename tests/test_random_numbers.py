@@ -10,7 +10,7 @@ from random_layouts import cases
 from tiers import examples, few
 
 import gridlayout as gl
-from gridlayout.ops.rules.random import flat_index, threefry
+from gridlayout.ops.rules.threefry import flat_index, threefry
 
 KEY = jax.random.key(7)
 eight = pytest.mark.skipif(len(jax.devices()) < 8, reason="a grid of 8 devices")
@@ -196,6 +196,110 @@ def test_large_arrays_of_nothing_but_keys_are_laid_out():
     assert next(row for row in rows if row.primitive == "erf_inv").outputs[0].num_cores == 8
     # One vector is sorted whole: each device makes all of it, and nothing is sent.
     assert not any(row.collectives for row in rows if row.primitive == "sort")
+
+
+# -- many keys -------------------------------------------------------------------------------------
+
+MANY = 8192  # of 8 bytes: more than is made whole
+
+
+def split(key, shape=(MANY,)):
+    return jax.random.split(key, shape)
+
+
+# Those of which each device makes its own.
+MANY_KEYS = {
+    "a number each": lambda k: jax.vmap(jax.random.normal)(split(k)),
+    "rows": lambda k: jax.vmap(lambda k: jax.random.normal(k, (3,)))(split(k)),
+    "keys of keys": lambda k: jax.vmap(jax.vmap(jax.random.uniform))(
+        jax.vmap(lambda k: split(k, (3,)))(split(k))
+    ),
+    "second halves": lambda k: jax.vmap(lambda k: jax.random.bits(split(k, (2,))[1], (3,)))(
+        split(k)
+    ),
+    "fold_in": lambda k: jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(k, i), (3,)))(
+        jnp.arange(MANY)
+    ),
+    "fold_in of keys": lambda k: jax.vmap(lambda k, i: jax.random.bits(jax.random.fold_in(k, i)))(
+        split(k), jnp.arange(MANY)
+    ),
+    "old keys": lambda k: jax.vmap(lambda k: jax.random.bits(k, (3,)))(
+        split(jax.random.PRNGKey(3))
+    ),
+    "seeds": lambda k: jax.vmap(lambda i: jax.random.bits(jax.random.key(i)))(jnp.arange(MANY)),
+    "words": lambda k: jax.random.key_data(split(k)),
+    "two dims": lambda k: jax.vmap(jax.vmap(jax.random.bits))(split(k, (MANY // 64, 64))),
+    "transposed": lambda k: jax.vmap(jax.vmap(jax.random.bits))(split(k, (MANY // 64, 64)).T),
+    "reshaped": lambda k: jax.vmap(jax.vmap(jax.random.bits))(split(k).reshape(-1, 64)),
+    "a part": lambda k: jax.vmap(jax.random.bits)(split(k)[5 : MANY - 3 : 2]),
+}
+# Those that every device makes all of.
+ALL_KEYS = {
+    "results": split,
+    "transposed results": lambda k: split(k, (MANY // 64, 64)).T,
+    "one of them": lambda k: jax.random.bits(split(k)[17], (9,)),
+    "indexed": lambda k: jax.vmap(jax.random.bits)(split(k)[jnp.arange(0, MANY, 3)]),
+    "joined": lambda k: jax.vmap(jax.random.bits)(jnp.concatenate([split(k), split(k, (5,))])),
+    "a loop over them": lambda k: jax.lax.map(jax.random.bits, split(k)),
+    "gamma": lambda k: jax.vmap(lambda k: jax.random.gamma(k, 2.0))(split(k)),
+    "permutations": lambda k: jax.vmap(lambda k: jax.random.permutation(k, 5))(split(k)),
+}
+
+
+def plain(x):
+    """An array, of keys their words."""
+    x = x.to_logical() if isinstance(x, gl.GridArray) else x
+    is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(x) if is_key else x)
+
+
+@eight
+@pytest.mark.parametrize("name", few(MANY_KEYS, 5))
+def test_each_device_makes_its_own_of_many_keys(name):
+    fn = MANY_KEYS[name]
+    made = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))
+    found, wanted = made(KEY), jax.jit(fn)(KEY)
+    same(found, wanted)
+    assert found.layout.num_cores == 8
+    compiled = jax.jit(lambda key: made(key)).lower(KEY).compile()
+    assert not [each for each in COLLECTIVES if each in compiled.as_text()]
+    # A device's keys and its words of them, keys of keys more, but never all of MANY.
+    most = 6 if name == "keys of keys" else 1
+    assert compiled.memory_analysis().temp_size_in_bytes <= most * MANY + 64
+    assert made.report(KEY).peak_bytes < 8 * MANY
+
+
+@eight
+@pytest.mark.parametrize("name", few(ALL_KEYS, 4))
+def test_all_of_many_keys_where_they_are_wanted_so(name):
+    fn = ALL_KEYS[name]
+    found = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))(KEY)
+    np.testing.assert_array_equal(plain(found), plain(jax.jit(fn)(KEY)))
+
+
+@eight
+@pytest.mark.parametrize("layout", few(["rows", "tiles", "columns", "turned"], 2))
+def test_many_keys_beside_an_array_in_any_layout(layout):
+    shape = (5003, 5)
+    layouts = {
+        "rows": gl.GridLayout(shape, grid=(8, 1)),
+        "tiles": gl.GridLayout(shape, grid=(3, 2), tile=(32, 4)),
+        "columns": gl.GridLayout(shape, grid=(2, 4)),
+        "turned": gl.GridLayout(shape, grid=(2, 4), linear="(d0, d1) -> (-d0 + 5002, -d1 + 4)"),
+    }
+
+    def fn(x, key):
+        def row(key, x):
+            return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0)
+
+        return jax.vmap(row)(split(key, x.shape[:1]), x)
+
+    array = numbers(shape)
+    made, x = gl.on_grid(fn), poisoned(array, layouts[layout], gl.DeviceGrid((2, 4)))
+    same(made(x, KEY), jax.jit(fn)(array, KEY))
+    report = made.report(x, KEY)
+    assert report.bytes_moved == 0
+    assert not report.fallbacks
 
 
 # -- other keys ------------------------------------------------------------------------------------

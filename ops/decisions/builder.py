@@ -42,6 +42,7 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     indexed,
     is_indexed,
+    is_of_keys,
     known_number,
     layout_of,
 )
@@ -325,6 +326,8 @@ class Builder:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
         if not isinstance(value.spec, Deferred):
             return value
+        if is_of_keys(value.spec):
+            return self.replicated(value)
         is_spread = is_indexed(value.spec) and self.env.is_large(value.spec)
         return self.on_cores(value) if value.layout or is_spread else self.replicated(value)
 

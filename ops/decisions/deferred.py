@@ -13,7 +13,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
@@ -69,7 +69,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
     if (number := number_of(value)) is not None:
         return number
     spec = value.spec
-    if place.is_itself and place.shape == value.shape:
+    if place.is_itself and place.shape == value.shape and not is_of_keys(spec):
         if place.layout is None:
             return b.replicated(value)
         return b.on_cores(value, place.layout, placement=place.placement)

@@ -14,7 +14,7 @@ from jax import lax
 from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.moves.padding import positions
 from gridlayout.sharding.placement import Placement
 
@@ -66,10 +66,18 @@ class Place:
         """The place of another value: `old` is the index of this one -> the index of that one."""
         return replace(self, map=old.compose(self.map))
 
-    def spec(self, dtype: Any) -> Sharded | Replicated:
-        """What is known of a value of this type that is made here."""
+    @property
+    def extents(self) -> Shape:
+        """The shape of what a device makes, 1 along dims that the value's index does not need."""
+        used = {d for row in self._logical.results for d in row.dims}
+        return tuple(n if d in used else 1 for d, n in enumerate(self.local_shape))
+
+    def spec(self, dtype: Any) -> Sharded | Replicated | Local:
+        """What is known of a value of this type that is made here; keys are of no layout."""
         if self.layout is None or self.placement is None:
             return Replicated(self.shape, dtype)
+        if jnp.issubdtype(dtype, jax.dtypes.extended):
+            return Local(self.extents, dtype)
         return Sharded(self.layout.with_dtype(dtype), self.placement)
 
     @cached_property

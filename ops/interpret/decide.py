@@ -34,6 +34,7 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     in_space,
     is_laid_out,
+    is_of_keys,
     known_values,
     layout_of,
 )
@@ -48,7 +49,6 @@ from gridlayout.ops.rules.table import (
     REASONS,
     SHARDED,
     flops,
-    is_key,
     is_of_user,
     rules_of,
     rules_version,
@@ -136,7 +136,7 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
         yield _everywhere  # nothing is moved
     else:
         yield from (rule.decide for rule in rules_of(op))
-        yield _everywhere if any(map(is_key, (*op.ins, *op.outs))) else fallback
+        yield _everywhere if any(map(is_of_keys, (*op.ins, *op.outs))) else fallback
 
 
 def _has_no_elements(operands: Sequence[Spec]) -> bool:
@@ -302,6 +302,6 @@ def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 def laid_out(b: Builder, out: Value, like: Layout | None) -> Value:
     """A replicated result where it belongs; single numbers and keys stay."""
-    if out.ndim == 0 or (isinstance(out.spec, Replicated) and out.spec.is_key):
+    if out.ndim == 0 or is_of_keys(out.spec):
         return out
     return b.on_cores(out, like=like)

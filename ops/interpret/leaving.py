@@ -12,7 +12,13 @@ from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import asked_layouts
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
+from gridlayout.ops.decisions.specs import (
+    Sharded,
+    Spec,
+    is_of_keys,
+    layout_of,
+    unmasked,
+)
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.homes import homes
 
@@ -81,7 +87,7 @@ class Leaving:
         program is the same.
         """
         spec, home = x.spec, self.homes[number]
-        if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+        if spec.ndim == 0 or is_of_keys(spec):
             return b.replicated(x)
         if home is not None:
             out = b.brought(x, home)

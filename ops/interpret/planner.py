@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     in_space,
     is_laid_out,
+    is_of_keys,
     known_number,
     layout_of,
 )
@@ -89,7 +90,7 @@ def _planned(
 
 def _entered(b: Builder, x: Value) -> Value:
     """An operand as the rules take it: arrays laid out, single numbers on every device."""
-    if x.ndim == 0 or (isinstance(x.spec, Replicated) and x.spec.is_key):
+    if x.ndim == 0 or is_of_keys(x.spec):
         return b.replicated(x)
     return b.on_cores(x)
 

@@ -14,12 +14,12 @@ from jax.extend import core
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.decisions.specs import Sharded, layout_of
+from gridlayout.ops.decisions.specs import Sharded, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.table import RULES, is_key
+from gridlayout.ops.rules.table import RULES
 
 
 class Readers:
@@ -76,7 +76,7 @@ class Readers:
     def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
         """The layouts that readers bring a value to, and whether something else reads it."""
         found: set[Layout] = set()
-        if is_key(var.aval):
+        if is_of_keys(var.aval):
             return found, True
         others = False
         alike, left = {var}, [var]  # what lies as the value does

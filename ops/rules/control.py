@@ -22,7 +22,14 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import RequestedLoop
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
+from gridlayout.ops.decisions.specs import (
+    Replicated,
+    Sharded,
+    Spec,
+    is_of_keys,
+    layout_of,
+    unmasked,
+)
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
@@ -222,7 +229,7 @@ def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
 
 def _entering(b: Builder, value: Value) -> Value:
     """The value as it crosses into a body: laid out, or a plain scalar or key."""
-    if value.ndim == 0 or (isinstance(value.spec, Replicated) and value.spec.is_key):
+    if value.ndim == 0 or is_of_keys(value.spec):
         return b.replicated(value)
     return b.replicated(value) if b.env.is_whole(value.spec) else b.on_cores(value)
 
@@ -254,9 +261,7 @@ def _unknown(spec: Spec) -> Spec:
 def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
     """The arrays in the types of the specs, none of them weak."""
     return [
-        x
-        if isinstance(spec, Replicated) and spec.is_key
-        else lax.convert_element_type(x, spec.dtype)
+        x if is_of_keys(spec) else lax.convert_element_type(x, spec.dtype)
         for x, spec in zip(arrays, specs, strict=True)
     ]
 
@@ -292,7 +297,7 @@ def _scanned(b: Builder, value: Value, there: Sharded | None = None) -> tuple[Va
         assert layout is not None
         whole = Sharded(stacked(layout, (0,), value.shape[:1]), there.placement.behind(1))
         return b.on_cores(value, whole.layout, placement=whole.placement), there
-    is_key = isinstance(value.spec, Replicated) and value.spec.is_key
+    is_key = is_of_keys(value.spec)
     rest = None if is_key or b.env.is_whole(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
@@ -329,4 +334,4 @@ def _home(b: Builder, out: Value, stays: bool) -> Value:
         return out if stays else b.relayout(out, spec.layout)
     if spec.ndim == 0 or b.env.is_whole(spec):
         return out
-    return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)
+    return out if is_of_keys(spec) else b.on_cores(out)
