@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machines import FAST, with_latency
 from random_layouts import cases
 from tiers import examples, few
 
 import gridlayout as gl
+from gridlayout.ops.rules import sorting
 from gridlayout.ops.rules.threefry import flat_index, threefry
 
 KEY = jax.random.key(7)
@@ -194,7 +196,7 @@ def test_large_arrays_of_nothing_but_keys_are_laid_out():
     same(found[1], wanted[1])
     rows = made.report(x, KEY).rows
     assert next(row for row in rows if row.primitive == "erf_inv").outputs[0].num_cores == 8
-    # One vector is sorted whole: each device makes all of it, and nothing is sent.
+    # So short a vector is sorted whole: each device makes all of it, and nothing is sent.
     assert not any(row.collectives for row in rows if row.primitive == "sort")
 
 
@@ -300,6 +302,113 @@ def test_many_keys_beside_an_array_in_any_layout(layout):
     report = made.report(x, KEY)
     assert report.bytes_moved == 0
     assert not report.fallbacks
+
+
+# -- loops, and what is sorted by random numbers ---------------------------------------------------
+
+TALL = (256, 130)  # more than is made whole
+
+
+def over(step, start, key):
+    return jax.lax.scan(step, start, jax.random.split(key, 4))
+
+
+def drawn_while(key):
+    def body(state):
+        number, key, total = state
+        key, own = jax.random.split(key)
+        return number + 1, key, total + jax.random.uniform(own, TALL).max()
+
+    return jax.lax.while_loop(lambda state: state[0] < 5, body, (0, key, 0.0))[2]
+
+
+def beside(key):
+    big = jax.random.normal(key, TALL)  # which the loop closes over: made once, before it
+    return over(lambda c, k: (c + jax.random.bits(k, TALL) * (big > 0), None), jnp.zeros(TALL), key)
+
+
+LOOPS = {
+    "map": lambda key: jax.lax.map(lambda k: jax.random.normal(k, TALL), jax.random.split(key, 4)),
+    "scan": lambda key: over(
+        lambda c, k: (c + jax.random.normal(k, TALL), c[0]), jnp.zeros(TALL), key
+    ),
+    "a number": lambda key: over(
+        lambda c, k: (jnp.maximum(c, jax.random.uniform(k, TALL).max()), None), 0.0, key
+    ),
+    "fori_loop": lambda key: jax.lax.fori_loop(
+        0,
+        5,
+        lambda i, x: x + jax.random.uniform(jax.random.fold_in(key, i), TALL),
+        jnp.zeros(TALL),
+    ),
+    "while_loop": drawn_while,
+    "cond": lambda key: jax.lax.cond(
+        jax.random.bernoulli(key),
+        lambda k: jax.random.normal(k, TALL),
+        lambda k: jax.random.uniform(k, TALL),
+        key,
+    ),
+    "closes over": beside,
+    "many keys": lambda key: over(
+        lambda c, k: (c + jax.vmap(jax.random.bits)(jax.random.split(k, MANY)).max(), None),
+        jnp.uint32(0),
+        key,
+    ),
+}
+
+
+@eight
+@pytest.mark.parametrize("name", few(LOOPS, 5))
+def test_loops_that_no_array_goes_into_draw_on_each_device(name):
+    fn = LOOPS[name]
+    made = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))
+    same(made(KEY), jax.jit(fn)(KEY))
+    compiled = jax.jit(lambda key: made(key)).lower(KEY).compile()
+    assert "[256,130]" not in compiled.as_text()  # nor has a device all of it
+    assert not made.report(KEY).fallbacks
+
+
+SIZE = 1 << 14
+SHUFFLES = {
+    "permutation": lambda x, k: jax.random.permutation(k, SIZE),
+    "of a vector": lambda x, k: jax.random.permutation(k, jnp.arange(SIZE) * 3 % 1001),
+    "of an array on the grid": lambda x, k: jax.random.permutation(k, x, independent=True),
+    "choice": lambda x, k: jax.random.choice(k, SIZE, (5000,), replace=False),
+    "rows": lambda x, k: jax.random.permutation(k, jnp.stack([x, x + 1], 1)),
+}
+
+
+@eight
+@pytest.mark.parametrize("name", few(SHUFFLES, 3))
+def test_what_is_shuffled_is_sorted_in_blocks(name, monkeypatch):
+    force = lambda b, op, ways, whole, *values: ways[0](b, op, *values)  # noqa: E731
+    monkeypatch.setattr(sorting, "blocked_or_whole", force)
+    fn, device = SHUFFLES[name], gl.DeviceGrid((2, 4), machine=FAST)
+    x = poisoned(numbers((SIZE,)), gl.GridLayout((SIZE,), grid=(8,)), device)
+    made = gl.on_grid(fn)
+    same(made(x, KEY), jax.jit(fn)(numbers((SIZE,)), KEY))
+    rows = [row for row in made.report(x, KEY).rows if row.primitive == "sort"]
+    assert rows
+    assert all("merged in" in row.note for row in rows)
+    if name == "permutation":
+        text = jax.jit(lambda x, k: made(x, k)).lower(x, KEY).compile().as_text()
+        assert f"[{SIZE}]" not in text  # no device has all of the numbers, nor of the order
+
+
+def test_the_machine_says_whether_what_is_shuffled_is_sorted_in_blocks():
+    def shuffled(machine, count):
+        mesh = jax.sharding.AbstractMesh((8, 8), ("x", "y"))
+        device = gl.DeviceGrid(mesh, machine=machine)
+        fn = gl.on_grid(lambda x, k: x.sum() + jax.random.permutation(k, count), device)
+        rows = fn.report(gl.GridLayout((640,), grid=(64,)), KEY).rows
+        return next(row for row in rows if row.primitive == "sort")
+
+    fast = shuffled(FAST, 1 << 20)
+    assert "merged in" in fast.note
+    assert sum(each.received_bytes for each in fast.collectives) < 8 * (1 << 20)
+    # Each device makes all of it: nothing is sent, however slow that would be.
+    slow = shuffled(with_latency(1.0), 1 << 20)
+    assert (slow.how, slow.note, slow.collectives) == ("rule", "", ())
 
 
 # -- other keys ------------------------------------------------------------------------------------

@@ -40,10 +40,11 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
-from gridlayout.ops.plan.loops import sends_often, with_small_whole
+from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.indices import is_spread, of_indices_alone
+from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
     REASONS,
@@ -124,7 +125,8 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
-    if not any(map(is_laid_out, operands)) and not (env.whole and op.name in LOOPS):
+    is_planned = op.name in LOOPS and (env.whole or draws_much(op, env))
+    if not any(map(is_laid_out, operands)) and not is_planned:
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
         yield of_indices_alone
@@ -216,6 +218,8 @@ def _spread(b: Builder, op: Op, *values: Value) -> Any:
     large = [is_spread(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
+    if op.name == "sort" and op.out.ndim == 1:  # priced with nothing to send for all of it
+        return sort(b, op, *values)
     brought = [b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)]
     made = b.ask(op, tuple(value.spec for value in brought))
     if made.how == FALLBACK:

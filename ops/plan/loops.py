@@ -16,6 +16,7 @@ from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.ops.rules.table import is_of_user, rules_of
@@ -68,17 +69,24 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
                 yield each.times(times)
 
 
+def draws_much(op: Op, env: Env) -> bool:
+    """Whether a loop or a branch draws random numbers that no device is to make all of."""
+    drawn = (eqn for eqn in equations_in(op.params) if eqn.primitive.name == "random_bits")
+    avals = (eqn.outvars[0].aval for eqn in drawn)
+    return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
+
+
 def _is_told(op: Op) -> bool:
     """Whether a user says how something in the loop lies, or runs."""
     return any(
         eqn.primitive.name == "with_layout"
         or any(is_of_user(r.decide) for r in rules_of(Op.of(eqn)))
-        for eqn in _equations(op.params)
+        for eqn in equations_in(op.params)
     )
 
 
-def _equations(params: Any) -> Iterator[Any]:
+def equations_in(params: Any) -> Iterator[Any]:
     """The equations of the jaxprs among parameters, those inside of them too."""
     for eqn in (eqn for jaxpr in jaxprs_in(params) for eqn in jaxpr.eqns):
         yield eqn
-        yield from _equations(eqn.params)
+        yield from equations_in(eqn.params)

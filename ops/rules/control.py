@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.specs import (
     Replicated,
     Sharded,
     Spec,
+    is_indexed,
     is_of_keys,
     layout_of,
     unmasked,
@@ -246,8 +247,10 @@ def _carried(b: Builder, values: Sequence[Value], asked: RequestedLoop | None) -
 
 
 def _given(b: Builder, value: Value) -> Value:
-    """The value as a body takes it from outside: as it is, or whole."""
-    return b.replicated(value) if b.env.is_whole(value.spec) else value
+    """The value as a body takes it from outside: as it is, or whole; made, and so once for all."""
+    if b.env.is_whole(value.spec):
+        return b.replicated(value)
+    return b.settled(value) if is_indexed(value.spec) else value
 
 
 def _unknown(spec: Spec) -> Spec:
