@@ -252,6 +252,7 @@ _WITHOUT_RULE: dict[str, Flops] = {
 # Why what has a rule, or could have one, falls back: the report says it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix, of which no dim can stay spread"),
+    **dict.fromkeys(("eig", "eigh"), "one matrix, whose reduction reads the rest for each column"),
     **dict.fromkeys(("cholesky", "lu"), "one matrix, which panels would take longer for"),
     **dict.fromkeys(("qr", "svd"), "one matrix: by its rows only if tall, and not full_matrices"),
     "sort": "one vector, which merging blocks would take longer for",
