@@ -125,8 +125,8 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
-    is_planned = op.name in LOOPS and (env.whole or draws_much(op, env))
-    if not any(map(is_laid_out, operands)) and not is_planned:
+    is_laid = any(map(is_laid_out, operands))
+    if not is_laid and not (op.name in LOOPS and (env.whole or draws_much(op, env))):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
         yield of_indices_alone
@@ -218,8 +218,9 @@ def _spread(b: Builder, op: Op, *values: Value) -> Any:
     large = [is_spread(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
-    if op.name == "sort" and op.out.ndim == 1:  # priced with nothing to send for all of it
-        return sort(b, op, *values)
+    is_own = any(is_of_user(rule.decide) for rule in rules_of(op))
+    if op.name == "sort" and op.out.ndim == 1 and not is_own:
+        return sort(b, op, *values)  # priced with nothing to send for all of it
     brought = [b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)]
     made = b.ask(op, tuple(value.spec for value in brought))
     if made.how == FALLBACK:

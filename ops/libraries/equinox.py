@@ -44,6 +44,7 @@ def _extend(function: FunctionType, instead: Callable[..., Any]) -> None:
     known = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__
     )
+    known.__kwdefaults__ = function.__kwdefaults__
     function.__code__ = _either.__code__
     function.__kwdefaults__ = {"known": known, "instead": instead, "grid": GridArray}
     function.__wrapped__ = known  # type: ignore[attr-defined]

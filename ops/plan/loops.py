@@ -19,6 +19,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
+from gridlayout.ops.rules.keys import is_threefry
 from gridlayout.ops.rules.table import is_of_user, rules_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
@@ -71,8 +72,8 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
 
 def draws_much(op: Op, env: Env) -> bool:
     """Whether a loop or a branch draws random numbers that no device is to make all of."""
-    drawn = (eqn for eqn in equations_in(op.params) if eqn.primitive.name == "random_bits")
-    avals = (eqn.outvars[0].aval for eqn in drawn)
+    drawn = (eqn for eqn in _equations(op.params) if eqn.primitive.name == "random_bits")
+    avals = (eqn.outvars[0].aval for eqn in drawn if is_threefry(eqn.invars[0].aval.dtype))
     return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
 
 
@@ -81,12 +82,12 @@ def _is_told(op: Op) -> bool:
     return any(
         eqn.primitive.name == "with_layout"
         or any(is_of_user(r.decide) for r in rules_of(Op.of(eqn)))
-        for eqn in equations_in(op.params)
+        for eqn in _equations(op.params)
     )
 
 
-def equations_in(params: Any) -> Iterator[Any]:
+def _equations(params: Any) -> Iterator[Any]:
     """The equations of the jaxprs among parameters, those inside of them too."""
     for eqn in (eqn for jaxpr in jaxprs_in(params) for eqn in jaxpr.eqns):
         yield eqn
-        yield from equations_in(eqn.params)
+        yield from _equations(eqn.params)
