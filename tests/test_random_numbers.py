@@ -372,6 +372,17 @@ def test_loops_that_no_array_goes_into_draw_on_each_device(name):
     assert not made.report(KEY).fallbacks
 
 
+@eight
+def test_a_loop_over_arrays_on_the_grid_closes_over_drawn_numbers():
+    def fn(x, key):
+        big = jax.random.uniform(key, TALL)
+        return jax.lax.scan(lambda c, i: (jnp.where(big > i / 4, c + 1, c), None), x, jnp.arange(3))
+
+    array = numbers(TALL)
+    x = poisoned(array, gl.GridLayout(TALL, grid=(4, 2)), gl.DeviceGrid((2, 4)))
+    same(gl.on_grid(fn)(x, KEY)[0], jax.jit(fn)(array, KEY)[0])
+
+
 SIZE = 1 << 14
 SHUFFLES = {
     "permutation": lambda x, k: jax.random.permutation(k, SIZE),
