@@ -4,6 +4,7 @@ import atexit
 import multiprocessing
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -43,6 +44,13 @@ class Ended:
 # A process that has imported JAX, and started nothing of it, from which others are forked.
 FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(["jax.numpy", "gridlayout.ops"])
+
+
+def alone(program, *arguments):
+    """Run a program as a script that Python starts and ends itself."""
+    command = [sys.executable, "-c", program, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(command, check=True, env=environment, timeout=240)
 
 
 def run_alone(program, seconds=300, **environment):

@@ -5,8 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ import orbax.checkpoint as ocp
 import pytest
 import tiers
 from jax.sharding import NamedSharding, PartitionSpec
-from processes import FORK, run_alone, run_together
+from processes import FORK, alone, run_alone, run_together
 from tiers import few
 
 import gridlayout as gl
@@ -334,13 +332,6 @@ def test_progress_is_told(tmp_path):
         assert set(totals) == {done[-1]}
     with pytest.raises(gl.LayoutError, match="progress"):
         gl.save(tmp_path / "step", tree, progress=3)
-
-
-def alone(program, *arguments):
-    """Run a program as a script that Python starts and ends itself."""
-    command = [sys.executable, "-c", program, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run(command, check=True, env=environment, timeout=240)
 
 
 PENDING = """

@@ -154,7 +154,7 @@ ROOMS = {
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),
-        *("rules", "solver", "plan", "interpret", "planning", "user", "tenstorrent"),
+        *("rules", "solver", "plan", "interpret", "planning", "user", "tenstorrent", "libraries"),
     ),
 }
 

@@ -1,6 +1,7 @@
 """Equinox, Flax NNX and optax as their users write them: what runs, and what is refused."""
 
 import io
+import types
 
 import equinox as eqx
 import jax
@@ -10,8 +11,10 @@ import optax
 import pytest
 from flax import nnx
 from laid_out import is_grid
+from processes import alone, run_alone
 
 import gridlayout as gl
+from gridlayout.ops.libraries import imported
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2)) if COUNT > 1 else gl.DeviceGrid((1,))
@@ -64,6 +67,63 @@ def test_equinox_on_the_grid(name):
     assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), plain(MLP, X))
 
 
+class Scaled(eqx.Module):
+    inner: eqx.nn.MLP
+    scale: float
+    kind: str
+
+    def all(self, x):
+        return jax.vmap(self.inner)(x) * self.scale
+
+    def turned(self):
+        return eqx.tree_at(lambda m: m.scale, self, self.scale * 2), self.kind
+
+    def __call__(self, x):
+        return self.all(x)
+
+
+def test_whole_models_are_called_given_and_returned():
+    model = Scaled(MLP, 2.0, "text")
+    placed, wanted = gl.put(model, DEVICE), model(X)
+    for found in (
+        gl.on_grid(placed)(laid(X)),
+        gl.on_grid(placed.all)(laid(X)),
+        gl.on_grid(Scaled.all)(placed, laid(X)),
+    ):
+        assert_close(found, wanted)
+    again, kind = gl.on_grid(Scaled.turned)(placed)
+    assert isinstance(again, Scaled)
+    assert kind == again.kind == "text"
+    assert again.inner.activation is MLP.activation
+    assert_close(gl.on_grid(again)(laid(X)), wanted * 2)
+    through = eqx.filter_grad(lambda m, x: gl.on_grid(jnp.sum)(gl.on_grid(m.all)(x)))
+    assert_close(through(placed, laid(X)), eqx.filter_grad(lambda m, x: m(x).sum())(model, X))
+
+
+def test_steps_of_whole_models():
+    optimizer, compiled = optax.adam(1e-2), []
+
+    def step(model, state, x):
+        compiled.append(1)
+        value, grads = eqx.filter_value_and_grad(loss)(model, x)
+        updates, state = optimizer.update(grads, state, eqx.filter(model, eqx.is_inexact_array))
+        return eqx.apply_updates(model, updates), state, value
+
+    state = optimizer.init(eqx.filter(MLP, eqx.is_inexact_array))
+    mine, plain = (*gl.put((MLP, state), DEVICE), None), (MLP, state, None)
+    made, layouts = gl.on_grid(step), [x.layout for x in jax.tree.leaves(mine[0]) if is_grid(x)]
+    for _ in range(3):
+        mine = made(*mine[:2], laid(X))
+    assert len(compiled) == 1
+    for _ in range(3):
+        plain = step(*plain[:2], X)
+    assert_close(mine, plain)
+    # New parameters and moments lie where the old ones did.
+    moments = mine[1][0]
+    for tree in (mine[0], moments.mu, moments.nu):
+        assert [x.layout for x in jax.tree.leaves(tree) if is_grid(x)] == layouts
+
+
 def test_a_step_of_equinox_and_optax_on_arrays_alone():
     arrays, rest = eqx.partition(MLP, eqx.is_array)
     optimizer = optax.adamw(1e-2)
@@ -78,18 +138,142 @@ def test_a_step_of_equinox_and_optax_on_arrays_alone():
     assert_close(found, step(arrays, state, X))
 
 
+# Around functions on the grid: how each is written, given what lifts a function.
+STACK = np.stack([X, X + 1, X - 1])
+MODELS = eqx.filter_vmap(lambda key: eqx.nn.MLP(7, 5, 13, 2, key=key))(
+    jax.random.split(jax.random.key(2), 3)
+)
+SECOND = (None, eqx.if_array(0))
+AROUND = {
+    "filter_jit": lambda lift: (eqx.filter_jit(lift(forward)), (MLP, X)),
+    "filter_grad": lambda lift: (eqx.filter_grad(lift(loss)), (MLP, X)),
+    "filter_value_and_grad in filter_jit": lambda lift: (
+        eqx.filter_jit(eqx.filter_value_and_grad(lift(loss))),
+        (MLP, X),
+    ),
+    "filter_checkpoint": lambda lift: (
+        eqx.filter_grad(eqx.filter_checkpoint(lift(loss))),
+        (MLP, X),
+    ),
+    "filter_vjp": lambda lift: (
+        lambda m, x: eqx.filter_vjp(lift(loss), m, x)[1](jnp.float32(1)),
+        (MLP, X),
+    ),
+    "filter_vmap": lambda lift: (eqx.filter_vmap(lift(forward), in_axes=SECOND), (MLP, STACK)),
+    "filter_vmap in filter_jit": lambda lift: (
+        eqx.filter_jit(eqx.filter_vmap(lift(forward), in_axes=SECOND)),
+        (MLP, STACK),
+    ),
+    "filter_vmap along other dims": lambda lift: (
+        eqx.filter_vmap(lift(lambda x: jnp.tanh(x).sum(0)), in_axes=2, out_axes=1),
+        (STACK,),
+    ),
+    "filter_vmap of models": lambda lift: (
+        eqx.filter_vmap(lift(forward), in_axes=SECOND[::-1]),
+        (MODELS, X),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_equinox_around_the_grid(name):
+    fn, arguments = AROUND[name](gl.on_grid)
+    plain, _ = AROUND[name](lambda fn: fn)
+    found = fn(*gl.put(arguments, DEVICE))
+    assert any(map(is_grid, jax.tree.leaves(found)))
+    assert_close(found, plain(*arguments))
+
+
+def equinox_step(lift, optimizer):
+    @eqx.filter_jit
+    def step(model, state, x):
+        value, grads = eqx.filter_value_and_grad(lift(loss))(model, x)
+        own = eqx.filter(model, eqx.is_inexact_array)
+        updates, state = lift(optimizer.update)(grads, state, own)
+        return eqx.apply_updates(model, updates), state, value
+
+    return step
+
+
+def test_steps_of_equinox_around_the_grid():
+    optimizer = optax.adam(1e-2)
+    found = []
+    for lift, model, x in ((gl.on_grid, gl.put(MLP, DEVICE), laid(X)), (lambda fn: fn, MLP, X)):
+        step = equinox_step(lift, optimizer)
+        state = lift(optimizer.init)(eqx.filter(model, eqx.is_inexact_array))
+        for _ in range(3):
+            model, state, value = step(model, state, x)
+        found.append((model, state, value))
+    assert_close(*found)
+    assert is_grid(found[0][0].layers[0].weight)
+
+
+def test_what_equinox_takes_for_an_array():
+    floats, integers, brain = (
+        gl.put(np.ones((5, 7)).astype(dtype), DEVICE) for dtype in ("f4", "i4", jnp.bfloat16)
+    )
+    asked = eqx.is_array, eqx.is_array_like, eqx.is_inexact_array, eqx.is_inexact_array_like
+    for x, is_inexact in ((floats, True), (integers, False), (brain, True)):
+        wanted = [True, True, is_inexact, is_inexact]
+        assert [is_one(x) for is_one in asked] == wanted
+        traced = []
+        jax.jit(lambda x: traced.extend(is_one(x) for is_one in asked))(x)  # noqa: B023
+        assert traced == wanted
+    for x in (1.5, X, jnp.ones(3), np.float32(1), "a", None, jnp.tanh, 3, jax.random.key(0)):
+        assert [is_one(x) for is_one in asked] == [is_one.__wrapped__(x) for is_one in asked]
+    assert eqx.is_array(element=floats)
+    grads = eqx.filter_grad(gl.on_grid(lambda t: (t[0] ** 2).sum()))((brain, integers, "a", None))
+    assert is_grid(grads[0])
+    assert grads[1:] == (None, None, None)
+
+
 def test_equinox_serialises_grid_arrays():
     file, model = io.BytesIO(), gl.put(MLP, DEVICE)
     eqx.tree_serialise_leaves(file, model)
+    ones = jax.tree.map(lambda x: gl.on_grid(jnp.ones_like)(x) if is_grid(x) else x, model)
+    for like in (ones, jax.tree.map(lambda x: jnp.ones(x.shape) if is_grid(x) else x, model)):
+        file.seek(0)
+        found = eqx.tree_deserialise_leaves(file, like)
+        assert_close(found, MLP)
+        assert type(found.layers[0].weight) is type(like.layers[0].weight)
     file.seek(0)
-    assert_close(eqx.tree_deserialise_leaves(file, model), MLP)
+    with pytest.raises(RuntimeError, match=r"layers.*weight") as caught:  # Equinox's, of a leaf's
+        eqx.tree_deserialise_leaves(file, gl.put(MODELS, DEVICE))
+    cause = caught.value.__cause__.__cause__
+    assert isinstance(cause, gl.LayoutError)
+    assert "the file has float32[13, 7] where `like` has" in str(cause)
 
 
-def test_filters_around_the_grid_take_no_grid_array_for_an_array():
-    # Equinox asks isinstance(x, jax.Array): the page on models says to put gl.on_grid outside.
-    assert not eqx.is_array(laid(X))
-    with pytest.raises(ValueError, match="Non-hashable static"):
-        eqx.filter_jit(gl.on_grid(forward))(gl.put(MLP, DEVICE), laid(X))
+ORDER = """
+FIRST
+import jax, numpy as np
+SECOND
+gl.emulate_devices(4)
+x = gl.put(np.ones((5, 7), "f4"), gl.GridLayout((5, 7), grid=(3, 2)), gl.DeviceGrid((2, 2)))
+THIRD
+assert eqx.__loader__ is eqx.__spec__.loader and not type(eqx.__loader__).__module__.startswith("g")
+grad = eqx.filter_jit(eqx.filter_grad(gl.on_grid(lambda x: (x ** 2).sum())))(x)
+assert np.all(np.asarray(grad) == 2) and is_array(x)
+"""
+
+
+@pytest.mark.parametrize("place", ["FIRST", "SECOND", "THIRD"])
+def test_equinox_is_told_wherever_it_is_imported(place):
+    names = {"FIRST": "", "SECOND": "import gridlayout as gl", "THIRD": ""}
+    program = ORDER
+    for name, line in names.items():
+        told = "import equinox as eqx; from equinox import is_array" if name == place else ""
+        program = program.replace(name, f"{told}\n{line}")
+    if place == "FIRST":  # as in no process that is forked, which knows this library
+        alone(program)
+    else:
+        ended = run_alone(program)
+        assert ended.code == 0, ended.err[-3000:]
+
+
+def test_another_version_that_cannot_be_told_says_what_to_write():
+    with pytest.warns(RuntimeWarning, match=r"filter_grad gives None for them: use jax\.grad"):
+        imported._tell(types.ModuleType("equinox"))
 
 
 # -- Flax NNX --------------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ def test_one_matrix_falls_back():
     s = gl.put(POSITIVE[0], gl.GridLayout((4, 4), grid=(2, 2)), DEVICE)
     fn = gl.on_grid(lambda s: lax.linalg.eigh(s, symmetrize_input=False))
     (row,) = fn.report(s).fallbacks
-    assert (row.primitive, row.note) == ("eigh", "one matrix; no dim can stay sharded")
+    reason = "one matrix; its reduction reads the rest for each column"
+    assert (row.primitive, row.note) == ("eigh", reason)
     assert row.bytes_moved > 0 or COUNT == 1
     found = np.asarray(fn(s)[1])
     np.testing.assert_allclose(found, np.linalg.eigvalsh(POSITIVE[0]), rtol=1e-4)
@@ -158,6 +159,27 @@ def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
     one = np.eye(a.shape[1])
     for found, wanted in zip(on_grid(x), (one, a, one, a), strict=True):
         np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-4)
+
+
+@pytest.mark.skipif(COUNT < 2, reason="one device has all")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("qr", "one matrix: by its rows only if tall, and not full_matrices"),
+        ("eigh", "one matrix, whose reduction reads the rest for each column"),
+    ],
+)
+def test_the_report_prints_why_one_matrix_falls_back_and_what_each_device_receives(name, reason):
+    n, size = 16 * COUNT, DEVICE.size
+    fn = {"qr": jnp.linalg.qr, "eigh": lambda a: lax.linalg.eigh(a, symmetrize_input=False)}[name]
+    report = gl.on_grid(fn, DEVICE).report(gl.GridLayout((n, n), grid=DEVICE.shape))
+    (row,) = report.fallbacks
+    # All but its own part, (P - 1) / P of the matrix on P devices.
+    assert sum(each.received_bytes for each in row.collectives) == 4 * n * n * (size - 1) // size
+    (line,) = [line for line in str(report).splitlines() if line.startswith(name)]
+    assert f"fallback: {reason}" in line
+    assert all(each.words in line for each in row.collectives)
+    assert f"{row.bytes_moved:,}" in line
 
 
 @pytest.mark.parametrize("full", [True, False])

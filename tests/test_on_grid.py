@@ -1067,6 +1067,62 @@ def test_arguments_may_be_trees_statics_and_keywords():
     assert gl.on_grid(lambda x: None)(x) is None
 
 
+def test_results_that_are_no_arrays_are_returned_as_they_are():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    traced, thing = [], object()
+
+    def fn(x, kind):
+        traced.append(kind)
+        results = {"kind": kind, "name": "text", "none": None, "fn": jnp.tanh, "thing": thing}
+        return results | {"x": x * 2, "number": 3, "array": np.arange(4)}
+
+    made = gl.on_grid(fn)
+    for kind in ("a", "b", "a"):
+        found, wanted = made(x, kind), fn(plain, kind)
+        assert found.keys() == wanted.keys()
+        for name in ("kind", "name", "none", "fn", "thing"):
+            assert found[name] is wanted[name]
+        for name in ("x", "number", "array"):
+            assert_same(found[name], jnp.asarray(wanted[name]))
+    assert traced == ["a", "a", "b", "b", "a"]  # a program for each, kept: ours, then plain JAX's
+    assert gl.on_grid(lambda x: "alone")(x) == "alone"
+    names = made.report(x, "a").graph.result_names
+    assert set(names) == {"result['x']", "result['number']", "result['array']"}
+
+
+def test_results_that_are_no_arrays_under_transformations():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    fn = lambda x: (jnp.sum(x**2), {"name": "text", "x": jnp.sin(x)})  # noqa: E731
+    made = gl.on_grid(fn)
+    (value, aux), grad = jax.value_and_grad(lambda x: made(x), has_aux=True)(x)
+    (_, wanted), plain_grad = jax.value_and_grad(fn, has_aux=True)(plain)
+    assert aux["name"] == "text"
+    assert_same((value, aux["x"], grad), (fn(plain)[0], wanted["x"], plain_grad), rtol=1e-5)
+    with pytest.raises(TypeError, match=r"\['name'\]"):  # as of any function
+        jax.jit(made)(x)
+
+
+def test_what_jax_takes_as_a_result_it_takes():
+    x = poisoned(example(A), layouts(A)["gap"], DEVICE)
+    for result in (1, 2.5, True, 1j, np.ones(3), np.float32(2), jnp.ones(2), jax.random.key(0)):
+        found = gl.on_grid(lambda x: (x, result))(x)[1]  # noqa: B023
+        wanted = jax.jit(lambda: result)()  # noqa: B023
+        assert (found.dtype, found.weak_type) == (wanted.dtype, wanted.weak_type)
+    for result in (np.array(["a"]), np.ones(3, object)):
+        with pytest.raises(TypeError, match=r"not a valid JAX (array )?type"):
+            gl.on_grid(lambda x: result)(x)  # noqa: B023
+
+
+def test_a_tree_of_arrays_that_is_called_is_an_argument():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    partial = jax.tree_util.Partial(jnp.multiply, x)
+    for made in (gl.on_grid(partial), gl.on_grid(gl.on_grid(partial))):
+        assert_same(made(x), plain * plain)
+        assert [row.primitive for row in made.report(x).rows] == ["mul"]
+        assert_same(made.lower(x).compile()(x), plain * plain)
+        assert_same(jax.jit(made)(x), plain * plain)
+
+
 def test_keys_and_scalars_stay_as_they_are():
     x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
     fn = lambda x, key: (x * jax.random.normal(key, x.shape), jax.random.split(key))  # noqa: E731

@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.decision import Choice, Decide
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.choice import Offer, cheapest
@@ -127,6 +127,8 @@ class Builder(Mover):
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
         if not isinstance(value.spec, Deferred):
             return value
+        if is_of_keys(value.spec):
+            return self.replicated(value)
         is_spread = is_indexed(value.spec) and self.env.is_large(value.spec)
         return self.on_cores(value) if value.layout or is_spread else self.replicated(value)
 

@@ -15,7 +15,7 @@ from gridlayout.affine.map import AffineMap
 from gridlayout.document.grid_form import as_grid
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.moves.padding import positions
 from gridlayout.sharding.placement import Placement
 
@@ -67,10 +67,18 @@ class Place:
         """Return the place for another value. old: this value's index -> the other one's index."""
         return replace(self, map=old.compose(self.map))
 
-    def spec(self, dtype: Any) -> Sharded | Replicated:
-        """Return the spec of a value of this dtype that is computed here."""
+    @property
+    def extents(self) -> Shape:
+        """The shape of what a device computes: 1 along dims that the value's index does not use."""
+        used = {d for row in self._logical.results for d in row.dims}
+        return tuple(n if d in used else 1 for d, n in enumerate(self.local_shape))
+
+    def spec(self, dtype: Any) -> Sharded | Replicated | Local:
+        """Return the spec of a value of this dtype that is computed here; keys have no layout."""
         if self.layout is None or self.placement is None:
             return Replicated(self.shape, dtype)
+        if jnp.issubdtype(dtype, jax.dtypes.extended):
+            return Local(self.extents, dtype)
         return Sharded(self.layout.with_dtype(dtype), self.placement)
 
     @cached_property

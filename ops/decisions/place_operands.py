@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, is_of_keys
 from gridlayout.ops.decisions.value import Value
 
 
@@ -27,7 +27,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
     if (number := number_of(value)) is not None:
         return number
     spec = value.spec
-    if place.is_itself and place.shape == value.shape:
+    if place.is_itself and place.shape == value.shape and not is_of_keys(spec):
         if place.layout is None:
             return b.replicated(value)
         return b.on_cores(value, place.layout, placement=place.placement)

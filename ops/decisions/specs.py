@@ -109,11 +109,6 @@ class Replicated(_Plain):
     weak_type: bool = False
     bits: bytes | None = None
 
-    @property
-    def is_key(self) -> bool:
-        """Whether its type is not numeric, as that of random keys."""
-        return bool(jnp.issubdtype(self.dtype, jax.dtypes.extended))
-
     @cached_property
     def number(self) -> Any:
         """The value of a known number as a NumPy scalar, else None."""
@@ -211,6 +206,11 @@ def indexed(shape: Shape, dtype: Any) -> Deferred:
 def is_indexed(spec: Spec) -> bool:
     """Whether an array is computed from logical indices on request."""
     return isinstance(spec, Deferred) and isinstance(spec.source, Indexed)
+
+
+def is_of_keys(x: Any) -> bool:
+    """Whether a value is of random keys, or of another type that is no number: no layout's."""
+    return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
 
 
 def is_array_deferred(spec: Spec) -> bool:

@@ -14,6 +14,7 @@ from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.grid_call import GridCall
+from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -38,8 +39,8 @@ Signed = TypeVar("Signed", bound=Signature, contravariant=True)
 class Function(Protocol[Signed]):
     """What makes a `GridCall` of a call's signature."""
 
-    def call(self, signature: Signed) -> tuple[GridCall, list[Any], Any]:
-        """The call as a primitive, its first operands, and the structure of its results."""
+    def call(self, signature: Signed) -> tuple[GridCall, list[Any], Results]:
+        """Return the call as a primitive, its first operands, and what its results become."""
 
 
 class Compiled:
@@ -79,7 +80,7 @@ class Compiled:
         for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
                 check_no_stack(GridArray(x, kind, signature.device))
-        call, consts, structure = self.call()
+        call, consts, results = self.call()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Tracers of an outer transformation, which has to see one call of all operands.
             operands = [
@@ -89,20 +90,21 @@ class Compiled:
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(_Kind(call.results, structure, signature.device), found)
+        return _Outs(_Kind(call.results, results, signature.device), found)
 
 
 class _Kind:
     """The types of a program's results."""
 
-    def __init__(self, specs: Sequence[Spec], structure: Any, device: DeviceGrid) -> None:
-        self.structure, self.device = structure, device
+    def __init__(self, specs: Sequence[Spec], results: Results, device: DeviceGrid) -> None:
+        self.device = device
+        self.unflatten = results.unflatten if results.static else results.structure.unflatten
         self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
         # Whether all results are laid out in the devices' own memory, and if there is only one.
         self.is_plain = bool(specs) and not any(
             x is None or device.memory_kind(x) for x in self.layouts
         )
-        self.is_one = structure == _LEAF
+        self.is_one = results.structure == _LEAF
 
     def result(self, arrays: Sequence[Any]) -> Any:
         """Return the function's results, laid-out ones as `GridArray`s in their layouts' memory."""
@@ -111,8 +113,8 @@ class _Kind:
         if self.is_plain and not isinstance(arrays[0], jax.core.Tracer):
             if self.is_one:
                 return GridArray(arrays[0], layouts[0], device)
-            return self.structure.unflatten(map(GridArray, arrays, layouts, repeat(device)))
-        return self.structure.unflatten(
+            return self.unflatten(map(GridArray, arrays, layouts, repeat(device)))
+        return self.unflatten(
             device.on_mesh_in_use(array)
             if layout is None
             else placed(brought_back(array, layout, device), layout, device)

@@ -35,21 +35,22 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     in_space,
     is_laid_out,
+    is_of_keys,
     known_values,
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
-from gridlayout.ops.plan.loops import sends_often, with_small_whole
+from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.indices import is_spread, of_indices_alone
+from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
     REASONS,
     SHARDED,
     flops,
-    is_key,
     is_user_rule,
     rules_of,
     rules_version,
@@ -129,7 +130,8 @@ def _lazily(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """Yield the rules to try for an op, in order; the last one always applies."""
-    if not any(map(is_laid_out, operands)) and not (env.replicates_small and op.name in LOOPS):
+    is_laid = any(map(is_laid_out, operands))
+    if not is_laid and not (op.name in LOOPS and (env.replicates_small or draws_much(op, env))):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
         yield of_indices_alone
@@ -141,7 +143,7 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
         yield _with_replicated_operands  # nothing is sent
     else:
         yield from (rule.decide for rule in rules_of(op))
-        yield _with_replicated_operands if any(map(is_key, (*op.ins, *op.outs))) else fallback
+        yield _with_replicated_operands if any(map(is_of_keys, (*op.ins, *op.outs))) else fallback
 
 
 def _has_no_elements(operands: Sequence[Spec]) -> bool:
@@ -224,6 +226,9 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     large = [is_spread(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
+    is_users = any(is_user_rule(rule.decide) for rule in rules_of(op))
+    if op.name == "sort" and op.out.ndim == 1 and not is_users:
+        return sort(b, op, *values)  # it compares its price with that of a replicated sort
     laid_out_values = [
         b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)
     ]
@@ -312,6 +317,6 @@ def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 def laid_out(b: Builder, out: Value, like: Layout | None) -> Value:
     """Return a replicated result laid out by the policy; single numbers and keys stay."""
-    if out.ndim == 0 or (isinstance(out.spec, Replicated) and out.spec.is_key):
+    if out.ndim == 0 or is_of_keys(out.spec):
         return out
     return b.on_cores(out, like=like)

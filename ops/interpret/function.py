@@ -24,7 +24,8 @@ from gridlayout.ops.interpret.grid_call import (
     struct,
     with_constants_as_operands,
 )
-from gridlayout.ops.interpret.names import argument_names, function_name, result_names, traced_as
+from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
+from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -72,7 +73,7 @@ class Function:
         self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
         self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
         self.programs: dict[Signature, Compiled] = {}
-        self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
+        self.calls: dict[Any, tuple[GridCall, list[Any], Results]] = {}
 
     def compiled(self, signature: Signature) -> Compiled:
         """The program of calls none of whose operands is traced."""
@@ -82,34 +83,34 @@ class Function:
 
     def traced(self, operands: Sequence[Any], signature: Signature) -> Any:
         """A call with traced operands, by whichever transformations of JAX."""
-        call, consts, structure = self.call(signature)
-        return jax.tree.unflatten(structure, call(*consts, *operands))
+        call, consts, results = self.call(signature)
+        return results.unflatten(call(*consts, *operands))
 
     def report(self, signature: Signature) -> Report:
         """What a call does, without running it."""
         call, consts, results = self.call(signature)
         fn = self.fn()
         names = ["constant"] * len(consts) + _array_names(fn, signature)
-        named = (tuple(names), tuple(result_names(results)), function_name(fn))
+        named = (tuple(names), tuple(results.names), function_name(fn))
         return call.report.named(*named)
 
-    def call(self, signature: Signature) -> tuple[GridCall, list[Any], Any]:
-        """The call as a primitive, its first operands, and the structure of its results."""
+    def call(self, signature: Signature) -> tuple[GridCall, list[Any], Results]:
+        """The call as a primitive, its first operands, and what its results are made into."""
         key = signature, trace_context()
         if (found := self.calls.get(key)) is not None:
             return found
-        closed, shapes, env = self.jaxpr(signature)
+        closed, results, env = self.jaxpr(signature)
         jaxpr, consts = with_constants_as_operands(closed)
         if self.stated is not None:
             self.stated.check(jaxpr, signature.device)
         call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + signature.specs)
-        found = call, consts, jax.tree.structure(shapes)
+        found = call, consts, results
         if not any(isinstance(x, jax.core.Tracer) for x in consts):
             remember(self.calls, key, found)
         return found
 
-    def jaxpr(self, signature: Signature) -> tuple[Any, Any, Env]:
-        """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
+    def jaxpr(self, signature: Signature) -> tuple[Any, Results, Env]:
+        """The function on logical shapes: its jaxpr, what results become, and the environment."""
         fn = self.fn()
         templates: dict[tuple[int, ...], Layout] = {}
         for kind in signature.kinds:
@@ -124,19 +125,23 @@ class Function:
             stated=self.stated,
         )
 
+        results = Results(None)
+
         @traced_as(fn, _array_names(fn, signature))
         def logical(*arrays: Any) -> Any:
+            nonlocal results
             leaves = list(arrays)
             for i, leaf in signature.leaves:
                 leaves.insert(i, leaf)
             args, kwargs = jax.tree.unflatten(signature.structure, leaves)
-            return fn(*args, **kwargs)
+            results, found = Results.of(fn(*args, **kwargs))
+            return results.arrays_alone(found)  # JAX's errors name the path of a result
 
         token = tracing.set(True)
         try:
             with signature.device.active():
                 avals = map(struct, signature.specs)
-                closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
+                closed = jax.make_jaxpr(logical)(*avals)
         except Exception as error:  # JAX's own, of logical shapes: say where they come from
             if "passed to shard_map" in str(error):
                 raise LayoutError(
@@ -147,9 +152,9 @@ class Function:
             raise
         finally:
             tracing.reset(token)
-        pairs = _nexts(signature, shapes)
+        pairs = _nexts(signature, results.arrays_alone(closed.out_avals))
         first = len(closed.consts)
-        return closed, shapes, replace(env, nexts=tuple((k, first + n) for k, n in pairs))
+        return closed, results, replace(env, nexts=tuple((k, first + n) for k, n in pairs))
 
 
 class _Equals:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
@@ -28,6 +27,7 @@ from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import agree_on_call
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
+from gridlayout.ops.interpret.static import check_static, is_array
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
@@ -45,12 +45,15 @@ def on_grid(
 ) -> OnGrid:
     """Lift a plain JAX function to run on `GridArray`s.
 
-    fn: written for logical arrays. device: the device grid of plain arrays if no argument is a
-    `GridArray`. policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan of `gl.plan`,
-    whose choices for this program and mesh are taken. algorithm: the algorithm of all products, a
-    name in `gl.ALGORITHMS`; by default the cheapest for each. Arguments may be pytrees. Plain
-    arrays among them are laid out by the policy, scalars stay as they are, and leaves that are not
-    arrays are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
+    fn: written for logical arrays; or a pytree of `GridArray`s that is callable, such as an Equinox
+    model or one of its methods, which then becomes an argument too. device: the device grid of
+    plain arrays if no argument is a `GridArray`. policy: chooses layouts
+    (`gridlayout.ops.array.policy`); or a plan of `gl.plan`, whose choices for this program and mesh
+    are taken. algorithm: the algorithm of all products, a name in `gl.ALGORITHMS`; by default the
+    cheapest for each. Arguments may be pytrees. Plain arrays among them are laid out by the policy,
+    scalars stay as they are, and leaves that are not arrays are static: there is one program per
+    value. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that
+    are not arrays are returned as they are.
     `LayoutError` if there is no device grid, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np
@@ -59,9 +62,12 @@ def on_grid(
     >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
     [42.0, 140.0, 238.0, 336.0, 434.0]
     """
+    first: tuple[Any, ...] = ()
     if isinstance(fn, OnGrid):
-        fn = fn.fn
-    return OnGrid(fn, device, policy, algorithm)
+        first, fn = fn.first, fn.fn
+    elif any(map(_is_grid, jax.tree.leaves(fn))):
+        fn, first = type(fn).__call__, (fn,)
+    return OnGrid(fn, device, policy, algorithm, first)
 
 
 class OnGrid:
@@ -73,6 +79,7 @@ class OnGrid:
         device: DeviceGrid | None,
         policy: Policy | Any | None,
         algorithm: str | None = None,
+        first: tuple[Any, ...] = (),
     ) -> None:
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
@@ -86,7 +93,7 @@ class OnGrid:
             )
         if algorithm is not None:
             one_of(algorithm, ALGORITHMS, "algorithm")
-        self.fn, self.device, self.algorithm = fn, device, algorithm
+        self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
         self._plan = policy if isinstance(stated, Stated) else None
         self.__wrapped__ = fn
         chooses = stated if isinstance(stated, Stated) else policy
@@ -98,6 +105,7 @@ class OnGrid:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on the grid."""
+        args = (*self.first, *args)
         # Positional arguments that are all arrays need no flattening.
         same, flat = None if kwargs else self._by_layouts(args, len(args)), None
         if same is None:
@@ -174,6 +182,7 @@ class OnGrid:
 
     def _described(self, args: Any, kwargs: Any) -> Any:
         """Return the arguments with arrays without data instead of layouts."""
+        args = (*self.first, *args)
         is_leaf = lambda x: _is_grid(x) or isinstance(x, Layout)  # noqa: E731
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         found = [self.device, *(x.device for x in leaves if _is_grid(x))]
@@ -193,11 +202,11 @@ class OnGrid:
                 check_no_stack(x)
                 operands.append(x)
                 kinds.append(x.layout)
-            elif _is_array(x):
+            elif is_array(x):
                 operands.append(automatic(x, device))
                 kinds.append(_plain(operands[-1]))
             else:
-                _check_static(x)
+                check_static(x)
                 static.append((i, x))
         return operands, Signature(
             structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
@@ -227,17 +236,6 @@ class OnGrid:
         return found
 
 
-def _check_static(x: Any) -> None:
-    try:
-        hash(x)
-    except TypeError:
-        raise LayoutError(
-            f"the argument {x!r} is not an array, so it is static, and a {type(x).__name__} can't "
-            "be hashed, as the cache of programs requires: let the function close over it "
-            "(functools.partial), or pass a tuple or a frozen dataclass"
-        ) from None
-
-
 def _plain(x: Any) -> Spec:
     """Return the spec of an array that is not laid out."""
     return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
@@ -245,9 +243,3 @@ def _plain(x: Any) -> Spec:
 
 def _is_grid(x: Any) -> bool:
     return isinstance(x, GridArray)
-
-
-def _is_array(x: Any) -> bool:
-    if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)):
-        return True
-    return isinstance(x, (bool, int, float, complex))

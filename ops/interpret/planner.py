@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     in_space,
     is_laid_out,
+    is_of_keys,
     known_number,
     layout_of,
 )
@@ -92,7 +93,7 @@ def _plan_with(
 
 def _lay_out_operand(b: Builder, x: Value) -> Value:
     """Return an operand as rules take it: arrays laid out, single numbers and keys replicated."""
-    if x.ndim == 0 or (isinstance(x.spec, Replicated) and x.spec.is_key):
+    if x.ndim == 0 or is_of_keys(x.spec):
         return b.replicated(x)
     return b.on_cores(x)
 

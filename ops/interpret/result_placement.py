@@ -12,7 +12,7 @@ from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import requested_layouts
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
+from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.next_values import next_value_layouts
 
@@ -85,7 +85,7 @@ class ResultPlacement:
         then the next call runs the same program.
         """
         spec, home = x.spec, self.homes[number]
-        if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+        if spec.ndim == 0 or is_of_keys(spec):
             return b.replicated(x)
         if home is not None:
             out = b.brought(x, home)

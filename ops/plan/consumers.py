@@ -16,12 +16,12 @@ from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.decisions.specs import Sharded, layout_of
+from gridlayout.ops.decisions.specs import Sharded, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.table import RULES, is_key
+from gridlayout.ops.rules.table import RULES
 
 
 class Consumers:
@@ -79,7 +79,7 @@ class Consumers:
     def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
         """Return the layouts to which a value is relaid out, and whether it has other consumers."""
         found: set[Layout] = set()
-        if is_key(var.aval):
+        if is_of_keys(var.aval):
             return found, True
         others = False
         same, left = {var}, [var]  # values that have the value's layout

@@ -16,8 +16,10 @@ from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
+from gridlayout.ops.rules.keys import is_threefry
 from gridlayout.ops.rules.table import is_user_rule, rules_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
@@ -71,6 +73,13 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
             times = body.times * (LIMITS.trips if body.note == PER_TRIP else 1)
             for each in body.program.collectives:
                 yield each.times(times)
+
+
+def draws_much(op: Op, env: Env) -> bool:
+    """Whether a loop or a branch draws random numbers that no device is to make all of."""
+    drawn = (eqn for eqn in _equations(op.params) if eqn.primitive.name == "random_bits")
+    avals = (eqn.outvars[0].aval for eqn in drawn if is_threefry(eqn.invars[0].aval.dtype))
+    return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
 
 
 def _is_told(op: Op) -> bool:

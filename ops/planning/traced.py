@@ -22,8 +22,9 @@ from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
-from gridlayout.ops.interpret.names import function_name, positional_names, result_names
+from gridlayout.ops.interpret.names import function_name, positional_names
 from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
@@ -259,7 +260,7 @@ def traced_for(
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
     structure = jax.tree.structure((args, {}), is_leaf=is_grid)
     signature = Signature(structure, static, kinds, device, None, rules_version())
-    closed, shapes, nexts = _jaxpr(fn, signature)
+    closed, results, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
     given = requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
     layouts = [stated[k] or layout for k, layout in zip(numbers, given, strict=True)]
@@ -272,7 +273,7 @@ def traced_for(
         len(consts),
         tuple(arrays),
         tuple(layouts),
-        tuple(result_names(jax.tree.structure(shapes))),
+        tuple(results.names),
         nexts,
         space,
     )
@@ -298,10 +299,10 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
     return args, leaves, [x if isinstance(x, Layout) else None for x in given]
 
 
-def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
-    """Return the function's jaxpr, its results' shapes, and `Traced.next_of`."""
+def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Results, dict[int, int]]:
+    """Return the function's jaxpr, its results, and `Traced.next_of`."""
     try:
-        closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
+        closed, results, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
         raise
     except Exception as error:
@@ -309,7 +310,7 @@ def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict
             f"{function_name(fn)} can't be traced on these arguments: {type(error).__name__}: "
             f"{error}"
         ) from error
-    return closed, shapes, dict(env.nexts)
+    return closed, results, dict(env.nexts)
 
 
 def _kind(x: Any) -> Spec:

@@ -23,7 +23,15 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import RequestedLoop
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
+from gridlayout.ops.decisions.specs import (
+    Replicated,
+    Sharded,
+    Spec,
+    is_indexed,
+    is_of_keys,
+    layout_of,
+    unmasked,
+)
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.unsharded import from_front, in_front, rest_layout, stacked, unstack
@@ -236,7 +244,7 @@ def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
 
 def _as_operand(b: Builder, value: Value) -> Value:
     """Return a value as an operand of a body: laid out, or replicated if a scalar or a key."""
-    if value.ndim == 0 or (isinstance(value.spec, Replicated) and value.spec.is_key):
+    if value.ndim == 0 or is_of_keys(value.spec):
         return b.replicated(value)
     return b.replicated(value) if b.env.is_replicated(value.spec) else b.on_cores(value)
 
@@ -255,8 +263,10 @@ def _carry_operands(
 
 
 def _as_constant(b: Builder, value: Value) -> Value:
-    """Return a value as a constant of a body: replicated if it is small, else unchanged."""
-    return b.replicated(value) if b.env.is_replicated(value.spec) else value
+    """Return a value as a constant of a body: computed once, and replicated if it is small."""
+    if b.env.is_replicated(value.spec):
+        return b.replicated(value)
+    return b.settled(value) if is_indexed(value.spec) else value
 
 
 def _without_facts(spec: Spec) -> Spec:
@@ -270,9 +280,7 @@ def _without_facts(spec: Spec) -> Spec:
 def _without_weak_types(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
     """Return the arrays converted to the dtypes of the specs, without weak types."""
     return [
-        x
-        if isinstance(spec, Replicated) and spec.is_key
-        else lax.convert_element_type(x, spec.dtype)
+        x if is_of_keys(spec) else lax.convert_element_type(x, spec.dtype)
         for x, spec in zip(arrays, specs, strict=True)
     ]
 
@@ -316,7 +324,7 @@ def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tupl
         assert layout is not None
         whole = Sharded(stacked(layout, (0,), value.shape[:1]), requested.placement.behind(1))
         return b.on_cores(value, whole.layout, placement=whole.placement), requested
-    is_key = isinstance(value.spec, Replicated) and value.spec.is_key
+    is_key = is_of_keys(value.spec)
     rest = None if is_key or b.env.is_replicated(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
@@ -356,4 +364,4 @@ def _place_result(b: Builder, out: Value, stays: bool) -> Value:
         return out if stays else b.relayout(out, spec.layout)
     if spec.ndim == 0 or b.env.is_replicated(spec):
         return out
-    return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)
+    return out if is_of_keys(spec) else b.on_cores(out)

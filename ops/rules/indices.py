@@ -10,7 +10,6 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -27,10 +26,12 @@ from gridlayout.ops.decisions.specs import (
     indexed,
     is_array_deferred,
     is_indexed,
+    is_of_keys,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT, computed, full, grown
+from gridlayout.ops.rules.keys import many_keys, unwrapped
 from gridlayout.ops.rules.random import random_bits
 from gridlayout.ops.rules.shapes import broadcast_in_dim, transpose
 
@@ -42,17 +43,29 @@ def of_indices_alone(b: Builder, op: Op, *values: Value) -> Any:
     """The op where none of its operands is laid out and its result need not be made yet."""
     if len(op.outs) != 1 or not op.out.shape or not 0 < max(op.out.shape) < _MOST:
         return None
-    if 0 in op.out.shape or jnp.issubdtype(op.out.dtype, jax.dtypes.extended):
+    if 0 in op.out.shape:
         return None
+    if is_of_keys(op.out):
+        return _keys(b, op, *values)
     if op.name == "iota":
         return _iota(b, op)
     if op.name == "random_bits":
         return random_bits(b, op, *values)
+    if op.name == "random_unwrap":
+        return unwrapped(b, op, *values)
     if op.name in ELEMENTWISE or (op.name == "bitcast_convert_type" and _keeps_width(op)):
         return _elementwise(b, op, values)
     rule = _VIEWS.get(op.name)
     if rule is None or not any(is_indexed(value.spec) for value in values):
         return None
+    return rule(b, op, *values)
+
+
+def _keys(b: Builder, op: Op, *values: Value) -> Value | None:
+    """Keys, where they are many, and views of these."""
+    rule = _VIEWS.get(op.name)
+    if rule is None or rule is _concatenate or not is_indexed(values[0].spec):
+        return many_keys(b, op, *values)
     return rule(b, op, *values)
 
 
@@ -233,4 +246,5 @@ _VIEWS: dict[str, Callable[..., Value | None]] = {
 def is_spread(b: Builder, value: Value) -> bool:
     """Whether a deferred array is so large that no device makes all of it for itself."""
     spec = value.spec
-    return isinstance(spec, Deferred) and b.env.is_large(spec) and prod(spec.shape) > 1
+    is_array = isinstance(spec, Deferred) and prod(spec.shape) > 1 and not is_of_keys(spec)
+    return is_array and b.env.is_large(spec)

@@ -39,9 +39,8 @@ def sort(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
-    first = next(x for x in values if x.layout is not None)
-    devices, n = b.device.size, first.shape[0]
-    layout = GridLayout((n,), first.dtype, grid=(devices,), collapse=[])
+    devices, n = b.device.size, values[0].shape[0]
+    layout = GridLayout((n,), values[0].dtype, grid=(devices,), collapse=[])
     placed = b.placement(layout)
     (axes,) = placed.axes
     if b.device.count(axes) != devices or placed.per_device != (1,):
@@ -73,6 +72,9 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
 
     specs = [x.spec.with_oob(None) for x in xs if isinstance(x.spec, Sharded)]
     outs = b.run(kernel, xs, specs, made)
+    first = next((x for x in values if x.layout is not None), None)
+    if first is None:  # of what each device made for itself
+        return outs
     home = target_layout(b, layout, first, ())
     return [b.relayout(out, home.with_dtype(out.dtype)) for out in outs]
 

@@ -37,8 +37,8 @@ from gridlayout.ops.decisions.flops import (
     per_operand,
     per_result,
 )
-from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_of_keys
 from gridlayout.ops.decisions.traced import traced_collectives
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.dot_general import dot_general
@@ -223,19 +223,15 @@ def is_user_rule(rule: Any) -> bool:
     return isinstance(rule, (_UserRule, _KernelRule))
 
 
-def is_key(aval: Aval) -> bool:
-    """Whether a value consists of random keys, which no core holds."""
-    return bool(jnp.issubdtype(aval.dtype, jax.dtypes.extended))
-
-
 def rules_of(op: Op) -> tuple[Rule, ...]:
     """Return the rules for an op in the order in which they are tried; none if it falls back."""
     rules = RULES.get(op.name, ())
-    if op.name in LOOPS or (op.name in ELEMENTWISE and not any(map(is_key, (*op.ins, *op.outs)))):
+    has_keys = any(map(is_of_keys, (*op.ins, *op.outs)))
+    if op.name in LOOPS or (op.name in ELEMENTWISE and not has_keys):
         return rules
     if op.name != "with_layout" and any(0 in aval.shape for aval in (*op.ins, *op.outs)):
         return (EMPTY[op.name], *rules) if op.name in EMPTY else ()
-    return rules if op.name in _TAKES_KEYS or not any(map(is_key, (*op.ins, *op.outs))) else ()
+    return rules if op.name in _TAKES_KEYS or not has_keys else ()
 
 
 _TAKES_KEYS = (
@@ -262,6 +258,7 @@ _WITHOUT_RULE: dict[str, Flops] = {
 # Why primitives fall back, as reports show it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix; no dim can stay sharded"),
+    **dict.fromkeys(("eig", "eigh"), "one matrix; its reduction reads the rest for each column"),
     **dict.fromkeys(("cholesky", "lu"), "one matrix; panels would take longer"),
     **dict.fromkeys(("qr", "svd"), "one matrix; sharded only if tall, and not full_matrices"),
     "sort": "one vector; merging blocks would take longer",

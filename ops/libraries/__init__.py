@@ -1,0 +1,1 @@
+"""Other libraries, which are told of `GridArray`s once a program imports them."""
