@@ -73,7 +73,7 @@ class Figure:
 
     latency: seconds of the smallest. bandwidth: bytes that a device receives in a second. wait:
     seconds, at most, that it takes longer after the devices have computed, as not all finish at the
-    same time.
+    same time. between_hosts: whether the devices of a group were of several hosts.
     """
 
     kind: str
@@ -81,6 +81,7 @@ class Figure:
     latency: float
     bandwidth: float
     wait: float = 0.0
+    between_hosts: bool = False
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "kind")
@@ -88,6 +89,8 @@ class Figure:
         check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
         check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
         check_figure(self.wait, f"wait of {self.kind}, in seconds,", above=False)
+        if not isinstance(self.between_hosts, bool):
+            raise LayoutError(f"between_hosts {self.between_hosts!r} must be True or False")
 
 
 @dataclass(frozen=True)
@@ -247,3 +250,31 @@ BOARDS: dict[str, Board] = {
     "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK),
     "h100": Board(*_H100, (8,), (_NVLINK,), f"{_BOOK}: NCCL in the node"),
 }
+
+
+def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
+    """A chip that a user names, and the ready machine where the name is one's.
+
+    `LayoutError` for an unknown name, and for what is no `gl.Chip`.
+
+    >>> board_of("wormhole")[1] is None, board_of("N300")[1].mesh
+    (True, (1, 2))
+    """
+    if isinstance(chip, Chip):
+        return chip, None
+    if not isinstance(chip, str):
+        raise LayoutError(f"chip {chip!r} must be a gl.Chip, or one of {', '.join(BOARDS)}")
+    name = chip.lower()
+    if name in CHIPS:
+        return CHIPS[name], None
+    if name not in BOARDS:
+        raise LayoutError(
+            f"machine {chip!r} is none of {', '.join((*BOARDS, *CHIPS))}: give a gl.Chip "
+            "with links= and rates="
+        )
+    return BOARDS[name].chip, BOARDS[name]
+
+
+def rates_of(chip: Chip) -> Rates | None:
+    """What a chip of a ready machine does in a second; None of others."""
+    return next((board.rates for board in BOARDS.values() if board.chip == chip), None)

@@ -135,7 +135,8 @@ ROOMS = {
     ),
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map", "description"),
-        *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
+        *("chips", "limits", "topology", "timing", "figures", "computing", "sending", "measure"),
+        *("machine", "choice", "default_machine", "device_grid"),
         *("logical_sharding", "elements", "processes", "agreement", "exchange", "rounds"),
         *("windows", "overlaps", "pieces"),
     ),
