@@ -237,6 +237,11 @@ _P150 = replace(_ALL_CORES, grid=(10, 11))
 _ICI_V5E, _ICI_V5P = Links(45 * GB, latency=1e-6), Links(90 * GB, latency=1e-6, wrap=True)
 # All devices of a node reach each other through a switch: one hop, at what NCCL reaches.
 _NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
+# What joins hosts, of one device. The scaling book has 25 GB/s a TPU host of four chips between
+# slices, and 25 to 50 GB/s a GPU between nodes, of which this is the lower end; latencies are
+# assumed.
+BETWEEN_SLICES = Links(25 * GB / 4, latency=1e-5)
+BETWEEN_NODES = Links(25 * GB, latency=5e-6, start=5e-6)
 
 BOARDS: dict[str, Board] = {
     "n150": Board(_N150, _WORMHOLE, (1,), (_ETHERNET,), _FIT),

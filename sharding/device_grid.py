@@ -29,6 +29,7 @@ from gridlayout.sharding.default_machine import FAST, default_machine
 from gridlayout.sharding.description import Description
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
+from gridlayout.sharding.topology import hosts_of
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Shape = tuple[int, ...]
@@ -141,7 +142,10 @@ class DeviceGrid:
             return self._machine
         if self.is_abstract:
             return FAST
-        return default_machine(self.platform, self._devices.flat[0].device_kind, self.size)
+        names = tuple(map(str, self.mesh.axis_names))
+        hosts = hosts_of(self.fine.devices, self.shape)
+        kind = self._devices.flat[0].device_kind
+        return default_machine(self.platform, kind, self.shape, names, hosts)
 
     @cached_property
     def processes(self) -> tuple[int, ...]:

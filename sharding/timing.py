@@ -64,7 +64,7 @@ class Way:
         found: dict[str, int] = {}
         for leg in (leg for stage in self.stages for leg in stage.legs):
             found[leg.label] = found.get(leg.label, 0) + round(received * leg.share)
-        return found
+        return {label: nbytes for label, nbytes in found.items() if nbytes}
 
 
 def ways_of(kind: str, paths: Sequence[Path]) -> tuple[Way, ...]:
@@ -136,13 +136,14 @@ def _through(kind: str, paths: Sequence[Path]) -> Stage:
     """
     total = prod(path.n for path in paths)
     held = total / max(total - 1, 1)
-    slowest = sorted(paths, key=lambda path: path.bandwidth)
-    shares: dict[str, float] = {}
-    left = held
-    for path in slowest:
-        crossing = left * (1 - 1 / path.n) if kind == ALL_TO_ALL else float(path is slowest[0])
-        shares[path.label] = crossing
-        left -= crossing
+    shares, left = dict[str, float](), held
+    for path in sorted(paths, key=lambda path: path.bandwidth):
+        shares[path.label] = left * (1 - 1 / path.n)
+        left /= path.n
+    if kind == PERMUTE:
+        least = min(path.bandwidth for path in paths)
+        slow = [path.label for path in paths if path.bandwidth == least]
+        shares = {path.label: (path.label in slow) / len(slow) for path in paths}
     legs = []
     latency = sum(
         (path.hops if kind == ALL_TO_ALL else path.stride) * path.links.latency for path in paths

@@ -124,6 +124,21 @@ class Topology:
             return self.links[0] if self.links else None
         return self.links[self.names.index(axis)]
 
+    def words(self, label: str) -> str:
+        """What a person is told of the links of a path: their bandwidth, where not all are alike.
+
+        >>> links = Links(1e9), Links(10e9)
+        >>> Topology((2, 4), ("x", "y"), links).words("x")
+        ' at 1 GB/s'
+        """
+        axis = label.removesuffix(f" {BETWEEN}")
+        if self.is_uniform or axis not in self._factors:
+            return ""
+        is_apart = label != axis or self._between[axis] == len(self._factors[axis].names)
+        links = self.host_links if is_apart and self.host_links else self.links_of(axis)
+        between = f" {BETWEEN}" if is_apart and label == axis else ""
+        return "" if links is None else f"{between} at {links.bandwidth / 1e9:g} GB/s"
+
     def crosses(self, axes: Sequence[str]) -> bool:
         """Whether devices along some axes, or their prime factors, are of several hosts."""
         return any(self.between(self.whole(axis), axis) for axis in axes)

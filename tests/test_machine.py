@@ -232,9 +232,9 @@ def test_updates_in_place_pass_over_what_is_new():
 
 
 def test_devices_are_known_by_their_kind():
-    assert default_machine("tpu", "TPU v5 lite", 16).chip.name == "TPU v5e"
-    assert default_machine("gpu", "NVIDIA H100 80GB HBM3", 8).chip.name == "H100"
-    assert default_machine("gpu", "another", 8) is FAST
+    assert default_machine("tpu", "TPU v5 lite", (16,), ("x",)).chip.name == "TPU v5e"
+    assert default_machine("gpu", "NVIDIA H100 80GB HBM3", (8,), ("x",)).chip.name == "H100"
+    assert default_machine("gpu", "another", (8,), ("x",)) is FAST
 
 
 # -- measured and kept -----------------------------------------------------------------------------

@@ -126,10 +126,10 @@ def offered_moves(
 
 
 def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
-    """The way of the least time. Where a collective is not said to take time of its own, the fewest
-    of them among the ways that receive little more than has to move.
+    """The way of the least time. Where bytes decide, the fewest collectives among the ways that
+    receive little more than has to move.
     """
-    if machine.has_latency:
+    if not machine.bytes_decide:
         best, _ = cheapest(Offer(way, partial(_seconds, machine, way)) for way in ways)
         assert best is not None
         return best

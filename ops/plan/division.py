@@ -55,11 +55,11 @@ class Units:
     def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
         """The coarsest units of which every dim of these placements takes whole ones.
 
-        extents: of dims that can be divided only evenly; a unit that divides none of one is parted
-        where its first axes do.
+        Axes with other links, and those between hosts, are units apart. extents: of dims that can
+        be divided only evenly; a unit that divides none of one is parted where its first axes do.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-        return cls._used(device, names, [set(names)], specs, extents)
+        return cls._used(device, names, _by_links(device, names), specs, extents)
 
     @classmethod
     def apart(cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3) -> Units:
@@ -69,7 +69,9 @@ class Units:
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         mesh = (device.fine_axes(axis) for axis in device.mesh.axis_names)
-        groups = [[name for name in axes if name in names] for axes in mesh]
+        within = ([name for name in axes if name in names] for axes in mesh)
+        kinds = _by_links(device, names)
+        groups = [[name for name in axes if name in kind] for axes in within for kind in kinds]
         groups = [group for group in groups if group]
         while len(groups) < least and any(len(group) > 1 for group in groups):
             largest = max(groups, key=len)
@@ -333,6 +335,14 @@ def scattered_dim(made: Division, out: Division) -> int:
     """The last dim along which a sum is scattered."""
     pairs = enumerate(zip(made, out, strict=True))
     return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
+
+
+def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:
+    """Prime factors of the mesh's axes in groups that the same links join."""
+    found: dict[Any, set[str]] = {}
+    for name in names:
+        found.setdefault(device.machine.topology.kind(name), set()).add(name)
+    return list(found.values()) or [set()]
 
 
 def _parted(

@@ -126,7 +126,7 @@ def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
     """Seconds of collectives; where only bytes count, of what a device receives on average."""
-    if device.machine.has_latency:
+    if not device.machine.bytes_decide:
         return device.machine.seconds(collectives)
     return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
 

@@ -103,4 +103,4 @@ def _is_beside(together: Value, part: Sharded) -> bool:
 def _is_cheap(b: Builder, x: Value) -> bool:
     """Whether something moves; where bytes decide, no more than all of it once."""
     moved = total_bytes(each for step in b.steps for each in step.collectives)
-    return moved > 0 and (b.env.machine.has_latency or moved <= nbytes(x.shape, x.dtype))
+    return moved > 0 and (not b.env.machine.bytes_decide or moved <= nbytes(x.shape, x.dtype))
