@@ -39,12 +39,17 @@ def mlp(x, up, down):
     return jax.nn.relu(x @ up) @ down
 
 
-def step(x, y, up, down):
-    def loss(up, down):
-        return jnp.mean((mlp(x, up, down) - y) ** 2)
+def step(params, x, y):
+    def loss(p):
+        return jnp.mean((mlp(x, p["up"], p["down"]) - y) ** 2)
 
-    grads = jax.grad(loss, (0, 1))(up, down)
-    return up - 0.1 * grads[0], down - 0.1 * grads[1]
+    grads = jax.grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def step_args(rows, width, hidden):
+    up, down, x = shapes((width, hidden), (hidden, width), (rows, width))
+    return {"up": up, "down": down}, x, x
 
 
 # -- formulas --------------------------------------------------------------------------------------
@@ -127,19 +132,37 @@ def test_sums_of_a_planned_mlp_stay_within_hosts():
     assert equal.time < slow.time
 
 
-def test_a_planned_step_is_data_parallel_over_hosts():
-    args = shapes((16384, 1024), (16384, 1024), (1024, 4096), (4096, 1024))
+def test_a_planned_mlp_is_data_parallel_over_hosts():
+    chip = gl.Chip("small", (1, 1), {"dram": 700 << 20})  # the weights are of 1 GiB
+    args = shapes((1024, 8192), (8192, 32768), (32768, 8192))
+    slow, equal = (
+        gl.plan(
+            mlp,
+            *args,
+            machine=gl.Machine(chip, (2, 4), {"hosts": links, "devices": FAST_LINKS}, rates=RATES),
+        )
+        for links in (SLOW_LINKS, FAST_LINKS)
+    )
+    assert [slow.layouts[name].grid for name in ("x", "up", "down")] == [(2, 1), (1, 4), (4, 1)]
+    (row,) = [each for each in slow.simulation.equations if each.collectives]
+    assert (row.name, row.collectives[0].axes) == ("dot_general:1", ("devices",))
+    # With equal links fewer bytes are summed, over the hosts.
+    assert links_used(equal) == {"hosts"}
+    assert equal.time < slow.time
+
+
+def test_a_planned_step_sends_little_between_hosts():
+    args = step_args(65536, 1024, 1024)
     slow, equal = (gl.plan(step, *args, machine=apart(links)) for links in (SLOW_LINKS, FAST_LINKS))
     sent, same = slow.simulation.links, equal.simulation.links
-    assert sent["hosts"] * 8 < sent["devices"]
+    assert 0 < sent["hosts"] * 5 < sent["devices"]
     assert same["hosts"] == same["devices"]
     assert slow.time == pytest.approx(gl.simulate(step, *args, plan=slow).time)
 
 
 @pytest.mark.parametrize("fn", [mlp, step])
 def test_more_bandwidth_never_makes_a_plan_slower(fn):
-    args = shapes((256, 512), (512, 2048), (2048, 512))
-    args = args if fn is mlp else [args[0], *args]
+    args = shapes((256, 512), (512, 2048), (2048, 512)) if fn is mlp else step_args(256, 512, 2048)
     times = [
         gl.plan(fn, *args, machine=apart(gl.Links(rate, latency=1e-6))).time
         for rate in (2e8, 1e9, 3e9, 10e9, 40e9)
@@ -194,7 +217,7 @@ def test_a_move_within_hosts_is_priced_by_their_links():
 
 
 def test_reports_tell_the_slow_links():
-    args = shapes((16384, 1024), (16384, 1024), (1024, 4096), (4096, 1024))
+    args = step_args(65536, 1024, 1024)
     lines = gl.plan(step, *args, machine=apart()).simulation.lines
     (sent,) = [line for line in lines if line.startswith("a device receives along links")]
     assert "B at 10 GB/s" in sent
