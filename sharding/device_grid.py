@@ -28,6 +28,7 @@ from gridlayout.sharding.core_map import stated_map
 from gridlayout.sharding.default_machine import FAST, default_machine
 from gridlayout.sharding.description import Description
 from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.meshes import first_devices, numbered_devices
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.sharding.submesh import Submesh
 from gridlayout.sharding.topology import hosts_of
@@ -85,7 +86,7 @@ class DeviceGrid:
         machine: Machine | None = None,
     ) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
-            mesh = _first_devices(mesh)
+            mesh = first_devices(mesh)
         names = tuple(map(str, mesh.axis_names))
         sizes = tuple(mesh.shape.values())
         if not sizes or 0 in sizes:
@@ -467,26 +468,5 @@ def _restored(
     """An unpickled device grid: of the devices of these numbers, else of the first ones."""
     if is_abstract:
         return DeviceGrid(AbstractMesh(sizes, names), core_map=core_map, machine=machine)
-    known = {device.id: device for device in jax.devices()} if ids else {}
-    if ids and set(ids) <= set(known):
-        mesh = Mesh(np.array([known[each] for each in ids]).reshape(sizes), names)
-    else:
-        mesh = _first_devices(sizes, names)
+    mesh = numbered_devices(ids, sizes, names)
     return DeviceGrid(mesh, core_map=core_map, machine=machine)
-
-
-def _first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
-    sizes = as_shape(shape, "device grid")
-    if not sizes or 0 in sizes:
-        raise LayoutError(f"device grid {sizes} must hold at least one number, all >= 1")
-    devices = jax.devices()
-    if prod(sizes) > len(devices):
-        raise LayoutError(
-            f"device grid {sizes} needs {prod(sizes)} devices, but JAX has {len(devices)}; "
-            f"gl.emulate_devices({prod(sizes)}) at the start of the program emulates them on a CPU"
-        )
-    if names is None:
-        short = tuple("xyzw"[: len(sizes)])
-        names = short if len(sizes) <= 4 else tuple(f"a{i}" for i in range(len(sizes)))
-    auto = (AxisType.Auto,) * len(sizes)
-    return jax.make_mesh(sizes, names, axis_types=auto, devices=devices[: prod(sizes)])

@@ -136,7 +136,7 @@ ROOMS = {
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map", "description"),
         *("chips", "limits", "topology", "timing", "figures", "computing", "sending", "measure"),
-        *("machine", "choice", "default_machine", "submesh", "device_grid"),
+        *("machine", "choice", "default_machine", "submesh", "meshes", "device_grid"),
         *("logical_sharding", "elements", "processes", "agreement", "exchange", "rounds"),
         *("windows", "overlaps", "pieces"),
     ),

@@ -70,6 +70,16 @@ def test_several_axes_share_what_is_sent():
     assert machine.once(two) == pytest.approx(machine.once(one) / 2)
 
 
+def test_pieces_go_along_every_axis():
+    """The scaling book: of a torus, an all-to-all takes V max(sizes) / (4 N W), both ways round."""
+    machine = gl.Machine(CHIP, mesh=(4, 8), links=gl.Links(W, wrap=True), rates=RATES)
+    held = 32 * 10**6
+    exchanged = collective("all_to_all", 32, held // 32 * 31, ("x", "y"))
+    assert machine.once(exchanged) == pytest.approx(held * 8 / 4 / 2 / W)
+    both, one = (collective("permute", n, held, axes) for n, axes in [(32, "xy"), (4, "x")])
+    assert machine.once(both) == machine.once(one) == pytest.approx(held / W)
+
+
 def test_axes_have_links_of_their_own():
     fast, slow = gl.Links(100e9), gl.Links(1e9)
     machine = gl.Machine(CHIP, mesh=(2, 4), links=(fast, slow), rates=RATES)
