@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
@@ -83,7 +84,30 @@ def ways_of(kind: str, paths: Sequence[Path]) -> tuple[Way, ...]:
             stages.append(_shared(kind, stage, share))
             before *= n
         found.append(Way(tuple(stages)))
-    return tuple(found)
+    return _best(found)
+
+
+def _best(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """Those that are the fastest for some number of bytes.
+
+    Seconds are linear in bytes from where one leg of a stage takes longest to where another does.
+    """
+    turns = {0.0}
+    for legs in (stage.legs for way in ways for stage in way.stages):
+        for a, b in combinations(legs, 2):
+            if a.per_byte != b.per_byte:
+                turns.add(max((b.latency - a.latency) / (a.per_byte - b.per_byte), 0.0))
+    found: dict[tuple[float, ...], Way] = {}
+    for way in ways:
+        steepest = sum(max(leg.per_byte for leg in stage.legs) for stage in way.stages)
+        own = (*(way.seconds(at) for at in sorted(turns)), steepest)
+        if any(all(a <= b for a, b in zip(other, own, strict=True)) for other in found):
+            continue
+        worse = [x for x in found if all(a >= b for a, b in zip(x, own, strict=True))]
+        for each in worse:
+            del found[each]
+        found[own] = way
+    return tuple(found.values())
 
 
 def _alike(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
