@@ -61,10 +61,13 @@ class Way:
         )
 
     def along(self, received: int) -> dict[str, int]:
-        """The bytes that are received along each kind of links."""
+        """The bytes that are received along each kind of links, all of them together."""
         found: dict[str, int] = {}
+        share, before = 0.0, 0
         for leg in (leg for stage in self.stages for leg in stage.legs):
-            found[leg.label] = found.get(leg.label, 0) + round(received * leg.share)
+            share += leg.share
+            found[leg.label] = found.get(leg.label, 0) + round(received * share) - before
+            before = round(received * share)
         return {label: nbytes for label, nbytes in found.items() if nbytes}
 
 
