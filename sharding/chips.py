@@ -73,7 +73,7 @@ class Figure:
 
     latency: seconds of the smallest. bandwidth: bytes that a device receives in a second. wait:
     seconds, at most, that it takes longer after the devices have computed, as not all finish at the
-    same time.
+    same time. between_hosts: whether the devices of a group were of several hosts.
     """
 
     kind: str
@@ -81,6 +81,7 @@ class Figure:
     latency: float
     bandwidth: float
     wait: float = 0.0
+    between_hosts: bool = False
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "kind")
@@ -88,6 +89,8 @@ class Figure:
         check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
         check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
         check_figure(self.wait, f"wait of {self.kind}, in seconds,", above=False)
+        if not isinstance(self.between_hosts, bool):
+            raise LayoutError(f"between_hosts {self.between_hosts!r} must be True or False")
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,11 @@ _P150 = replace(_ALL_CORES, grid=(10, 11))
 _ICI_V5E, _ICI_V5P = Links(45 * GB, latency=1e-6), Links(90 * GB, latency=1e-6, wrap=True)
 # All devices of a node reach each other through a switch: one hop, at what NCCL reaches.
 _NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
+# What joins hosts, of one device. The scaling book has 25 GB/s a TPU host of four chips between
+# slices, and 25 to 50 GB/s a GPU between nodes, of which this is the lower end; latencies are
+# assumed.
+BETWEEN_SLICES = Links(25 * GB / 4, latency=1e-5)
+BETWEEN_NODES = Links(25 * GB, latency=5e-6, start=5e-6)
 
 BOARDS: dict[str, Board] = {
     "n150": Board(_N150, _WORMHOLE, (1,), (_ETHERNET,), _FIT),
@@ -247,3 +255,31 @@ BOARDS: dict[str, Board] = {
     "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK),
     "h100": Board(*_H100, (8,), (_NVLINK,), f"{_BOOK}: NCCL in the node"),
 }
+
+
+def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
+    """A chip that a user names, and the ready machine where the name is one's.
+
+    `LayoutError` for an unknown name, and for what is no `gl.Chip`.
+
+    >>> board_of("wormhole")[1] is None, board_of("N300")[1].mesh
+    (True, (1, 2))
+    """
+    if isinstance(chip, Chip):
+        return chip, None
+    if not isinstance(chip, str):
+        raise LayoutError(f"chip {chip!r} must be a gl.Chip, or one of {', '.join(BOARDS)}")
+    name = chip.lower()
+    if name in CHIPS:
+        return CHIPS[name], None
+    if name not in BOARDS:
+        raise LayoutError(
+            f"machine {chip!r} is none of {', '.join((*BOARDS, *CHIPS))}: give a gl.Chip "
+            "with links= and rates="
+        )
+    return BOARDS[name].chip, BOARDS[name]
+
+
+def rates_of(chip: Chip) -> Rates | None:
+    """What a chip of a ready machine does in a second; None of others."""
+    return next((board.rates for board in BOARDS.values() if board.chip == chip), None)

@@ -180,6 +180,10 @@ class Collectives:
         groups = self.device.size // self.device.count(axes)
         return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
 
+    def pieces(self, axes: Axes, nbytes: int, receivers: int) -> Collectives:
+        """So many of all devices receive what another sends, which differs from them along axes."""
+        return self._add(PERMUTE, axes, nbytes, receivers)
+
     def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
         """Add `count` rotations by one device around a ring."""
         return self._add(PERMUTE, axes, nbytes, None, count)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import Figure, Links, Rates
+from gridlayout.sharding.chips import BETWEEN_NODES, BETWEEN_SLICES, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -34,6 +39,9 @@ _RECEIVED = {  # bytes that all devices receive in a second
     REDUCE_SCATTER: 9.5e9,
 }
 _FLOPS, _MEMORY, _ELEMENTWISE = 2.4e11, 3e10, 4e9
+# Of processes nothing is measured beforehand: a network of 10 Gb/s is assumed, which the devices of
+# a process share. `gl.Machine.measure(device)` finds what it is.
+_NETWORK, _NETWORK_LATENCY = 1.25e9, 5e-5
 _START = 5.5e-6  # of a product, of each device of the mesh
 _TRANSPOSED = 1e10
 
@@ -61,6 +69,29 @@ def emulated(devices: int) -> Machine:
     return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
 
 
+def _over_processes(machine: Machine, mesh: Shape, names: Sequence[str], hosts: Shape) -> Machine:
+    """The same devices, of several processes; of collectives between these the network's share."""
+    if not hosts:
+        return machine
+    bandwidth = _NETWORK / (prod(mesh) // prod(hosts))
+    between = [
+        replace(
+            each,
+            latency=each.latency + _NETWORK_LATENCY,
+            bandwidth=1 / (1 / each.bandwidth + 1 / bandwidth),
+            between_hosts=True,
+        )
+        for each in machine.figures
+    ]
+    return Machine(
+        *(machine.chip, mesh, machine.links),
+        rates=machine.rates,
+        figures=(*machine.figures, *between),
+        axes=names,
+        hosts=hosts,
+    )
+
+
 def _latency(kind: str, group: int, devices: int) -> float:
     return _PERMUTE * devices if kind == PERMUTE else _EACH * devices + _IN_GROUP * group
 
@@ -68,9 +99,26 @@ def _latency(kind: str, group: int, devices: int) -> float:
 _KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4"}
 
 
-def default_machine(platform: str, kind: str, devices: int) -> Machine:
-    """The machine of devices of a kind: the ready one, or that of emulated ones on a CPU."""
+def default_machine(
+    platform: str, kind: str, mesh: Shape, names: Sequence[str], hosts: Shape = ()
+) -> Machine:
+    """The machine of devices of a kind: the ready one, or that of emulated ones on a CPU.
+
+    mesh, names: its axes, which matter where there are hosts along them.
+
+    >>> default_machine("gpu", "NVIDIA H100 80GB HBM3", (2, 8), ("x", "y"), (2, 1))
+    Machine(H100, mesh=(2, 8), hosts=(2, 1))
+    """
     if platform == "cpu":
-        return emulated(devices)
+        return _over_processes(emulated(prod(mesh)), mesh, names, hosts)
     name = _KINDS.get(kind, "h100" if "H100" in kind else None)
-    return FAST if name is None else Machine(name).on(None)
+    made = FAST if name is None else Machine(name).on(None)
+    if not hosts:
+        return made
+    return Machine(
+        *(made.chip, mesh, made.links),
+        rates=made.rates,
+        axes=names,
+        hosts=hosts,
+        host_links=BETWEEN_SLICES if platform == "tpu" else BETWEEN_NODES,
+    )

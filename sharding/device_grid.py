@@ -28,7 +28,10 @@ from gridlayout.sharding.core_map import stated_map
 from gridlayout.sharding.default_machine import FAST, default_machine
 from gridlayout.sharding.description import Description
 from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.meshes import first_devices, numbered_devices
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
+from gridlayout.sharding.submesh import Submesh
+from gridlayout.sharding.topology import hosts_of
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Shape = tuple[int, ...]
@@ -83,7 +86,7 @@ class DeviceGrid:
         machine: Machine | None = None,
     ) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
-            mesh = _first_devices(mesh)
+            mesh = first_devices(mesh)
         names = tuple(map(str, mesh.axis_names))
         sizes = tuple(mesh.shape.values())
         if not sizes or 0 in sizes:
@@ -141,7 +144,10 @@ class DeviceGrid:
             return self._machine
         if self.is_abstract:
             return FAST
-        return default_machine(self.platform, self._devices.flat[0].device_kind, self.size)
+        names = tuple(map(str, self.mesh.axis_names))
+        hosts = hosts_of(self.fine.devices, self.shape)
+        kind = self._devices.flat[0].device_kind
+        return default_machine(self.platform, kind, self.shape, names, hosts)
 
     @cached_property
     def processes(self) -> tuple[int, ...]:
@@ -155,11 +161,42 @@ class DeviceGrid:
         mesh = self.mesh if self.is_abstract else Mesh(self._devices, self.mesh.axis_names)
         return DeviceGrid(mesh, core_map=self._given, machine=machine)
 
+    def __getitem__(self, index: Any) -> DeviceGrid:
+        """Some of the devices, as a device grid: slices and numbers, one an axis of the mesh.
+
+        As of a NumPy array: a slice keeps its axis and the axis' name, a number drops it, `...`
+        stands for whole axes. Of a stated machine, that of these devices. An array is on one device
+        grid; `gl.relayout(x, layout, device)` moves it to another. `LayoutError` where the index
+        takes no device, or no axis is left, and of a device grid with a `core_map`, which maps to
+        places in the whole mesh.
+
+        >>> whole = DeviceGrid(AbstractMesh((4, 2), ("data", "model")))
+        >>> whole[:2], whole[1], whole[..., ::-1].shape
+        (DeviceGrid(data=2, model=2, abstract), DeviceGrid(model=2, abstract), (4, 2))
+        """
+        names = tuple(map(str, self.mesh.axis_names))
+        if self._stated is not None:
+            raise LayoutError(
+                f"a part of {self!r} has other places than its core_map names: take "
+                "gl.DeviceGrid(device.mesh)[...], and give a map of its own to "
+                "gl.DeviceGrid(part.mesh, core_map=)"
+            )
+        part = Submesh.of(index, self.shape, names)
+        kept = tuple(names[k] for k in part.kept)
+        machine = None if self._machine is None else part.machine(self._machine)
+        if self.is_abstract:
+            return DeviceGrid(AbstractMesh(part.shape, kept), machine=machine)
+        devices = self._devices[np.ix_(*part.places)].reshape(part.shape)
+        return DeviceGrid(Mesh(devices, kept), machine=machine)
+
+    __iter__ = None  # a mesh is no sequence of its rows
+
     def with_devices(self) -> DeviceGrid:
         """The same mesh of the first devices that JAX has; `LayoutError` where they are too few."""
         if not self.is_abstract:
             return self
-        return _restored(self.shape, tuple(self.mesh.axis_names), False, self._given, self._machine)
+        names = tuple(map(str, self.mesh.axis_names))
+        return _restored(self.shape, names, False, self._given, self._machine)
 
     def check_has_devices(self, what: str) -> None:
         """`LayoutError` where there are no devices, which `what` needs."""
@@ -209,9 +246,10 @@ class DeviceGrid:
         return hash((self.mesh, self._stated, self._machine))
 
     def __reduce__(self) -> Any:
-        # Sizes, names and the map: another process has devices of its own.
+        # Another process has devices of its own, perhaps of the same numbers.
         names = tuple(map(str, self.mesh.axis_names))
-        return _restored, (self.shape, names, self.is_abstract, self._given, self._machine)
+        ids = () if self.is_abstract else tuple(device.id for device in self._devices.flat)
+        return _restored, (self.shape, names, self.is_abstract, self._given, self._machine, ids)
 
     def __deepcopy__(self, memo: Any) -> DeviceGrid:
         return self
@@ -220,6 +258,15 @@ class DeviceGrid:
         axes = ", ".join(f"{n}={s}" for n, s in zip(self.mesh.axis_names, self.shape, strict=True))
         stated = "" if self._stated is None else f", core_map={str(self._stated.map)!r}"
         return f"DeviceGrid({axes}, {self.platform}{stated})"
+
+    @property
+    def words(self) -> str:
+        """What it is, and which devices it has: for messages about several device grids."""
+        if self.is_abstract:
+            return repr(self)
+        ids = [device.id for device in self.fine.devices.flat]
+        shown = ", ".join(map(str, ids[:8])) + (", ..." if len(ids) > 8 else "")
+        return f"{self!r} of devices {shown}"
 
     def active(self) -> AbstractContextManager[Any]:
         """The context in which programs on this grid run, whatever mesh the user has set.
@@ -411,25 +458,15 @@ def check_device(device: Any) -> None:
 
 
 def _restored(
-    sizes: Shape, names: tuple[str, ...], is_abstract: bool, core_map: Any, machine: Machine | None
+    sizes: Shape,
+    names: tuple[str, ...],
+    is_abstract: bool,
+    core_map: Any,
+    machine: Machine | None,
+    ids: tuple[int, ...] = (),
 ) -> DeviceGrid:
-    """An unpickled device grid, of the first devices that there are."""
-    mesh = AbstractMesh(sizes, names) if is_abstract else _first_devices(sizes, names)
+    """An unpickled device grid: of the devices of these numbers, else of the first ones."""
+    if is_abstract:
+        return DeviceGrid(AbstractMesh(sizes, names), core_map=core_map, machine=machine)
+    mesh = numbered_devices(ids, sizes, names)
     return DeviceGrid(mesh, core_map=core_map, machine=machine)
-
-
-def _first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
-    sizes = as_shape(shape, "device grid")
-    if not sizes or 0 in sizes:
-        raise LayoutError(f"device grid {sizes} must hold at least one number, all >= 1")
-    devices = jax.devices()
-    if prod(sizes) > len(devices):
-        raise LayoutError(
-            f"device grid {sizes} needs {prod(sizes)} devices, but JAX has {len(devices)}; "
-            f"gl.emulate_devices({prod(sizes)}) at the start of the program emulates them on a CPU"
-        )
-    if names is None:
-        short = tuple("xyzw"[: len(sizes)])
-        names = short if len(sizes) <= 4 else tuple(f"a{i}" for i in range(len(sizes)))
-    auto = (AxisType.Auto,) * len(sizes)
-    return jax.make_mesh(sizes, names, axis_types=auto, devices=devices[: prod(sizes)])

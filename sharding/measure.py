@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from math import prod
@@ -12,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -31,34 +33,62 @@ SMALL, LARGE, TIMES, ROUNDS = 1 << 10, 1 << 20, 8, 7
 # Rows and columns of products on one device, the larger that multiplies and the smaller that only
 # starts, and elements of a pass over memory.
 PRODUCT, TINY, PASS = 512, 32, 1 << 21
+_RATES = ("flops", "memory", "elementwise", "start", "transposed")
 Run = Callable[[jax.Array, Axes, int], jax.Array]
+Crosses = Callable[[Axes], bool]
 
 
-def measured(mesh: Mesh) -> tuple[list[Figure], Rates]:
+def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figure], Rates]:
     """What collectives take by kind and size of group, and what a device does by itself.
 
-    mesh: of axes in prime factors.
+    mesh: of axes in prime factors. crosses: whether devices along some of them are of several
+    hosts. All processes are told what the first one measured.
     """
     figures = []
-    for axes in _groups(mesh):
+    for axes, between in _groups(mesh, crosses):
         n, wait = _count(mesh, axes), _wait(mesh, axes)
         for kind, (run, received) in _COLLECTIVES.items():
             small, large = (_seconds(mesh, run, axes, size) for size in (SMALL, LARGE))
             more = received(LARGE, n) - received(SMALL, n)
             per_byte = max(large - small, 1e-9) / more
             latency = max(small - received(SMALL, n) * per_byte, 0.0)
-            figures.append(Figure(kind, n, latency, 1 / per_byte, max(wait - latency, 0.0)))
-    return figures, _rates(mesh)
+            longer = max(wait - latency, 0.0)
+            figures.append(Figure(kind, n, latency, 1 / per_byte, longer, between))
+    return _told(mesh, figures, _rates(mesh))
 
 
-def _groups(mesh: Mesh) -> list[Axes]:
-    """Axes of a mesh, one choice for each size of a group, the last ones first."""
+def _groups(mesh: Mesh, crosses: Crosses) -> list[tuple[Axes, bool]]:
+    """Axes of a mesh and whether they cross hosts, one choice for each of these and each size of a
+    group, the last ones first.
+    """
     names: Axes = tuple(map(str, mesh.axis_names))
-    found: dict[int, Axes] = {}
+    found: dict[tuple[int, bool], Axes] = {}
     for count in range(1, len(names) + 1):
-        for axes in combinations(names[::-1], count):
-            found.setdefault(_count(mesh, axes), tuple(n for n in names if n in axes))
-    return [axes for n, axes in sorted(found.items()) if n > 1]
+        for some in combinations(names[::-1], count):
+            axes = tuple(n for n in names if n in some)
+            found.setdefault((_count(mesh, axes), crosses(axes)), axes)
+    return [(axes, between) for (n, between), axes in sorted(found.items()) if n > 1]
+
+
+def _told(mesh: Mesh, figures: list[Figure], rates: Rates) -> tuple[list[Figure], Rates]:
+    """What the process of the first device measured, so that all choose alike by it."""
+    if len({device.process_index for device in mesh.devices.flat}) == 1:
+        return figures, rates
+    own = [x for each in figures for x in (each.latency, each.bandwidth, each.wait)]
+    own += [getattr(rates, name) for name in _RATES]
+    spec = PartitionSpec(mesh.axis_names)
+    rows = jax.make_array_from_callback(
+        (mesh.size, len(own)),
+        NamedSharding(mesh, spec),
+        lambda _: np.array([own], np.float32),
+    )
+    first = jax.jit(lambda x: x[0], out_shardings=NamedSharding(mesh, PartitionSpec()))(rows)
+    told = [float(x) for x in np.asarray(first.addressable_data(0))]
+    rest: dict[str, Any] = dict(zip(_RATES, told[3 * len(figures) :], strict=True))
+    return [
+        replace(each, latency=told[3 * k], bandwidth=told[3 * k + 1], wait=told[3 * k + 2])
+        for k, each in enumerate(figures)
+    ], replace(rates, **rest)
 
 
 def _count(mesh: Mesh, axes: Axes) -> int:
@@ -193,7 +223,5 @@ def _rates(mesh: Mesh) -> Rates:
         start=start,
         packs=mesh.devices.flat[0].platform == "cpu",
         transposed=4 * PRODUCT**2 / max(turned - skinny, 1e-9),
-        sources=dict.fromkeys(
-            ("flops", "memory", "elementwise", "start", "transposed"), "measured"
-        ),
+        sources=dict.fromkeys(_RATES, "measured"),
     )

@@ -237,10 +237,17 @@ class Pieces:
         assert schedule is not None
         if (deal := schedule.deal) is not None:
             return made.all_to_all(deal.axes, deal.count * self._bytes(deal.size)).found
-        every = tuple(self.device.fine.axis_names)
         for slot in schedule.slots:
-            made.permute(every, self._bytes(slot.size), slot.receivers)
+            axes = self._along(slot.rows)[0]
+            made.pieces(axes, self._bytes(slot.size), slot.receivers)
         return made.found
+
+    def _along(self, rows: Overlaps) -> tuple[Axes, list[Ints]]:
+        """The mesh axes along which senders and receivers differ; all places of both."""
+        sizes = tuple(self.device.fine.shape.values())
+        ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
+        along = (ends[0] != ends[1]).any(axis=1)
+        return tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x), ends
 
     def _bytes(self, size: Shape) -> int:
         return int(prod(size) * self.itemsize)
@@ -259,21 +266,17 @@ class Pieces:
 
     def _deal(self) -> Deal | None:
         """Return one all_to_all of all pieces; None if its boxes would send too many bytes."""
-        rows, sizes = self.moving, tuple(self.device.fine.shape.values())
-        ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
-        along = [bool((a != b).any()) for a, b in zip(*ends, strict=True)]
-        axes = tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x)
+        rows, shape = self.moving, self.device.fine.shape
+        axes, ends = self._along(rows)
         count, size = self.device.count(axes), tuple(rows.sizes.max(axis=0).tolist())
         # The box of a device for itself is counted too.
         pairs = self.rows.source * self.device.size + self.rows.target
         total = self.device.size * (count - 1) * prod(size)
         if total > self.slack * rows.volume or len(np.unique(pairs)) < len(pairs):
             return None
-        inner = [n for n, x in zip(sizes, along, strict=True) if x]
-        senders, receivers = (
-            np.ravel_multi_index(tuple(x for x, a in zip(end, along, strict=True) if a), inner)
-            for end in ends
-        )
+        inner = tuple(shape[axis] for axis in axes)
+        pairs_along = [tuple(end[k] for k, n in enumerate(shape) if n in axes) for end in ends]
+        senders, receivers = (np.ravel_multi_index(end, inner) for end in pairs_along)
         return Deal(axes, rows, senders, receivers, size, count, self.device.size)
 
 

@@ -140,16 +140,10 @@ ROOMS = {
     ),
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map", "description"),
-        *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
-        *(
-            "logical_sharding",
-            "elements",
-            "processes",
-            "agreement",
-            "exchange",
-            "find_exchange",
-            "rounds",
-        ),
+        *("chips", "limits", "topology", "timing", "figures", "computing", "sending", "measure"),
+        *("machine", "choice", "default_machine", "submesh", "meshes", "device_grid"),
+        *("logical_sharding", "elements", "processes", "agreement", "exchange", "find_exchange"),
+        "rounds",
         *("windows", "overlaps", "pieces"),
     ),
     "ops": (

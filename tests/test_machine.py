@@ -70,6 +70,16 @@ def test_several_axes_share_what_is_sent():
     assert machine.once(two) == pytest.approx(machine.once(one) / 2)
 
 
+def test_pieces_go_along_every_axis():
+    """The scaling book: of a torus, an all-to-all takes V max(sizes) / (4 N W), both ways round."""
+    machine = gl.Machine(CHIP, mesh=(4, 8), links=gl.Links(W, wrap=True), rates=RATES)
+    held = 32 * 10**6
+    exchanged = collective("all_to_all", 32, held // 32 * 31, ("x", "y"))
+    assert machine.once(exchanged) == pytest.approx(held * 8 / 4 / 2 / W)
+    both, one = (collective("permute", n, held, axes) for n, axes in [(32, "xy"), (4, "x")])
+    assert machine.once(both) == machine.once(one) == pytest.approx(held / W)
+
+
 def test_axes_have_links_of_their_own():
     fast, slow = gl.Links(100e9), gl.Links(1e9)
     machine = gl.Machine(CHIP, mesh=(2, 4), links=(fast, slow), rates=RATES)
@@ -232,9 +242,9 @@ def test_updates_in_place_pass_over_what_is_new():
 
 
 def test_devices_are_known_by_their_kind():
-    assert default_machine("tpu", "TPU v5 lite", 16).chip.name == "TPU v5e"
-    assert default_machine("gpu", "NVIDIA H100 80GB HBM3", 8).chip.name == "H100"
-    assert default_machine("gpu", "another", 8) is FAST
+    assert default_machine("tpu", "TPU v5 lite", (16,), ("x",)).chip.name == "TPU v5e"
+    assert default_machine("gpu", "NVIDIA H100 80GB HBM3", (8,), ("x",)).chip.name == "H100"
+    assert default_machine("gpu", "another", (8,), ("x",)) is FAST
 
 
 # -- measured and kept -----------------------------------------------------------------------------

@@ -143,12 +143,12 @@ def test_updates_by_at_differentiate_and_say_what_there_is():
 
 def test_the_call_that_brings_an_array_to_another_device_grid_is_named_and_works():
     x, y = laid(), laid(gl.DeviceGrid((COUNT,) if len(MESH) > 1 else (1, COUNT)))
-    words = "gl.put(np.asarray(y), y.layout, x.device) brings y"
+    words = "gl.relayout(y, y.layout, x.device) brings y"
     kernel = lambda a, b: a + b  # noqa: E731
     for call in (lambda: x + y, lambda: gl.map_shards(kernel, x, y, out=LAYOUT)):
         with pytest.raises(gl.LayoutError, match=re.escape(words)):
             call()
-    y = gl.put(np.asarray(y), y.layout, x.device)
+    y = gl.relayout(y, y.layout, x.device)
     assert_same(x + y, X + X)
 
 

@@ -332,9 +332,9 @@ def check_same_devices(x: GridArray, device: DeviceGrid, what: str) -> None:
     """`LayoutError` for an array of another device grid than `device`, that of the others."""
     if x.device is not device and x.device != device:
         raise LayoutError(
-            f"{what}: the arrays are on different device grids, {device!r} and {x.device!r}; an "
-            f"operation runs on one. gl.put(np.asarray(y), y.layout, x.device) brings y, here "
-            f"{x!r}, to the device grid of x"
+            f"{what}: the arrays are on different device grids, {device.words} and "
+            f"{x.device.words}; an operation runs on one. gl.relayout(y, y.layout, x.device) "
+            f"brings y, here {x!r}, to the device grid of x"
         )
 
 

@@ -134,10 +134,10 @@ def offered_moves(
 def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
     """Return the fastest move.
 
-    Where the machine gives collectives no latency, it is the one with the fewest collectives among
-    those that receive little more than has to move.
+    Where bytes decide, it is the one with the fewest collectives among those that receive little
+    more than has to move.
     """
-    if machine.has_latency:
+    if not machine.bytes_decide:
         best, _ = cheapest(Offer(way, partial(_seconds, machine, way)) for way in ways)
         assert best is not None
         return best

@@ -258,7 +258,7 @@ def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
     """Return whether layouts may be chosen for this program, and whether that can save time."""
     if env.policy is not same_grid_and_tile or env.algorithm is not None or env.replicates_small:
         return False
-    if not env.machine.has_latency or not _has_products(closed.jaxpr):
+    if env.machine.bytes_decide or not _has_products(closed.jaxpr):
         return False
     layouts = [layout for layout in map(layout_of, operands) if layout is not None]
     return all(isinstance(x, GridLayout) and x.memory in (None, "l1") for x in layouts)

@@ -56,11 +56,12 @@ class Units:
     def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
         """Return the coarsest units such that every dim of these placements uses whole units.
 
-        extents: of dims that can be divided only evenly. A unit that divides none of them evenly is
-        split, if its first axes do.
+        Axes with different links, and axes between hosts, are separate units. extents: of dims that
+        can be divided only evenly. A unit that divides none of them evenly is split, if its first
+        axes do.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-        return cls._used(device, names, [set(names)], specs, extents)
+        return cls._used(device, names, _by_links(device, names), specs, extents)
 
     @classmethod
     def apart(cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3) -> Units:
@@ -70,7 +71,9 @@ class Units:
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         mesh = (device.fine_axes(axis) for axis in device.mesh.axis_names)
-        groups = [[name for name in axes if name in names] for axes in mesh]
+        within = ([name for name in axes if name in names] for axes in mesh)
+        kinds = _by_links(device, names)
+        groups = [[name for name in axes if name in kind] for axes in within for kind in kinds]
         groups = [group for group in groups if group]
         while len(groups) < least and any(len(group) > 1 for group in groups):
             largest = max(groups, key=len)
@@ -340,6 +343,14 @@ def scattered_dim(made: Division, out: Division) -> int:
     """Return the last dim along which a sum is scattered."""
     pairs = enumerate(zip(made, out, strict=True))
     return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
+
+
+def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:
+    """Prime factors of the mesh's axes in groups that the same links join."""
+    found: dict[Any, set[str]] = {}
+    for name in names:
+        found.setdefault(device.machine.topology.kind(name), set()).add(name)
+    return list(found.values()) or [set()]
 
 
 def _parted(

@@ -57,7 +57,7 @@ def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
 def _sent(decision: Decision, env: Env) -> tuple[float, float]:
     every = list(_collectives(decision))
     received = float(sum(each.received_bytes * each.count for each in every))
-    if env.machine.has_latency:
+    if not env.machine.bytes_decide:
         return env.machine.seconds(every), received
     return float(_count(every)), received
 

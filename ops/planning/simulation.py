@@ -82,7 +82,8 @@ class Simulation:
     end of the used part of L1, including gaps between values. peak_bytes: the maximum of these.
     lives: the live ranges of values, in order of their start; empty for a compiled program.
     capacity: bytes of a device, None where the machine states none. links: the bytes that a device
-    receives along each axis of the mesh. dram: the numbers of values that cores read from the
+    receives along each axis of the mesh, at the slowest links that they cross; `x between hosts`
+    if only a part of an axis is. dram: the numbers of values that cores read from the
     chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
@@ -123,9 +124,8 @@ class Simulation:
             held, lives = _in_l1(spaces, paths, report.graph.result_names)
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
-            axes = dict.fromkeys(map(device.machine.whole_axis, each.axes))
-            for axis in axes:
-                links[axis] += each.received_bytes * each.count // len(axes)
+            for along, received in device.machine.received_along(each).items():
+                links[along] += received * each.count
         return cls(
             report.graph.title or "a function",
             device.machine,
@@ -234,7 +234,8 @@ class Simulation:
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
         verdict = "" if self.fits else ": it does not fit"
-        sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
+        words = self.machine.topology.words
+        sent = ", ".join(f"{axis} {n:,} B{words(axis)}" for axis, n in self.links.items())
         axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
             *aligned(rows, (3, 4)),

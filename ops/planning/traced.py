@@ -335,7 +335,7 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
     if len(grids) > 1:
         raise LayoutError(
-            f"the arrays are on different device grids: {', '.join(map(repr, grids))}"
+            f"the arrays are on different device grids: {', '.join(each.words for each in grids)}"
         )
     own = next(iter(grids), None)
     if machine is None:

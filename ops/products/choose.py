@@ -125,8 +125,8 @@ def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
 
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
-    """Return the seconds of collectives; without latency, of a device's average received bytes."""
-    if device.machine.has_latency:
+    """Return the seconds of collectives; where bytes decide, those of the average bytes received."""
+    if not device.machine.bytes_decide:
         return device.machine.seconds(collectives)
     return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
 

@@ -104,6 +104,6 @@ def _has_same_devices(together: Value, part: Sharded) -> bool:
 
 
 def _is_cheap(b: Builder, x: Value) -> bool:
-    """Whether something is sent; without latencies also at most the bytes of the whole array."""
+    """Whether something is sent; where bytes decide also at most the bytes of the whole array."""
     sent = total_bytes(each for step in b.steps for each in step.collectives)
-    return sent > 0 and (b.env.machine.has_latency or sent <= nbytes(x.shape, x.dtype))
+    return sent > 0 and (not b.env.machine.bytes_decide or sent <= nbytes(x.shape, x.dtype))

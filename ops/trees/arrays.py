@@ -15,6 +15,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array import placing
 from gridlayout.ops.array import relayout as moving
+from gridlayout.ops.array.across import check_move, relayout_to
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.policy import fill_devices, is_replicated
@@ -22,7 +23,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 
 def put(
@@ -151,7 +152,8 @@ def _check_placed(x: GridArray, requested: Layout | None, device: DeviceGrid) ->
     """Raise `LayoutError` for a `GridArray` that put would have to move."""
     if x.device != device:
         raise LayoutError(
-            f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) moves it to {device}"
+            f"it is on {x.device.words}; gl.relayout(x, x.layout, device) moves it to "
+            f"{device.words}"
         )
     if requested is not None and requested.with_oob(None) != x.layout.with_oob(None):
         raise LayoutError(
@@ -206,11 +208,18 @@ def _wait(x: Any) -> None:
         data.block_until_ready()
 
 
-def relayout(x: Any, layout: Any) -> Any:
-    """Return `x`, or every `GridArray` of a pytree, in another layout, on the same devices.
+def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> Any:
+    """Return `x`, or every `GridArray` of a pytree, in another layout or on another device grid.
 
     For one array, `layout` has the same logical shape and dtype. Nothing moves when both layouts
     put every element at the same physical index. A known `oob` is written to the padding.
+
+    device: a `gl.DeviceGrid` that the arrays are brought to, such as another part of a mesh,
+    `device[2:]`; by default the one that they are on. Without a layout each keeps its own. Of a
+    tree, scalars and random keys go along. JAX runs a program over one mesh, so this is called
+    outside of `jax.jit`. Where both device grids have parts of equal shapes, they go from device to
+    device, also from process to process; else through the host, part by part. `LayoutError` where
+    several processes have devices whose parts are not equal.
 
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(3,)), DeviceGrid((1,)))
@@ -226,28 +235,44 @@ def relayout(x: Any, layout: Any) -> Any:
     >>> relayout({"w": x, "count": 3}, {"w": lambda shape, dtype: GridLayout(shape, dtype, (2,))})
     {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}
     """
+    if device is not None:
+        check_device(device)
     if is_grid(x) and isinstance(layout, Layout):
-        return moving.relayout(x, layout)
+        return _moved(x, layout, device)
     leaves, structure = leaves_of(x)
     if not any(leaf.is_laid_out for leaf in leaves):
         raise LayoutError(
             f"relayout takes a GridArray or a tree of them, not {type(x).__name__}; gl.put makes "
             "them"
         )
-    if layout is None:
+    if layout is None and device is None:
         raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
-    requested = requested_layouts(layout, x, leaves)
+    requested = [None] * len(leaves) if layout is None else requested_layouts(layout, x, leaves)
     for leaf, new in zip(leaves, requested, strict=True):
         with leaf.named():
-            _check_move(leaf, new)
-    moved = [
-        leaf.value if new is None else moving.relayout(leaf.value, new)
-        for leaf, new in zip(leaves, requested, strict=True)
-    ]
+            _check_move(leaf, new, device)
+    moved = [_leaf_moved(leaf, new, device) for leaf, new in zip(leaves, requested, strict=True)]
     return jax.tree.unflatten(structure, moved)
 
 
-def _check_move(leaf: Leaf, new: Layout | None) -> None:
+def _moved(x: GridArray, layout: Layout, device: DeviceGrid | None) -> GridArray:
+    return moving.relayout(x, layout) if device is None else relayout_to(x, layout, device)
+
+
+def _leaf_moved(leaf: Leaf, new: Layout | None, device: DeviceGrid | None) -> Any:
+    x = leaf.value
+    if leaf.is_laid_out:
+        if new is None and device is None:
+            return x
+        return _moved(x, x.layout if new is None else new, device)
+    if device is not None and isinstance(x, jax.Array):
+        return jax.device_put(x, device.replicated)
+    return x
+
+
+def _check_move(leaf: Leaf, new: Layout | None, device: DeviceGrid | None) -> None:
+    if leaf.is_laid_out and device is not None:
+        check_move(leaf.value, leaf.value.layout if new is None else new, device)
     if not leaf.is_laid_out:
         if leaf.has_layout or new is not None:
             raise LayoutError("it is no GridArray; gl.put(tree, device, layouts) lays it out")

@@ -1,0 +1,140 @@
+"""From one device grid to another: the same logical tensor on other devices, or on others too.
+
+JAX runs a program over one mesh, so this is none: parts go from device to device as they are where
+both device grids have equal ones, else through the host, one part of the result at a time.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.in_parts import Held, stored
+from gridlayout.ops.array.relayout import check_relayout, relayout
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
+
+_WHAT = "gl.relayout to another device grid"
+
+
+def relayout_to(x: GridArray, layout: Layout, device: DeviceGrid) -> GridArray:
+    """`gl.relayout` of one array to a layout on a device grid."""
+    if device == x.device:
+        return relayout(x, layout)
+    check_move(x, layout, device)
+    if isinstance(x.storage, jax.core.Tracer):
+        raise LayoutError(
+            f"{_WHAT}: JAX traces {x!r}, and a program runs on one mesh; call it outside of "
+            "jax.jit, jax.grad and gl.on_grid"
+        )
+    union = _union(x.device, device)
+    with crossing("gl.relayout", union, x) as call:
+        call.agree(
+            (x.layout, layout, x.device, device),
+            lambda: [
+                f"from {x.device.words} to {device.words}",
+                *layout_lines(("array", x.layout), ("to", layout)),
+            ],
+        )
+    if _is_equal(layout, x.device, device):
+        storage = fetched(relayout(x, layout).storage, layout, x.device)
+        sharding = device.partitioned(layout)
+        if len(union.processes) == 1:
+            storage = jax.device_put(storage, sharding)
+        else:
+            storage = _sent(storage, union, sharding)
+        return placed(brought_back(storage, layout, device), layout, device)
+    if len(union.processes) > 1:
+        raise LayoutError(
+            f"{_WHAT}: between processes parts go as they are, and those of {layout!r} on "
+            f"{x.device.words} are others than on {device.words}: take two parts of one mesh of "
+            "the same shape, or give gl.put the whole in every process"
+        )
+    held = Held(fetched(x.storage, x.layout, x.device), x.layout, x.device)
+    return placed(stored(held.read, layout, device), layout, device)
+
+
+def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:
+    """`LayoutError` unless the array can be moved so."""
+    check_device(device)
+    check_relayout(x.layout, layout)
+    check_no_stack(x)
+    check_has_data(x, _WHAT)
+    layout.check_invertible()
+    device.check_has_devices(_WHAT)
+
+
+def _union(first: DeviceGrid, second: DeviceGrid) -> DeviceGrid:
+    """The devices of both, in order."""
+    every = dict.fromkeys([*first.fine.devices.flat, *second.fine.devices.flat])
+    return DeviceGrid(Mesh(np.array(list(every)), ("devices",)))
+
+
+def _is_equal(layout: Layout, first: DeviceGrid, second: DeviceGrid) -> bool:
+    """Whether the devices of both have equal parts of an array, in the same order."""
+    if first.size != second.size or first.storage_shape(layout) != second.storage_shape(layout):
+        return False
+    return _boxes(layout, first) == _boxes(layout, second)
+
+
+def _boxes(layout: Layout, device: DeviceGrid) -> list[Any]:
+    """Each device's part of the storage, in the devices' order."""
+    shape = device.storage_shape(layout)
+    found: Any = device.partitioned(layout).devices_indices_map(shape)
+    return [found[each] for each in device.fine.devices.flat]
+
+
+def _sent(storage: jax.Array, union: DeviceGrid, sharding: NamedSharding) -> jax.Array:
+    """The parts of a storage on the devices of another sharding: each from one to one."""
+    every, shape = list(union.mesh.devices.flat), storage.shape
+    part = storage.sharding.shard_shape(shape)
+    before: Any = storage.sharding
+    froms, tos = (list(x.mesh.devices.flat) for x in (before, sharding))
+    pairs = [(every.index(a), every.index(b)) for a, b in zip(froms, tos, strict=True)]
+    own = {shard.device: shard.data for shard in storage.addressable_shards}
+    here = [each for each in every if each.process_index == jax.process_index()]
+    parts = [
+        own[each][None]
+        if each in own
+        else jax.device_put(jnp.zeros((1, *part), storage.dtype), each)
+        for each in here
+    ]
+    rows = NamedSharding(union.mesh, PartitionSpec("devices"))
+    whole = jax.make_array_from_single_device_arrays(
+        (len(every), *part), rows, parts, dtype=storage.dtype
+    )
+    moved = _permuted(whole, union.mesh, tuple(pairs)) if here else whole
+    back = {shard.device: shard.data for shard in moved.addressable_shards}
+    return jax.make_array_from_single_device_arrays(
+        shape,
+        sharding,
+        [back[each].reshape(part) for each in tos if each in back],
+        dtype=storage.dtype,
+    )
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _permuted(whole: jax.Array, mesh: Mesh, pairs: tuple[tuple[int, int], ...]) -> jax.Array:
+    def moved(part: jax.Array, fill: Any) -> jax.Array:
+        return lax.ppermute(part, "devices", pairs)
+
+    spec = PartitionSpec("devices")
+    return jax.shard_map(
+        lambda part: packing.bitwise(moved, part, jnp.zeros((), part.dtype)),
+        mesh=mesh,
+        in_specs=spec,
+        out_specs=spec,
+        check_vma=False,
+    )(whole)

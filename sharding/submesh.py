@@ -1,0 +1,99 @@
+"""Parts of a mesh: which devices an index such as `device[0:2, :]` takes, and what joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.arguments import Shape, as_int
+from gridlayout.errors import LayoutError
+from gridlayout.sharding.machine import Machine
+
+
+class Submesh(NamedTuple):
+    """A part of a mesh: places: along each axis, those that are taken; kept: the axes that stay."""
+
+    places: tuple[NDArray[np.int64], ...]
+    kept: tuple[int, ...]
+
+    @classmethod
+    def of(cls, index: Any, mesh: Shape, names: Sequence[str]) -> Submesh:
+        """What an index takes; `LayoutError` where it takes nothing, or what is not there.
+
+        >>> part = Submesh.of((slice(0, 2), 1), (4, 2), ("x", "y"))
+        >>> [each.tolist() for each in part.places], part.kept
+        ([[0, 1], [1]], (0,))
+        """
+        axes = " ".join(f"{name}={n}" for name, n in zip(names, mesh, strict=True))
+        rest = index if isinstance(index, tuple) else (index,)
+        if (at := next((k for k, each in enumerate(rest) if each is Ellipsis), None)) is not None:
+            rest = (*rest[:at], *[slice(None)] * (len(mesh) - len(rest) + 1), *rest[at + 1 :])
+        if len(rest) > len(mesh):
+            raise LayoutError(f"the index {index!r} has more parts than the mesh {axes} has axes")
+        rest = (*rest, *[slice(None)] * (len(mesh) - len(rest)))
+        places, kept = [], []
+        for k, (each, size) in enumerate(zip(rest, mesh, strict=True)):
+            if isinstance(each, slice):
+                bounds = (each.start, each.stop, each.step)
+                start, stop, step = (
+                    None if x is None else as_int(x, "an index of a mesh") for x in bounds
+                )
+                if step == 0:
+                    raise LayoutError(f"the index {index!r} has a step of 0")
+                found = np.arange(size)[slice(start, stop, step)]
+                kept.append(k)
+            else:
+                number = as_int(each, "an index of a mesh")
+                inside = -size <= number < size
+                found = np.array([number % size] if inside else [], np.int64)
+            if not len(found):
+                raise LayoutError(
+                    f"the index {index!r} takes no device along {names[k]} of the mesh {axes}"
+                )
+            places.append(found)
+        if not kept:
+            raise LayoutError(
+                f"the index {index!r} leaves no axis of the mesh {axes}: give a slice for one, "
+                "which keeps its name"
+            )
+        return cls(tuple(places), tuple(kept))
+
+    @property
+    def shape(self) -> Shape:
+        """Devices along each axis that stays."""
+        return tuple(len(self.places[k]) for k in self.kept)
+
+    def machine(self, whole: Machine) -> Machine:
+        """The machine of these devices. A part of a ring is a line; links between are the same."""
+        names = tuple(whole.axis_names[k] for k in self.kept)
+        mesh = whole.mesh
+        if mesh is None:
+            return whole
+        links = [self._links(whole, k) for k in self.kept]
+        hosts = tuple(self._hosts(k, mesh[k], n) for k, n in enumerate(whole.hosts))
+        own = tuple(hosts[k] for k in self.kept) if hosts else ()
+        crosses = any(n > 1 for n in own)
+        return Machine(
+            *(whole.chip, self.shape, links if whole.links else None),
+            rates=whole.rates,
+            figures=whole.figures,
+            axes=names,
+            hosts=own if crosses else None,
+            host_links=whole.host_links if crosses else None,
+        )
+
+    def _links(self, whole: Machine, k: int) -> Any:
+        links = whole.links[0 if len(whole.links) <= 1 else k] if whole.links else None
+        is_all = whole.mesh is not None and len(self.places[k]) == whole.mesh[k]
+        return links if links is None or is_all else replace(links, wrap=False)
+
+    def _hosts(self, k: int, size: int, hosts: int) -> int:
+        """Along an axis: of unequal parts, each device is taken to be of a host of its own."""
+        own = self.places[k] // (size // hosts)
+        numbers, counts = np.unique(own, return_counts=True)
+        is_equal = (counts == counts[0]).all() and (np.diff(own) >= 0).all()
+        return len(numbers) if is_equal or len(numbers) == 1 else len(own)

@@ -1,0 +1,289 @@
+"""`Topology`: which links join the devices along each axis of a mesh, and which of them are slow.
+
+An axis of a mesh may go from host to host, or be so long that its first part does: devices of one
+host are consecutive along it. Other links join hosts than devices of one host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import gcd, prod
+from operator import mul
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridlayout.arguments import Shape, positive
+from gridlayout.errors import LayoutError
+from gridlayout.sharding.chips import Links
+from gridlayout.sharding.placement import MeshAxes
+
+Axes = tuple[str, ...]
+BETWEEN = "between hosts"
+
+
+class Path(NamedTuple):
+    """The way of a collective along one kind of links of an axis.
+
+    label: of the axis, and whether it is the part between hosts of one that has others too. n: how
+    many devices; stride: how far apart; is_whole: whether they are all that these links join.
+    crosses: whether from host to host.
+    """
+
+    label: str
+    links: Links
+    n: int
+    stride: int = 1
+    is_whole: bool = True
+    crosses: bool = False
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether the last device is a neighbour of the first."""
+        return self.links.wrap and self.is_whole
+
+    @property
+    def ways(self) -> int:
+        """Round a ring data go both ways."""
+        return 2 if self.is_ring and self.n > 2 else 1
+
+    @property
+    def hops(self) -> int:
+        """From a device to the farthest."""
+        return (self.n // 2 if self.is_ring else self.n - 1) * self.stride
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes in a second, where groups of devices that are no neighbours share links."""
+        own = (self.links.pair_bandwidth if self.n == 2 else 0) or self.links.bandwidth
+        return own / self.stride
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A mesh, and the links of its axes.
+
+    mesh: devices along each axis, None for any mesh. names: of the axes. links: one for all axes or
+    one an axis. hosts: how many hosts there are along each axis, () where all devices are of one.
+    host_links: what joins them; None where it is what joins devices of one host too.
+    """
+
+    mesh: Shape | None
+    names: Axes
+    links: tuple[Links, ...]
+    hosts: Shape = ()
+    host_links: Links | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all axes have the same links, all the way."""
+        between = self.host_links is None or self.host_links in self.links[:1]
+        return len(set(self.links)) <= 1 and (between or not self.hosts)
+
+    def whole(self, axis: str) -> str:
+        """The mesh axis that a factor is of: `y` of `y0`."""
+        return axis if axis in self.names else axis.rstrip("0123456789") or axis
+
+    def paths(self, axes: Sequence[str], group_size: int) -> list[Path]:
+        """The ways of a collective along axes of the mesh, or their prime factors.
+
+        Of a mesh unknown, as if from neighbour to neighbour.
+        """
+        wholes = dict.fromkeys(map(self.whole, axes))
+        if self.mesh is None or not set(wholes) <= set(self.names[: len(self.mesh)]):
+            found = [self.links_of(axis) for axis in wholes]
+            n = int(-(-(group_size ** (1 / max(len(wholes), 1))) // 1))
+            return [Path(a, x, n) for a, x in zip(wholes, found, strict=True) if x is not None]
+        return [path for axis in wholes for path in self._along(axis, axes)]
+
+    def _along(self, axis: str, axes: Sequence[str]) -> list[Path]:
+        factors = self._factors[axis]
+        mine = [axis in axes or name in axes for name in factors.names]
+        outer = self._between[axis]
+        within = self.links_of(axis)
+        kinds = [(0, outer, self.host_links or within), (outer, len(mine), within)]
+        found = []
+        for crosses, (first, last, links) in zip((True, False), kinds, strict=True):
+            sizes, own = factors.sizes[first:last], mine[first:last]
+            if links is None or not any(own):
+                continue
+            n = prod(size for size, yes in zip(sizes, own, strict=True) if yes)
+            at = own.index(True)
+            rest = zip(sizes[at:], own[at:], strict=True)
+            stride = prod(size for size, yes in rest if not yes)
+            label = f"{axis} {BETWEEN}" if crosses and outer < len(mine) else axis
+            found.append(Path(label, links, n, stride, n * stride == prod(sizes), crosses))
+        return found
+
+    def links_of(self, axis: str) -> Links | None:
+        """The links of a whole axis within a host; None where none are stated."""
+        if len(self.links) <= 1:
+            return self.links[0] if self.links else None
+        return self.links[self.names.index(axis)]
+
+    def words(self, label: str) -> str:
+        """What a person is told of the links of a path: their bandwidth, where not all are alike.
+
+        >>> links = Links(1e9), Links(10e9)
+        >>> Topology((2, 4), ("x", "y"), links).words("x")
+        ' at 1 GB/s'
+        """
+        axis = label.removesuffix(f" {BETWEEN}")
+        if self.is_uniform or axis not in self._factors:
+            return ""
+        is_apart = label != axis or self._between[axis] == len(self._factors[axis].names)
+        links = self.host_links if is_apart and self.host_links else self.links_of(axis)
+        between = f" {BETWEEN}" if is_apart and label == axis else ""
+        return "" if links is None else f"{between} at {links.bandwidth / 1e9:g} GB/s"
+
+    def crosses(self, axes: Sequence[str]) -> bool:
+        """Whether devices along some axes, or their prime factors, are of several hosts."""
+        return any(self.between(self.whole(axis), axis) for axis in axes)
+
+    def between(self, axis: str, factor: str) -> bool:
+        """Whether a prime factor of an axis goes from host to host, or the axis itself does."""
+        if axis not in self._factors:
+            return False
+        outer = self._factors[axis].names[: self._between[axis]]
+        return bool(outer) if factor == axis else factor in outer
+
+    def kind(self, factor: str) -> tuple[Any, bool]:
+        """The links of a prime factor, and whether they join hosts: factors of a kind are alike."""
+        axis = self.whole(factor)
+        crosses = self.between(axis, factor)
+        links = self.links_of(axis) if len(self.links) <= 1 or axis in self.names else None
+        return (self.host_links or links if crosses else links), crosses
+
+    @cached_property
+    def _factors(self) -> dict[str, MeshAxes]:
+        pairs = zip(self.names, self.mesh or (), strict=False)
+        return {name: MeshAxes.of((name,), (size,)) for name, size in pairs}
+
+    @cached_property
+    def _between(self) -> dict[str, int]:
+        """How many of the prime factors of each axis, the major ones, go from host to host."""
+        hosts = dict(zip(self.names, self.hosts, strict=False))
+        found = {}
+        for name, factors in self._factors.items():
+            made = [1, *accumulate(factors.sizes, mul)]
+            found[name] = next(k for k, n in enumerate(made) if n >= hosts.get(name, 1))
+        return found
+
+    def hosts_on(self, mesh: Shape | None) -> Shape:
+        """The hosts along the axes of another mesh, whose last axes are the first within one."""
+        if mesh is None or not self.hosts or self.mesh is None:
+            return ()
+        if mesh == self.mesh:
+            return self.hosts
+        room, found = prod(self.mesh) // prod(self.hosts), []
+        for size in reversed(mesh):
+            own = gcd(size, room)
+            found.append(size // own)
+            room = room // own if own == size else 1
+        return tuple(reversed(found)) if prod(found) > 1 else ()
+
+
+def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
+    """The hosts along each axis that a user states: numbers, or by names; `LayoutError` else.
+
+    >>> stated_hosts({"y": 2}, (2, 4), ("x", "y")), stated_hosts((1, 1), (2, 4), ("x", "y"))
+    ((1, 2), ())
+    """
+    if hosts is None or (isinstance(hosts, tuple) and not hosts):
+        return ()
+    if mesh is None:
+        raise LayoutError(f"hosts {hosts!r} are along axes of a mesh: give mesh= too")
+    if isinstance(hosts, Mapping):
+        if unknown := [name for name in hosts if name not in names[: len(mesh)]]:
+            raise LayoutError(
+                f"hosts {dict(hosts)!r} name {unknown[0]!r}, which is no axis: the mesh {mesh} has "
+                f"{', '.join(names[: len(mesh)])}"
+            )
+        hosts = [hosts.get(name, 1) for name in names[: len(mesh)]]
+    counts = positive(hosts, "hosts")
+    if len(counts) != len(mesh):
+        raise LayoutError(f"hosts {counts} must be a number for each axis of the mesh {mesh}")
+    for name, size, count in zip(names, mesh, counts, strict=False):
+        if size % count:
+            raise LayoutError(
+                f"{count} hosts along the axis {name} of {size} devices have unequal parts: give "
+                f"a number that divides {size}"
+            )
+    return counts if prod(counts) > 1 else ()
+
+
+def stated_links(
+    links: Any, mesh: Shape | None, axes: Any
+) -> tuple[tuple[Links, ...], tuple[str, ...] | None]:
+    """The links and the axes' names that a user states; None where neither tells the names.
+
+    links: one for all axes, one an axis, or by their names. `LayoutError` where an axis has none,
+    or no name.
+    """
+    if isinstance(links, Mapping):
+        axes = tuple(links) if axes is None else axes
+        if not isinstance(axes, Sequence) or set(axes) != set(links):
+            raise LayoutError(
+                f"links by axes name {', '.join(map(repr, links))}, but the axes are {axes!r}: "
+                "give one gl.Links for each"
+            )
+        links = [links[name] for name in axes]
+    given: tuple[Any, ...] = tuple(links) if isinstance(links, Sequence) else (links,)
+    given = () if links is None else given
+    if not all(isinstance(each, Links) for each in given):
+        raise LayoutError(f"links {links!r} must be a gl.Links, or one for each axis")
+    if mesh is not None and len(given) not in (1, len(mesh)) and prod(mesh) > 1:
+        raise LayoutError(
+            f"a machine of {mesh} devices has {len(given)} links: give one gl.Links for all axes, "
+            f"or {len(mesh)}"
+        )
+    if axes is None:
+        return given, None
+    names = tuple(axes) if isinstance(axes, Sequence) else ()
+    if not all(isinstance(name, str) for name in names) or len(names) < len(mesh or given):
+        raise LayoutError(f"axes {axes!r} must be a name for each axis of the mesh {mesh}")
+    return given, names
+
+
+def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:
+    """How many hosts there are along each axis; () where there is one.
+
+    of_host: the host of each device, an array of the mesh's shape. Where the devices of a host are
+    not consecutive along an axis, each is taken to be a host of its own there.
+
+    >>> import numpy as np
+    >>> hosts_along(np.array([[0, 0, 1, 1], [2, 2, 3, 3]]), (2, 4))
+    (2, 2)
+    >>> hosts_along(np.array([0, 1, 0, 1]), (4,))
+    (4,)
+    """
+    found = []
+    for k, size in enumerate(sizes):
+        changes = {
+            i for i in range(1, size) if (of_host.take(i, k) != of_host.take(i - 1, k)).any()
+        }
+        # The most equal consecutive parts none of which has two hosts.
+        parts = (n for n in range(1, size + 1) if size % n == 0)
+        count = next(n for n in parts if changes <= set(range(0, size, size // n)))
+        found.append(count)
+    return tuple(found) if prod(found) > 1 else ()
+
+
+def hosts_of(devices: Any, sizes: Sequence[int]) -> Shape:
+    """How many hosts there are along each axis of a mesh of so many devices; () where there is one.
+
+    As JAX has it for hybrid meshes, devices of different slices (`slice_index`) have slow links
+    between them: TPUs that are no torus, GPUs of different machines. Of CPUs, and where there are
+    no slices, those of different processes.
+    """
+
+    def host(device: Any) -> int:
+        is_cpu = device.platform == "cpu"
+        found = None if is_cpu else getattr(device, "slice_index", None)
+        return int(device.process_index if found is None else found)
+
+    of_host = np.array([host(device) for device in devices.flat])
+    return hosts_along(of_host.reshape(tuple(sizes)), sizes)
