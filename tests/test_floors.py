@@ -136,7 +136,8 @@ ROOMS = {
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map", "description"),
         *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
-        *("logical_sharding", "elements", "processes", "agreement", "exchange", "rounds"),
+        *("logical_sharding", "elements", "messages", "coordination", "calls", "watch"),
+        *("processes", "agreement", "exchange", "rounds"),
         *("windows", "overlaps", "pieces"),
     ),
     "ops": (
