@@ -11,8 +11,6 @@ from time import monotonic
 from typing import Any, NamedTuple
 from weakref import ref
 
-import jax
-
 _MOST_FAILED, _WORDS = 8, 300
 
 
@@ -64,7 +62,7 @@ class Call:
     def __init__(self, number: int, what: Any) -> None:
         self.number, self.what, self.began = number, what, monotonic()
         self.digest, self.asks, self.inside = b"", False, True
-        self.result: ref[jax.Array] | None = None
+        self.result: ref[Any] | None = None  # a jax.Array
 
     @property
     def is_running(self) -> bool:

@@ -53,6 +53,7 @@ class Group:
         self.device = firsts[self.processes.index(jax.process_index())]
         self.apart = NamedSharding(mesh, PartitionSpec("process"))
         self.gather = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        self.watch: Watch | None = None
         self.begin()
         name = digest_of(repr((platform, self.processes)).encode()).hex()[:16]
         if (board := find_board(name)) is not None:
@@ -63,8 +64,7 @@ class Group:
 
     def begin(self) -> None:
         """Nothing is agreed on."""
-        self.calls = Calls()
-        self.watch: Watch | None = None
+        self.calls, self.watch = Calls(), None
         # The local digests of keys; the digests that all agreed on, and what they are of.
         self.known: dict[Any, bytes] = {}
         self.agreed: dict[bytes, str] = {}
@@ -163,9 +163,9 @@ class Group:
             self.lost = str(what)
             reason = said if isinstance(said, str) else "they are in another program"
             raise LayoutError(
-                f"{what}: process {jax.process_index()} asked {names(self.others)} whether they are about "
-                f"to do the same, but not all answered ({reason}). All have to make the same calls "
-                f"in the same order; {_VARIABLE} says how long to wait"
+                f"{what}: process {jax.process_index()} asked {names(self.others)} whether they "
+                f"are about to do the same, but not all answered ({reason}). All have to make the "
+                f"same calls in the same order; {_VARIABLE} says how long to wait"
             )
         failed = zip(self.processes, said, strict=True)
         if words := [f"process {p}: {m.words}" for p, m in failed if m and m.kind == FAILED]:
@@ -181,7 +181,7 @@ class Group:
         self, what: object, message: Message, seconds: float | None
     ) -> list[Message | None] | str:
         """All processes' messages; why they do not come in time, if it has an end."""
-        if self.pending is None or self.pending.message != message:
+        if self.lost or self.pending is None or self.pending.message != message:
             self.settle(what)
             self.pending = Exchange(self.table, message)
             self.pending.start()
