@@ -1,7 +1,7 @@
 """Runs a program in several processes, and starts all of them again when one fails.
 
     python examples/supervisor.py --processes 4 -- examples/restart.py FOLDER
-    python examples/supervisor.py --processes 4 3 -- examples/restart.py FOLDER   # 3 after a failure
+    python examples/supervisor.py --processes 4 3 -- examples/restart.py FOLDER  # then 3
 
 The program finds in its environment COORDINATOR_ADDRESS, PROCESS_COUNT and PROCESS_ID, which it
 gives to `jax.distributed.initialize`, and begins from its last checkpoint, as `restart.py` does.

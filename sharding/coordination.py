@@ -18,12 +18,17 @@ class Board:
 
     def post(self, process: int, words: str) -> None:
         """Put words of a process in the place of its earlier ones."""
-        self._client.key_value_set(f"{self._folder}{process}", words, allow_overwrite=True)
+        if self._client is not None:
+            self._client.key_value_set(f"{self._folder}{process}", words, allow_overwrite=True)
 
     def read(self) -> dict[int, str]:
         """The words of each process that has posted any."""
-        found = self._client.key_value_dir_get(self._folder)
+        found = [] if self._client is None else self._client.key_value_dir_get(self._folder)
         return {int(key.rpartition("/")[2]): words for key, words in found}
+
+    def leave(self) -> None:
+        """Let JAX end its client, which it does when nobody holds it: nothing is posted any more."""
+        self._client = None
 
 
 def find_board(name: str) -> Board | None:

@@ -126,6 +126,10 @@ class Group:
                 self.count += 1
         if call is not None:
             self.calls.end(call, error)
+        # What the devices ran, when another process left them.
+        is_lost = isinstance(error, jax.errors.JaxRuntimeError) and self.watch is not None
+        if is_lost and (words := self.watch.missed()):
+            raise LayoutError(f"process {jax.process_index()}: {words}: {error}") from error
 
     def earlier(self) -> list[str]:
         """The calls since the last agreement, which had been agreed on before."""
@@ -238,8 +242,11 @@ class Group:
         They may hang in a program without this process. JAX would wait for them, up to its own
         limit of minutes; when this one is gone they fail.
         """
+        why = _why_over()
         if self.watch is not None:
-            self.watch.end(_why_over())
+            if why and (words := self.watch.missed()):
+                print(f"LayoutError: process {jax.process_index()}: {words}", file=sys.stderr)
+            self.watch.end(why or "its program is over")
         if self.pending is not None and self.pending.is_alive():
             sleep(_HEARD)
             sys.stdout.flush()
@@ -262,9 +269,9 @@ class Group:
 
 
 def _why_over() -> str:
-    """Why the program is over: the error that Python has printed, if any."""
+    """The error that has ended the program, which Python has printed; empty without one."""
     error = getattr(sys, "last_value", None)
-    return "its program is over" if error is None else f"{type(error).__name__}: {error}"
+    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 def seconds_to_wait(is_inside: bool = False) -> float:

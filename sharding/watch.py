@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 from time import monotonic, sleep
 
 from gridlayout.sharding.calls import Calls, State, absent
@@ -55,11 +55,22 @@ class Watch:
         states = {p: State.parsed(said[p]) if p in said else State() for p in self.others}
         return absent(self.calls.state, states, is_late, is_patient)
 
+    def missed(self) -> str:
+        """What this process's last call waits for, where another one has failed or ended."""
+        try:
+            found = self.absent(is_late=False)
+        except RuntimeError:  # the service is gone
+            return ""
+        return _waits(self.calls.state, found) if found else ""
+
     def end(self, reason: str) -> None:
         """Tell the others that this process ends, and watch no longer."""
         self._stopped.set()
+        if current_thread() is not self._thread:
+            self._thread.join(SHORTLY)
         self.calls.ended = reason
         self._try(self.post)
+        self.board.leave()
 
     def _run(self) -> None:
         while not self._stopped.wait(self.every):
@@ -89,7 +100,7 @@ class Watch:
 
     def _leave(self, state: State, found: dict[int, str]) -> None:
         """End this process, and say why."""
-        words = f"call {state.number}, {state.what}, waits for {told(found)}"
+        words = _waits(state, found)
         print(
             f"LayoutError: process {self.name} ends, as its {words}. What the devices run can't be "
             "interrupted: start all processes again, from the last checkpoint",
@@ -100,6 +111,10 @@ class Watch:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
+
+
+def _waits(state: State, found: dict[int, str]) -> str:
+    return f"call {state.number}, {state.what}, waits for {told(found)}"
 
 
 def told(found: dict[int, str]) -> str:

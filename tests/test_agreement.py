@@ -12,7 +12,8 @@ from processes import run_together
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.sharding import agreement, elements, messages, processes
+from gridlayout.sharding import agreement, messages, processes
+from gridlayout.sharding.elements import Elements
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 DIFFERING = """
@@ -334,8 +335,8 @@ class Threads:
     def agree(self, texts, data=None):
         def one(rank, group):
             text = messages.Lines(texts[rank])
-            elements = None if data is None else elements.Elements(data[rank])
-            group.agree("call", text.prefix(None), lambda: text, elements)
+            given = None if data is None else Elements(data[rank])
+            group.agree("call", text.prefix(None), lambda: text, given)
 
         return self.run(one)
 
