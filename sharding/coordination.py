@@ -27,7 +27,7 @@ class Board:
         return {int(key.rpartition("/")[2]): words for key, words in found}
 
     def leave(self) -> None:
-        """Let JAX end its client, which it does when nobody holds it: nothing is posted any more."""
+        """Let go of the client, which JAX is to end: nothing is posted any more."""
         self._client = None
 
 

@@ -127,8 +127,8 @@ class Group:
         if call is not None:
             self.calls.end(call, error)
         # What the devices ran, when another process left them.
-        is_lost = isinstance(error, jax.errors.JaxRuntimeError) and self.watch is not None
-        if is_lost and (words := self.watch.missed()):
+        watch = self.watch if isinstance(error, jax.errors.JaxRuntimeError) else None
+        if watch is not None and (words := watch.missed()):
             raise LayoutError(f"process {jax.process_index()}: {words}: {error}") from error
 
     def earlier(self) -> list[str]:

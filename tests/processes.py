@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 # What every program begins with, after RANK, COUNT, DEVICES and HEARTBEAT.
 START = """
+import atexit
 import os
 
 import jax
@@ -24,7 +25,10 @@ import gridlayout as gl
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 emulated = gl.emulate_devices(DEVICES)
 # A process that died is held for dead soon.
-jax.distributed.initialize(ADDRESS, COUNT, RANK, heartbeat_timeout_seconds=HEARTBEAT)
+limits = {"heartbeat_timeout_seconds": HEARTBEAT, "shutdown_timeout_seconds": 60}
+jax.distributed.initialize(ADDRESS, COUNT, RANK, **limits)
+# As JAX does, whose own registration a forked process forgets: wait for the others.
+atexit.register(jax.distributed.shutdown)
 
 import jax.numpy as jnp
 import numpy as np

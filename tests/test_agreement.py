@@ -336,7 +336,8 @@ class Threads:
         def one(rank, group):
             text = messages.Lines(texts[rank])
             given = None if data is None else Elements(data[rank])
-            group.agree("call", text.prefix(None), lambda: text, given)
+            counted = group.agree("call", text.prefix(None), lambda: text, given)
+            group.close(None, counted, None)
 
         return self.run(one)
 
