@@ -297,7 +297,17 @@ class Supervised:
             text=True,
         )
         self.lines, self.pids, self.come = [], {}, threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.terminate()  # which ends its workers
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
 
     def _read(self):
         for line in self.process.stdout:
@@ -326,19 +336,18 @@ class Supervised:
         return found
 
     def end(self, seconds=300):
-        try:
-            code = self.process.wait(seconds)
-        finally:
-            self.process.terminate()  # which ends its workers
+        """The losses of a training that ends well."""
+        code = self.process.wait(seconds)
+        self.reader.join()
         assert code == 0, "\n".join(self.lines[-60:])
         return self.losses()
 
 
 def test_a_supervised_training_restarts_on_fewer_processes(tmp_path):
-    run = Supervised(tmp_path, [2, 1], steps=9, every=3)
-    run.wait_for("step 4 ")
-    run.kill(1)
-    losses = run.end()
+    with Supervised(tmp_path, [2, 1], steps=9, every=3) as run:
+        run.wait_for("step 4 ")
+        run.kill(1)
+        losses = run.end()
     assert "supervisor: process 1: killed by SIGKILL" in run.lines
     assert "restarted after step 2" in run.lines or "restarted after step 5" in run.lines
     assert list(losses) == list(range(9))
@@ -348,7 +357,8 @@ def test_a_supervised_training_restarts_on_fewer_processes(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    losses = Supervised(tmp_path_factory.mktemp("whole"), [4], steps=40, every=5).end()
+    with Supervised(tmp_path_factory.mktemp("whole"), [4], steps=40, every=5) as run:
+        losses = run.end()
     assert all(len(of_step) == 1 for of_step in losses.values())
     return losses
 
@@ -357,14 +367,13 @@ def uninterrupted(tmp_path_factory):
 @pytest.mark.parametrize("processes", [[4], [4, 3]], ids=json.dumps)
 def test_one_of_four_is_killed_at_random_points(tmp_path, uninterrupted, processes, seed):
     chosen = random.Random(seed)
-    run = Supervised(tmp_path, processes, steps=40, every=5)
-    for kill in range(2):
-        run.wait_for(f"step {chosen.randrange(3, 15) + 18 * kill} ")
-        time.sleep(chosen.random() * 0.3)
-        run.kill(chosen.randrange(min(len(run.pids), processes[min(kill, len(processes) - 1)])))
-        run.wait_for("supervisor: process .* killed by SIGKILL", kill + 1)
-        run.wait_for("step .*", 1)
-    losses = run.end()
+    with Supervised(tmp_path, processes, steps=40, every=5) as run:
+        for kill in range(2):
+            run.wait_for(f"step {chosen.randrange(3, 15) + 18 * kill} ")
+            time.sleep(chosen.random() * 0.3)
+            run.kill(chosen.randrange(processes[min(kill, len(processes) - 1)]))
+            run.wait_for("supervisor: process .* killed by SIGKILL", kill + 1)
+        losses = run.end()
     assert sorted(losses) == list(range(40))
     for step, (whole,) in uninterrupted.items():
         for loss in losses[step]:
