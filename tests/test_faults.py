@@ -357,7 +357,7 @@ def test_a_supervised_training_restarts_on_fewer_processes(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    with Supervised(tmp_path_factory.mktemp("whole"), [4], steps=40, every=5) as run:
+    with Supervised(tmp_path_factory.mktemp("whole"), [4], steps=24, every=4) as run:
         losses = run.end()
     assert all(len(of_step) == 1 for of_step in losses.values())
     return losses
@@ -367,14 +367,14 @@ def uninterrupted(tmp_path_factory):
 @pytest.mark.parametrize("processes", [[4], [4, 3]], ids=json.dumps)
 def test_one_of_four_is_killed_at_random_points(tmp_path, uninterrupted, processes, seed):
     chosen = random.Random(seed)
-    with Supervised(tmp_path, processes, steps=40, every=5) as run:
+    with Supervised(tmp_path, processes, steps=24, every=4) as run:
         for kill in range(2):
-            run.wait_for(f"step {chosen.randrange(3, 15) + 18 * kill} ")
+            run.wait_for(f"step {chosen.randrange(2, 10) + 11 * kill} ")
             time.sleep(chosen.random() * 0.3)
             run.kill(chosen.randrange(processes[min(kill, len(processes) - 1)]))
             run.wait_for("supervisor: process .* killed by SIGKILL", kill + 1)
         losses = run.end()
-    assert sorted(losses) == list(range(40))
+    assert sorted(losses) == list(range(24))
     for step, (whole,) in uninterrupted.items():
         for loss in losses[step]:
             if processes == [4]:

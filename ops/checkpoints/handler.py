@@ -110,14 +110,18 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
         ]
         done: list[Any] = []
         # Of one call Orbax says only when all of it is written. Its limits on bytes in flight hold
-        # for one call.
+        # for one call, as the event loop of each call's thread needs one of its own.
         add = getattr(own[0], "add", None)
         for group in _groups(found, _GROUPS if add else 1):
             arrays, names, wanted = zip(*group, strict=True)
+            limiter = _renewed(names[0].byte_limiter)
             done += _counted(
                 await self.arrays.serialize(
                     arrays,
-                    [info.replace(name=storage_name(info.name)) for info in names],
+                    [
+                        info.replace(name=storage_name(info.name), byte_limiter=limiter)
+                        for info in names
+                    ],
                     [_chunked(arg) for arg in wanted],
                 ),
                 add,
@@ -229,6 +233,12 @@ def _groups(found: Sequence[_One], count: int) -> list[list[_One]]:
         groups[-1].append(each)
         size += each[0].nbytes
     return groups
+
+
+def _renewed(limiter: Any) -> Any:
+    """A limiter of the same bytes in flight; itself, where it has no limit."""
+    most = getattr(limiter, "max_bytes", None)
+    return limiter if most is None else type(limiter)(most)
 
 
 def _chunked(arg: Any) -> ocp.SaveArgs:

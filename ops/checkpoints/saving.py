@@ -84,9 +84,9 @@ def save(
         place.check_replaceable()
         lines = _lines(place.path, leaves)
         call.agree(tuple(lines), lambda: lines)
-    saving = Saving(place, item, kinds, False if progress is None and not wait else progress)
-    if wait:
-        saving.wait()
+        saving = Saving(place, item, kinds, False if progress is None and not wait else progress)
+        if wait:
+            saving.wait()
     return saving
 
 
