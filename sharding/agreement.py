@@ -162,8 +162,11 @@ class _Together(Crossing):
         self.counted = self.group.agree(self, digest, text, elements, self.is_patient)
 
     def ran(self, result: Result) -> Result:
-        if self.call is not None and (leaves := jax.tree.leaves(result)):
-            array = getattr(leaves[-1], "storage", leaves[-1])
+        if self.call is not None:
+            last: Any = (
+                result if hasattr(result, "storage") else [None, *jax.tree.leaves(result)][-1]
+            )
+            array = getattr(last, "storage", last)
             self.call.result = ref(array) if isinstance(array, jax.Array) else None
         return result
 

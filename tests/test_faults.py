@@ -317,7 +317,7 @@ class Supervised:
                 self.lines.append(line.rstrip("\n"))
                 self.come.notify_all()
 
-    def wait_for(self, pattern, times=1, seconds=200):
+    def wait_for(self, pattern, times=1, seconds=400):
         """Until so many lines match."""
         with self.come:
             assert self.come.wait_for(
@@ -335,7 +335,7 @@ class Supervised:
                 found.setdefault(int(step[1]), []).append(step[2])
         return found
 
-    def end(self, seconds=300):
+    def end(self, seconds=600):
         """The losses of a training that ends well."""
         code = self.process.wait(seconds)
         self.reader.join()
