@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +67,8 @@ class Exchange(Thread):
         self.table, self.message = table, message
         self.heard: list[Message | None] = []
         self.error: Exception | None = None
+        # An interrupted `join` may hold a thread for ended that is not, before Python 3.13.
+        self.over = Event()
 
     def run(self) -> None:
         """What the thread does."""
@@ -75,3 +77,5 @@ class Exchange(Thread):
             self.heard = [Message.unpacked(row.tobytes()) for row in rows]
         except Exception as error:  # JAX's own, where it can't reach another process
             self.error = error
+        finally:
+            self.over.set()

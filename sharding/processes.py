@@ -208,9 +208,9 @@ class Group:
         """Empty when all have said something; else who does not come, and why."""
         limit, began, waited = seconds_to_wait() if seconds is None else seconds, monotonic(), 0.0
         while True:
-            exchange.join(min(_LOOK, max(limit - waited, 0)) or _LOOK)
+            exchange.over.wait(min(_LOOK, max(limit - waited, 0)) or _LOOK)
             waited = monotonic() - began
-            if not exchange.is_alive():
+            if exchange.over.is_set():
                 return ""
             is_late = waited >= limit
             who = self.absent(is_late, seconds is None) if waited >= min(SHORTLY, limit) else ""
@@ -247,7 +247,7 @@ class Group:
             if why and (words := self.watch.missed()):
                 print(f"LayoutError: process {jax.process_index()}: {words}", file=sys.stderr)
             self.watch.end(why or "its program is over")
-        if self.pending is not None and self.pending.is_alive():
+        if self.pending is not None and not self.pending.over.is_set():
             sleep(_HEARD)
             sys.stdout.flush()
             sys.stderr.flush()
@@ -256,11 +256,10 @@ class Group:
     def settle(self, what: object) -> None:
         """Wait for what was left unanswered; `LayoutError` where it stays so."""
         if self.pending is not None and not self.lost:
-            self.pending.join(seconds_to_wait())
-            if self.pending.is_alive():
-                self.lost = str(what)
-            else:
+            if self.pending.over.wait(seconds_to_wait()):
                 self.pending = None
+            else:
+                self.lost = str(what)
         if self.lost:
             raise LayoutError(
                 f"{what}: the processes of this device grid lost each other in {self.lost}, which "
