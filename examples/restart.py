@@ -2,25 +2,40 @@
 
     python examples/restart.py FOLDER --kill-at 17    # ends without a word after step 17
     python examples/restart.py FOLDER                 # goes on from the checkpoint after step 9
+    python examples/supervisor.py --processes 4 3 -- examples/restart.py FOLDER
 
-The losses are those of a training that was never killed, bit for bit: the parameters and Adam's
-moments come back to the layouts that they had, and the batch of a step depends on its number alone.
+The losses are those of a training that was never killed: the parameters and Adam's moments come
+back to the layouts that they had, and the batch of a step depends on its number alone. On as many
+processes they are the same bit for bit, on others up to rounding, as sums go in another order.
 """
 
 import argparse
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import gridlayout as gl
 
-gl.emulate_devices(4)  # leave it out where there are real devices
+# The supervisor says who this process is; alone, it has all devices.
+COUNT = int(os.environ.get("PROCESS_COUNT", "1"))
+gl.emulate_devices(4 if COUNT == 1 else 1)  # leave it out where there are real devices
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+
+if COUNT > 1:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(
+        os.environ["COORDINATOR_ADDRESS"],
+        COUNT,
+        int(os.environ["PROCESS_ID"]),
+        initialization_timeout=60,  # a process that has not started by then ends the others
+        heartbeat_timeout_seconds=10,  # one that is killed ends the others after so long
+    )
 
 optimizer = optax.adam(1e-2)
 
@@ -52,23 +67,19 @@ def batch(step: int, device: gl.DeviceGrid) -> Any:
     return gl.put((x, np.sin(x[:, :5])), device)
 
 
-# -- checkpoints: these two functions are all that knows how they are kept -------------------------
+# -- checkpoints: a folder of each, named by its step, which is there when it is complete ----------
 
 
-def save(path: Path, step: int, state: Any) -> None:
-    """Write the logical values; a process that is killed meanwhile leaves the old file."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
-    unfinished = path.with_suffix(".unfinished.npz")
-    np.savez(unfinished, *leaves, step=step)
-    unfinished.replace(path)
+def saved_steps(folder: Path) -> list[int]:
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
 
 
-def restore(path: Path, like: Any, device: gl.DeviceGrid) -> tuple[int, Any]:
-    """The step that was saved, and its state, laid out as `like` is."""
-    with np.load(path) as file:
-        leaves = [file[f"arr_{k}"] for k in range(len(file.files) - 1)]
-        step = int(file["step"])
-    return step, gl.put(jax.tree.unflatten(jax.tree.structure(like), leaves), device, like)
+def save(folder: Path, step: int, state: Any) -> None:
+    """Save the state of a step, and delete all older ones but the last."""
+    gl.save(folder / str(step), state)
+    if jax.process_index() == 0:
+        for old in saved_steps(folder)[:-2]:
+            shutil.rmtree(folder / str(old))
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -76,25 +87,27 @@ def restore(path: Path, like: Any, device: gl.DeviceGrid) -> tuple[int, Any]:
 
 def main(folder: Path, steps: int, every: int, kill_at: int | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    checkpoint, first = folder / "state.npz", 0
-    device = gl.DeviceGrid((2, 2))
-    state = initial(device)
-    if checkpoint.exists():
-        done, state = restore(checkpoint, state, device)
-        print(f"restarted after step {done}")
-        first = done + 1
+    device = gl.DeviceGrid((len(jax.devices()),))
+    state, first = initial(device), 0
+    if saved := saved_steps(folder):
+        state = gl.restore(folder / str(saved[-1]), state)
+        first = saved[-1] + 1
+    is_first = jax.process_index() == 0
+    if saved and is_first:
+        print(f"restarted after step {saved[-1]}", flush=True)
     for step in range(first, steps):
         state, loss = train_step(state, *batch(step, device))
-        print(f"step {step}  loss {float(loss)!r}", flush=True)
+        if is_first:
+            print(f"step {step}  loss {float(loss)!r}", flush=True)
         if step % every == every - 1:
-            save(checkpoint, step, state)
+            save(folder, step, state)
         if step == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where the checkpoint is kept")
+    parser.add_argument("folder", type=Path, help="where checkpoints are kept")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
     parser.add_argument("--kill-at", type=int, help="the step after which to kill this process")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import jax
 import jax.numpy as jnp
@@ -21,18 +21,24 @@ from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.calls import Call
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.elements import MOST_BYTES, Elements, digest_of
-from gridlayout.sharding.processes import Group, Lines
+from gridlayout.sharding.messages import Lines
+from gridlayout.sharding.processes import Group
 from gridlayout.sharding.processes import names as process_names
 
 # What Python prints of one thing differently in each process: addresses, and sets' order.
 _ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")
 _MOST_KNOWN = 4096
+Result = TypeVar("Result")
 
 
 def crossing(what: Any, device: DeviceGrid, *values: Any, patient: bool = False) -> Crossing:
     """A call of `what` on a device grid, in a `with`: it is told of, and tells, the others' errors.
+
+    What runs on the devices stands in the `with` too, after `agree`, and `ran` is told the result:
+    where another process does not come to it, this one ends (`watch.py`).
 
     values: its arrays; of a call that JAX traces nothing is compared, nor where this process or
     every other one has none of the devices. patient: whether processes may take very different time
@@ -43,12 +49,6 @@ def crossing(what: Any, device: DeviceGrid, *values: Any, patient: bool = False)
     if jax.process_index() not in device.processes or _is_traced(values):
         return _ALONE
     return _Together(what, device, _group(device.processes, device.platform), patient)
-
-
-def agree_on(what: str, device: DeviceGrid, layout: Layout, *values: Any) -> None:
-    """`LayoutError` unless every process of the device grid does this to such an array."""
-    with crossing(what, device, *values) as call:
-        call.agree(layout, lambda: layout_lines(("array", layout)))
 
 
 def check_has_part(device: DeviceGrid, what: str) -> None:
@@ -98,6 +98,10 @@ class Crossing:
         as well, if they are to be compared.
         """
 
+    def ran(self, result: Result) -> Result:
+        """The result of the call, which the devices may still be at."""
+        return result
+
     def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
         """`LayoutError` in each process where two that agreed have different copies of something.
 
@@ -113,14 +117,23 @@ class _Together(Crossing):
 
     def __init__(self, what: Any, device: DeviceGrid, group: Group, patient: bool) -> None:
         self.what, self.device, self.group, self.is_open = what, device, group, True
-        self.is_patient = patient
+        self.is_patient, self.counted = patient, b""
+        self.call: Call | None = None
 
     def __str__(self) -> str:
         return common_text(str(self.what))
 
+    def __enter__(self) -> Crossing:
+        self.call = self.group.calls.begin(self)
+        return self
+
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if self.is_open and isinstance(error, Exception):
-            self.group.report(f"{self}: {type(error).__name__}: {error}", self.is_patient)
+        try:
+            if self.is_open and isinstance(error, Exception):
+                words = f"{self}: {type(error).__name__}: {error}"
+                self.group.report(self, words, self.is_patient)
+        finally:
+            self.group.close(self.call, self.counted, error)
 
     def agree(
         self,
@@ -144,7 +157,18 @@ class _Together(Crossing):
             digest = known[key] = text().prefix(None)
         elements = None if data is None else data()
         self.is_open = False
-        self.group.agree(self, digest, text, elements, self.is_patient)
+        if self.call is not None:
+            self.call.digest = digest
+        self.counted = self.group.agree(self, digest, text, elements, self.is_patient)
+
+    def ran(self, result: Result) -> Result:
+        if self.call is not None:
+            last: Any = (
+                result if hasattr(result, "storage") else [None, *jax.tree.leaves(result)][-1]
+            )
+            array = getattr(last, "storage", last)
+            self.call.result = ref(array) if isinstance(array, jax.Array) else None
+        return result
 
     def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
         rows = self.group.table(digests)

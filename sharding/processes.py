@@ -1,7 +1,8 @@
 """`Group`: the processes that have devices of one mesh, and what they have agreed on.
 
 They speak by all-gathers of one small message. Who waits for one does so beside the main thread,
-for so many seconds at most, as a process that is elsewhere does not answer.
+for so many seconds at most, as a process that is elsewhere does not answer. Which one that is, and
+where it is, they tell each other past the devices (`watch.py`).
 """
 
 from __future__ import annotations
@@ -9,69 +10,32 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-import struct
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import TIMEOUT_MAX, Thread
-from typing import Any, NamedTuple
+from functools import partial
+from threading import TIMEOUT_MAX
+from time import monotonic, sleep
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
+from gridlayout.sharding.calls import Call, Calls
+from gridlayout.sharding.coordination import find_board
 from gridlayout.sharding.elements import Elements, digest_of
+from gridlayout.sharding.messages import FAILED, SAYS, Exchange, Lines, Message
+from gridlayout.sharding.watch import SHORTLY, Watch, told
 
-# How long a process waits for the others, as long as JAX does before it holds one for dead, and
-# where users say otherwise; one that has an error to raise waits shortly, for them to hear of it.
-_SECONDS, _VARIABLE, _SHORTLY = 100.0, "GRIDLAYOUT_AGREEMENT_SECONDS", 5.0
-_MESSAGE, _HEAD = 1024, struct.Struct("<8sBQ32s32sH")
-_MAGIC, _SAYS, _FAILED = b"agree on", 1, 2
-_RECENT, _WORDS, _TITLE = 64, 800, 300
-
-
-class Lines:
-    """A text, which differs from another in a line; long ones count as several."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = [
-            line[k : k + _WORDS] for line in lines for k in range(0, max(len(line), 1), _WORDS)
-        ]
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def prefix(self, count: int | None) -> bytes:
-        """The digest of the first lines, or of all."""
-        return digest_of(repr(self.lines[:count]).encode())
-
-    def unit(self, number: int) -> str:
-        """The line of a number."""
-        return self.lines[number] if number < len(self.lines) else "no more"
-
-
-class _Message(NamedTuple):
-    """What a process says at a time: digests of its text and data, how long they are, words."""
-
-    kind: int
-    text: bytes = b""
-    data: bytes = b""
-    length: int = 0
-    words: str = ""
-
-    def packed(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        words = self.words.encode()[: _MESSAGE - _HEAD.size]
-        head = _HEAD.pack(_MAGIC, self.kind, self.length, self.text, self.data, len(words))
-        return np.frombuffer((head + words).ljust(_MESSAGE, b"\0"), np.uint8)
-
-    @staticmethod
-    def unpacked(row: bytes) -> _Message | None:
-        """The message; None where these are another program's bytes."""
-        magic, kind, length, text, data, size = _HEAD.unpack_from(row)
-        words = row[_HEAD.size : _HEAD.size + size].decode(errors="replace")
-        return _Message(kind, text, data, length, words) if magic == _MAGIC else None
+# How long a process waits for the others: where it asks them, as long as JAX does before it holds
+# one for dead; in a program, whose end is the process's own, longer; or what users say for both.
+_SECONDS, _SECONDS_INSIDE, _VARIABLE = 100.0, 600.0, "GRIDLAYOUT_AGREEMENT_SECONDS"
+# Between two looks at where the others are, and for them to hear of a process that ends.
+_LOOK, _HEARD = 1.0, 2.0
+_RECENT, _TITLE = 64, 300
 
 
 class Group:
@@ -89,14 +53,24 @@ class Group:
         self.device = firsts[self.processes.index(jax.process_index())]
         self.apart = NamedSharding(mesh, PartitionSpec("process"))
         self.gather = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        self.watch: Watch | None = None
         self.begin()
+        name = digest_of(repr((platform, self.processes)).encode()).hex()[:16]
+        if (board := find_board(name)) is not None:
+            self.watch = Watch(
+                self.calls, board, jax.process_index(), self.others, partial(seconds_to_wait, True)
+            )
+        atexit.register(self.leave)  # before JAX, which waits for the others
 
     def begin(self) -> None:
         """Nothing is agreed on."""
+        self.calls, self.watch = Calls(), None
         # The local digests of keys; the digests that all agreed on, and what they are of.
         self.known: dict[Any, bytes] = {}
         self.agreed: dict[bytes, str] = {}
-        self.waiting: Thread | None = None
+        # What was agreed on in a call that is not over.
+        self.interrupted = b""
+        self.pending: Exchange | None = None
         self.lost = ""
         self.forget_history()
 
@@ -112,22 +86,20 @@ class Group:
         text: Callable[[], Lines],
         data: Elements | None,
         patient: bool = False,
-    ) -> None:
+    ) -> bytes:
         """`LayoutError` unless all say this; nothing to be said where they have agreed on it.
 
-        patient: whether to wait for the others without end, and ask in any case.
+        patient: whether to wait for the others without end, and ask in any case. Of a call that was
+        not asked about the digest is given back, by which it is counted when it is over.
         """
-        self.settle(what)
         if data is None and not patient and digest in self.agreed:
-            self.recent.append(digest)
-            self.history.update(digest)
-            self.count += 1
-            return
+            self.settle(what)
+            return b"" if digest == self.interrupted else digest
         compared = "none" if data is None else data.how
         whole = digest_of(self.history.digest() + digest + compared.encode())
         bytes_of = b"" if data is None else data.prefix(None)
         lines = Lines([*self.earlier(), *text().lines, f"data compared: {compared}"])
-        said = self.said(what, _Message(_SAYS, whole, bytes_of, len(lines)), patient)
+        said = self.said(what, Message(SAYS, whole, bytes_of, len(lines)), patient)
         if len({each.text for each in said}) > 1:
             found = self.first_difference(what, lines, max(each.length for each in said))
         elif data is not None and len({each.data for each in said}) > 1:
@@ -135,13 +107,29 @@ class Group:
         else:
             self.agreed[digest] = " | ".join(text().lines)[:_TITLE]
             self.forget_history()
-            return
+            self.interrupted = digest  # until it is over
+            return b""
         self.forget_history()
         raise LayoutError(
             f"{what}: the processes differ, first in this: {found}. Each of "
             f"{names(self.processes)} has to make the same calls in the same order, with the same "
             "layouts, device grid, function and data"
         )
+
+    def close(self, call: Call | None, counted: bytes, error: BaseException | None) -> None:
+        """A call is over; one that the user interrupted is as if it had not been made."""
+        if not isinstance(error, KeyboardInterrupt):
+            self.interrupted = b""
+            if counted:
+                self.recent.append(counted)
+                self.history.update(counted)
+                self.count += 1
+        if call is not None:
+            self.calls.end(call, error)
+        # What the devices ran, when another process left them.
+        watch = self.watch if isinstance(error, jax.errors.JaxRuntimeError) else None
+        if watch is not None and (words := watch.missed()):
+            raise LayoutError(f"process {jax.process_index()}: {words}: {error}") from error
 
     def earlier(self) -> list[str]:
         """The calls since the last agreement, which had been agreed on before."""
@@ -156,11 +144,11 @@ class Group:
         low, high = 0, length  # the first `low` are the same, the first `high` are not
         while high - low > 1:
             middle = (low + high) // 2
-            said = self.said(what, _Message(_SAYS, mine.prefix(middle)))
+            said = self.said(what, Message(SAYS, mine.prefix(middle)))
             same = len({each.text for each in said}) == 1
             low, high = (middle, high) if same else (low, middle)
         found: dict[str, list[int]] = {}
-        said = self.said(what, _Message(_SAYS, words=mine.unit(low)))
+        said = self.said(what, Message(SAYS, words=mine.unit(low)))
         for process, each in sorted(zip(self.processes, said, strict=True)):
             found.setdefault(each.words, []).append(process)
         return "; ".join(f"{names(who)}: {words}" for words, who in found.items())
@@ -172,73 +160,106 @@ class Group:
         whole = jax.make_array_from_single_device_arrays(shape, self.apart, [local])
         return np.asarray(self.gather(whole).addressable_data(0))
 
-    def said(self, what: object, message: _Message, patient: bool = False) -> list[_Message]:
-        """What every process says; `LayoutError` where one failed, or did not come."""
-        seconds = seconds_to_wait()
-        said = self.exchanged(message, None if patient else seconds)
-        if said is None or None in said:
+    def said(self, what: object, message: Message, patient: bool = False) -> list[Message]:
+        """What every process says; `LayoutError` where one failed, or does not come."""
+        said = self.exchanged(what, message, None if patient else seconds_to_wait())
+        if isinstance(said, str) or None in said:
             self.lost = str(what)
-            who = names([p for p in self.processes if p != jax.process_index()])
-            reason = "they are in another program" if said else f"none within {seconds:g} seconds"
+            reason = said if isinstance(said, str) else "they are in another program"
             raise LayoutError(
-                f"{what}: process {jax.process_index()} asked {who} whether they are about to do "
-                f"the same, but not all answered ({reason}): they made another call, or failed. "
-                f"{_VARIABLE} says how long to wait"
+                f"{what}: process {jax.process_index()} asked {names(self.others)} whether they "
+                f"are about to do the same, but not all answered ({reason}). All have to make the "
+                f"same calls in the same order; {_VARIABLE} says how long to wait"
             )
         failed = zip(self.processes, said, strict=True)
-        if words := [f"process {p}: {m.words}" for p, m in failed if m and m.kind == _FAILED]:
+        if words := [f"process {p}: {m.words}" for p, m in failed if m and m.kind == FAILED]:
             raise LayoutError(f"{what} failed elsewhere, so it is not done here: {words[0]}")
         return [each for each in said if each is not None]
 
-    def exchanged(self, message: _Message, seconds: float | None) -> list[_Message | None] | None:
-        """All processes' messages; None where they do not come in time, if it has an end."""
-        found: list[Any] = []
+    @property
+    def others(self) -> list[int]:
+        """The processes but this one."""
+        return [p for p in self.processes if p != jax.process_index()]
 
-        def exchange() -> None:
-            try:
-                rows = self.table(message.packed())
-                found.append([_Message.unpacked(row.tobytes()) for row in rows])
-            except Exception as error:  # JAX's own, where it can't reach another process
-                found.append(error)
+    def exchanged(
+        self, what: object, message: Message, seconds: float | None
+    ) -> list[Message | None] | str:
+        """All processes' messages; why they do not come in time, if it has an end."""
+        if self.lost or self.pending is None or self.pending.message != message:
+            self.settle(what)
+            self.pending = Exchange(self.table, message)
+            self.pending.start()
+        exchange, call = self.pending, self.calls.last  # it goes on where the user interrupts
+        call.asks = True
+        try:
+            if reason := self.waited_for(exchange, seconds):
+                return reason
+        finally:
+            call.asks = False
+        self.pending = None
+        if exchange.error is None:
+            return exchange.heard
+        who = self.absent(is_late=True, after=_HEARD) or names(self.others)
+        raise LayoutError(
+            f"{what}: process {jax.process_index()} can't ask {who}: {exchange.error}"
+        ) from exchange.error
 
-        thread = Thread(target=exchange, name="gridlayout agreement", daemon=True)
-        self.waiting = thread  # also where the user interrupts
-        thread.start()
-        thread.join(seconds)
-        if not found:
-            atexit.register(self.leave)
-            return None
-        self.waiting = None
-        if isinstance(found[0], Exception):
-            raise LayoutError(f"the other processes can't be asked: {found[0]}") from found[0]
-        messages: list[_Message | None] = found[0]
-        return messages
+    def waited_for(self, exchange: Exchange, seconds: float | None) -> str:
+        """Empty when all have said something; else who does not come, and why."""
+        limit, began, waited = seconds_to_wait() if seconds is None else seconds, monotonic(), 0.0
+        while True:
+            exchange.over.wait(min(_LOOK, max(limit - waited, 0)) or _LOOK)
+            waited = monotonic() - began
+            if exchange.over.is_set():
+                return ""
+            is_late = waited >= limit
+            who = self.absent(is_late, seconds is None) if waited >= min(SHORTLY, limit) else ""
+            if who or (is_late and seconds is not None):
+                within = f"none within {limit:g} seconds" if is_late else ""
+                return ": ".join(filter(None, (within, who)))
 
-    def report(self, words: str, patient: bool = False) -> None:
+    def absent(self, is_late: bool, is_patient: bool = False, after: float = 0.0) -> str:
+        """Who does not come to the call that this process is in, as far as others tell."""
+        if self.watch is None:
+            return ""
+        try:
+            self.watch.post()
+            sleep(after)
+            return told(self.watch.absent(is_late, is_patient))
+        except RuntimeError:  # the service is gone, and JAX ends this process
+            return ""
+
+    def report(self, what: object, words: str, patient: bool = False) -> None:
         """Tell the others, if they ask, that this process has failed."""
-        if not self.lost and self.waiting is None:
+        if not self.lost and self.pending is None:
             with suppress(LayoutError):  # the error that is being raised says more
-                seconds = None if patient else min(_SHORTLY, seconds_to_wait())
-                self.exchanged(_Message(_FAILED, words=words), seconds)
+                seconds = None if patient else min(SHORTLY, seconds_to_wait())
+                self.exchanged(what, Message(FAILED, words=words), seconds)
 
     def leave(self) -> None:
-        """End this process, whom others did not answer: they may hang in a program without it.
+        """The program is over: tell the others, and do not wait where they did not answer.
 
-        JAX would wait for them, up to its own limit of minutes; when this one is gone they fail.
+        They may hang in a program without this process. JAX would wait for them, up to its own
+        limit of minutes; when this one is gone they fail.
         """
-        if self.waiting is not None and self.waiting.is_alive():
+        why = _why_over()
+        if self.watch is not None:
+            if why and (words := self.watch.missed()):
+                print(f"LayoutError: process {jax.process_index()}: {words}", file=sys.stderr)
+            self.watch.end(why or "its program is over")
+        if self.pending is not None and not self.pending.over.is_set():
+            sleep(_HEARD)
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)
 
     def settle(self, what: object) -> None:
         """Wait for what was left unanswered; `LayoutError` where it stays so."""
-        if self.waiting is not None and not self.lost:
-            self.waiting.join(seconds_to_wait())
-            if self.waiting.is_alive():
-                self.lost = str(what)
+        if self.pending is not None and not self.lost:
+            if self.pending.over.wait(seconds_to_wait()):
+                self.pending = None
             else:
-                self.waiting = None
+                self.lost = str(what)
         if self.lost:
             raise LayoutError(
                 f"{what}: the processes of this device grid lost each other in {self.lost}, which "
@@ -246,9 +267,15 @@ class Group:
             )
 
 
-def seconds_to_wait() -> float:
-    """How long to wait for another process."""
-    text = os.environ.get(_VARIABLE) or str(_SECONDS)
+def _why_over() -> str:
+    """The error that has ended the program, which Python has printed; empty without one."""
+    error = getattr(sys, "last_value", None)
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+def seconds_to_wait(is_inside: bool = False) -> float:
+    """How long to wait for another process, that is asked or inside of a program."""
+    text = os.environ.get(_VARIABLE) or str(_SECONDS_INSIDE if is_inside else _SECONDS)
     try:
         seconds = float(text)
     except ValueError:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# What every program begins with: RANK, COUNT and the modules' short names.
+# What every program begins with, after RANK, COUNT, DEVICES and HEARTBEAT.
 START = """
+import atexit
 import os
 
 import jax
@@ -25,7 +26,10 @@ import gridlayout as gl
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 emulated = gl.emulate_devices(DEVICES)
 # A process that died is held for dead soon.
-jax.distributed.initialize(ADDRESS, COUNT, RANK, heartbeat_timeout_seconds=20)
+limits = {"heartbeat_timeout_seconds": HEARTBEAT, "shutdown_timeout_seconds": 60}
+jax.distributed.initialize(ADDRESS, COUNT, RANK, **limits)
+# As JAX does, whose own registration a forked process forgets: wait for the others.
+atexit.register(jax.distributed.shutdown)
 
 import jax.numpy as jnp
 import numpy as np
@@ -60,7 +64,7 @@ def run_alone(program, seconds=300, **environment):
     return ended
 
 
-def run_together(program, count, devices, seconds=240, **environment):
+def run_together(program, count, devices, seconds=240, heartbeat=20, **environment):
     """Run a program in `count` processes of so many devices; fails where one is still running then.
 
     Whatever happens, none is left behind.
@@ -68,7 +72,7 @@ def run_together(program, count, devices, seconds=240, **environment):
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         address = f"localhost:{probe.getsockname()[1]}"
-    known = f"ADDRESS, COUNT, DEVICES = {address!r}, {count}, {devices}\n"
+    known = f"ADDRESS, COUNT, DEVICES = {address!r}, {count}, {devices}\nHEARTBEAT = {heartbeat}\n"
     every = [f"{known}RANK = {rank}\n{START}{program}" for rank in range(count)]
     found = _run_all(every, seconds, {"NPROC": "16", **environment})
     late = "\n".join(each.out[-500:] + each.err[-2000:] for each in found)
@@ -112,7 +116,8 @@ def _run(program, environment, *files):
     code = 0
     try:
         exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
-    except Exception:
+    except Exception as error:
+        sys.last_exc = sys.last_value = error  # as Python does
         traceback.print_exc()
         code = 1
     sys.stdout.flush()

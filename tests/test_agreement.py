@@ -12,7 +12,8 @@ from processes import run_together
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.sharding import agreement, processes
+from gridlayout.sharding import agreement, messages, processes
+from gridlayout.sharding.elements import Elements
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 DIFFERING = """
@@ -307,10 +308,10 @@ class Threads:
         self.groups = [self.group(rank) for rank in range(count)]
 
     def group(self, rank):
-        def exchanged(message, seconds):
+        def exchanged(what, message, seconds):
             self.said[rank] = message
             self.barrier.wait(30)
-            heard = [processes._Message.unpacked(m.packed().tobytes()) for m in self.said]
+            heard = [messages.Message.unpacked(m.packed().tobytes()) for m in self.said]
             self.barrier.wait(30)
             return heard
 
@@ -333,9 +334,10 @@ class Threads:
 
     def agree(self, texts, data=None):
         def one(rank, group):
-            text = processes.Lines(texts[rank])
-            elements = None if data is None else processes.Elements(data[rank])
-            group.agree("call", text.prefix(None), lambda: text, elements)
+            text = messages.Lines(texts[rank])
+            given = None if data is None else Elements(data[rank])
+            counted = group.agree("call", text.prefix(None), lambda: text, given)
+            group.close(None, counted, None)
 
         return self.run(one)
 
@@ -351,7 +353,7 @@ def test_the_first_line_that_differs_is_named(texts):
         assert told == [None] * len(texts)
         assert [len(group.agreed) for group in threads.groups] == [1] * len(texts)
         return
-    lines = [[*processes.Lines(text).lines, "data compared: none", "no more"] for text in texts]
+    lines = [[*messages.Lines(text).lines, "data compared: none", "no more"] for text in texts]
     first = next(k for k in range(99) if len({tuple(text[: k + 1]) for text in lines}) > 1)
     assert len(set(told)) == 1
     for rank, text in enumerate(lines):
@@ -388,10 +390,10 @@ def test_a_failure_is_told_and_does_no_harm():
 
     def fails(rank, group):
         if rank:
-            text = processes.Lines(["a"])
+            text = messages.Lines(["a"])
             group.agree("call", text.prefix(None), lambda: text, None)
         else:
-            group.report("ValueError: too bad")
+            group.report("call", "ValueError: too bad")
 
     told = threads.run(fails)
     assert told[0] is None
@@ -439,10 +441,10 @@ def test_text_says_the_same_in_every_process(first):
 
 
 def test_other_bytes_are_no_message():
-    message = processes._Message(1, b"t" * 32, b"d" * 32, 7, "é" * 800)
+    message = messages.Message(1, b"t" * 32, b"d" * 32, 7, "é" * 800)
     packed = message.packed().tobytes()
     assert len(packed) == 1024
-    found = processes._Message.unpacked(packed)
+    found = messages.Message.unpacked(packed)
     assert found[:4] == message[:4]
     assert message.words.startswith(found.words.rstrip("\N{REPLACEMENT CHARACTER}"))
-    assert processes._Message.unpacked(bytes(1024)) is None
+    assert messages.Message.unpacked(bytes(1024)) is None

@@ -64,6 +64,7 @@ def test_examples_run_and_print(name, tmp_path):
     assert not list(tmp_path.iterdir()), "the example left a file behind"
 
 
+# `supervisor.py` is run by test_faults.py.
 def test_a_killed_training_goes_on_with_the_same_losses(tmp_path):
     def losses(out):
         return dict(re.findall(r"^step (\d+)  loss (.*)$", out, re.MULTILINE))
@@ -86,7 +87,7 @@ def test_a_killed_training_goes_on_with_the_same_losses(tmp_path):
 
 def test_every_example_is_run_listed_and_short():
     scripts = sorted(path.name for path in EXAMPLES.glob("*.py"))
-    assert scripts == sorted([*PRINTED, "restart.py"])
+    assert scripts == sorted([*PRINTED, "restart.py", "supervisor.py"])
     page = (EXAMPLES / "README.md").read_text()
     assert re.findall(r"^\* \[`(.*?)`\]\(\1\): ", page, re.MULTILINE) == scripts
     shown = (ROOT / "docs" / "examples.md").read_text()

@@ -142,8 +142,8 @@ ROOMS = {
         *("emulate", "collectives", "cost", "placement", "core_map", "description"),
         *("chips", "limits", "topology", "timing", "figures", "computing", "sending", "measure"),
         *("machine", "choice", "default_machine", "submesh", "meshes", "device_grid"),
-        *("logical_sharding", "elements", "processes", "agreement", "exchange", "find_exchange"),
-        "rounds",
+        *("logical_sharding", "elements", "messages", "coordination", "calls", "watch"),
+        *("processes", "agreement", "exchange", "find_exchange", "rounds"),
         *("windows", "overlaps", "pieces"),
     ),
     "ops": (

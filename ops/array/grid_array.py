@@ -35,7 +35,7 @@ from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_te
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import agree_on, check_has_part, crossing, layout_lines
+from gridlayout.sharding.agreement import check_has_part, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -179,9 +179,9 @@ class GridArray(metaclass=_Meta):
         check_has_data(self, "GridArray.physical")
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
-        agree_on("GridArray.physical", self.device, self.layout, self)
-        with self.device.active():
-            return without_idle(_fetched(self), shape, self.device)
+        with crossing("GridArray.physical", self.device, self) as call, self.device.active():
+            call.agree(self.layout, lambda: layout_lines(("array", self.layout)))
+            return call.ran(without_idle(_fetched(self), shape, self.device))
 
     def to_logical(self, sharding: Sharding | None = None) -> jax.Array:
         """The logical array, a `jax.Array`; in multi-process too.
@@ -206,13 +206,13 @@ class GridArray(metaclass=_Meta):
             asked = "every device" if sharding is None else sharding_text(sharding, self.shape)
             lines = layout_lines(("array", self.layout))
             call.agree((self.layout, asked), lambda: [f"to: {asked}", *lines])
-        with self.device.active():
-            storage = _fetched(self)
-            if sharding is None and not _is_large(self):
-                return to_logical(storage, self.layout, self.device)
-            wanted = self.device.replicated if sharding is None else sharding
-            found = logical_as(storage, self.layout, self.device, wanted)
-            return found if found is not None else _placed_as(self, storage, wanted)
+            with self.device.active():
+                storage = _fetched(self)
+                if sharding is None and not _is_large(self):
+                    return call.ran(to_logical(storage, self.layout, self.device))
+                wanted = self.device.replicated if sharding is None else sharding
+                found = logical_as(storage, self.layout, self.device, wanted)
+                return call.ran(found if found is not None else _placed_as(self, storage, wanted))
 
     def local_boxes(self) -> list[tuple[slice, ...]]:
         """The boxes of the logical array that this process's devices hold, each once.

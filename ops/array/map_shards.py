@@ -101,8 +101,8 @@ def map_shards(
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
         )
-    with device.active():
-        storages = _program(fn)(operands, static)
+        with device.active():
+            storages = call.ran(_program(fn)(operands, static))
     made = [
         placed(brought_back(s, layout, device), layout, device)
         for s, layout in zip(storages, outs, strict=True)

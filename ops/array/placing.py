@@ -37,12 +37,11 @@ def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = 
             raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
         return described(layout, device)
     device.check_has_devices("gl.put")
-    with device.active():
-        with crossing("gl.put", device, array) as call:
-            layout.check_invertible()
-            array = _source(array, layout)
-            _agree(call, array, layout, check)
-        return placed(_put(array, layout, device), layout, device)
+    with device.active(), crossing("gl.put", device, array) as call:
+        layout.check_invertible()
+        array = _source(array, layout)
+        _agree(call, array, layout, check)
+        return call.ran(placed(_put(array, layout, device), layout, device))
 
 
 def described(layout: Layout, device: DeviceGrid) -> GridArray:
@@ -117,20 +116,19 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     check_device(device)
     check_layout(layout)
     device.check_has_devices("gl.from_physical")
-    with device.active():
-        with crossing("gl.from_physical", device, physical) as call:
-            physical = packing.as_array(physical, layout.dtype)
-            if physical.shape != layout.physical_shape:
-                raise LayoutError(
-                    f"the physical array has shape {physical.shape}, but {layout!r} has physical "
-                    f"shape {layout.physical_shape}"
-                )
-            _agree(call, physical, layout, None)
+    with device.active(), crossing("gl.from_physical", device, physical) as call:
+        physical = packing.as_array(physical, layout.dtype)
+        if physical.shape != layout.physical_shape:
+            raise LayoutError(
+                f"the physical array has shape {physical.shape}, but {layout!r} has physical "
+                f"shape {layout.physical_shape}"
+            )
+        _agree(call, physical, layout, None)
         layout = layout.with_oob(None)
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
         storage = brought_back(_place(physical, layout, device), layout, device)
-        return placed(storage, layout, device)
+        return call.ran(placed(storage, layout, device))
 
 
 _place = partial(jax.jit, static_argnums=(1, 2))(place)

@@ -36,6 +36,10 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
             (x.layout, layout),
             lambda: layout_lines(("array", x.layout), ("to", layout)),
         )
+        return call.ran(_run(x, layout))
+
+
+def _run(x: GridArray, layout: Layout) -> GridArray:
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)
         if _by_host(storage, x.layout, layout, x.device):

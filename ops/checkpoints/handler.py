@@ -110,14 +110,19 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
         ]
         done: list[Any] = []
         # Orbax reports only the end of a whole call, and limits the bytes in flight per call. So
-        # there is only one call if no progress is reported.
+        # there is only one call if no progress is reported. Each call needs a limiter of its own,
+        # because each runs in its own event loop.
         add = getattr(own[0], "add", None)
         for group in _groups(found, _GROUPS if add else 1):
             arrays, names, group_args = zip(*group, strict=True)
+            limiter = _renewed(names[0].byte_limiter)
             done += _counted(
                 await self.arrays.serialize(
                     arrays,
-                    [info.replace(name=storage_name(info.name)) for info in names],
+                    [
+                        info.replace(name=storage_name(info.name), byte_limiter=limiter)
+                        for info in names
+                    ],
                     [_chunked(arg) for arg in group_args],
                 ),
                 add,
@@ -232,6 +237,12 @@ def _groups(found: Sequence[_One], count: int) -> list[list[_One]]:
         groups[-1].append(each)
         size += each[0].nbytes
     return groups
+
+
+def _renewed(limiter: Any) -> Any:
+    """A limiter of the same bytes in flight; itself, where it has no limit."""
+    most = getattr(limiter, "max_bytes", None)
+    return limiter if most is None else type(limiter)(most)
 
 
 def _chunked(arg: Any) -> ocp.SaveArgs:

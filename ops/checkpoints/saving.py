@@ -85,9 +85,9 @@ def save(
         paths.check_replaceable()
         lines = _lines(paths.path, leaves)
         call.agree(tuple(lines), lambda: lines)
-    saving = Saving(paths, item, kinds, False if progress is None and not wait else progress)
-    if wait:
-        saving.wait()
+        saving = Saving(paths, item, kinds, False if progress is None and not wait else progress)
+        if wait:
+            saving.wait()
     return saving
 
 

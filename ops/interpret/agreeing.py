@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.function import Function, Signature
-from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
+from gridlayout.sharding.agreement import Crossing, crossing, jaxpr_lines, layout_lines
 
 
-def agree_on_call(
+@contextmanager
+def agreed_call(
     lifted: Any, function: Function, arrays: Sequence[Any], signature: Signature
-) -> None:
-    """`LayoutError` unless all processes of the device grid make the same call.
+) -> Iterator[Crossing]:
+    """Enter a call that every process of the device grid makes, else `LayoutError`.
 
     They must call the same function on arrays of the same layouts, shapes and dtypes.
     """
     with crossing(lifted, signature.device, arrays) as call:
         call.agree(signature, lambda: _lines(function, signature), owner=function)
+        yield call
 
 
 def _lines(function: Function, signature: Signature) -> list[str]:

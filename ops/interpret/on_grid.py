@@ -24,7 +24,7 @@ from gridlayout.ops.array.grid_array import (
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
-from gridlayout.ops.interpret.agreeing import agree_on_call
+from gridlayout.ops.interpret.agreeing import agreed_call
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.interpret.static import check_static, is_array
@@ -122,17 +122,18 @@ class OnGrid:
                 except TypeError:  # an array without data, which is refused below
                     if jax.ShapeDtypeStruct not in set(map(type, storages)):
                         raise
-        if (call := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
+        if (split := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
             return self.fn(*args, **kwargs)
-        operands, signature = call
+        operands, signature = split
         (device := signature.device).check_has_devices(repr(self))
         for x in operands:
             check_has_data(x, repr(self))
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._function.traced(operands, signature)
-        agree_on_call(self, self._function, operands, signature)
-        compiled = self._function.compiled(signature)
-        found = compiled([x.storage if _is_grid(x) else device.whole(x) for x in operands])
+        with agreed_call(self, self._function, operands, signature) as call:
+            compiled = self._function.compiled(signature)
+            storages = [x.storage if _is_grid(x) else device.whole(x) for x in operands]
+            found = call.ran(compiled(storages))
         if same is not None and len(device.processes) == 1:
             remember(self._function.known, same[0], compiled)
         return found

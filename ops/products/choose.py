@@ -125,7 +125,7 @@ def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
 
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
-    """Return the seconds of collectives; where bytes decide, those of the average bytes received."""
+    """Return the seconds of collectives; where bytes decide, those of average received bytes."""
     if not device.machine.bytes_decide:
         return device.machine.seconds(collectives)
     return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
