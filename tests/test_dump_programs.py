@@ -180,7 +180,7 @@ FITS = [
     (gl.tenstorrent.ttnn((32768, 32768), tile=(32, 32), buffer_type="dram"), True, "fits"),
     (gl.tenstorrent.ttnn((53 * 32, 32), grid=(53, 1), tile=(32, 32)), True, "fits"),
     (gl.tenstorrent.ttnn((9 * 32, 32), grid=(9, 1), tile=(32, 32),
-                         memory_layout="block_sharded"), False, "no place"),
+                         memory_layout="block_sharded"), False, "grid 9x1 does not fit 8x8"),
     # What kernels' arguments take of L1 is not the layout's.
     (gl.tenstorrent.ttnn((1400000,), "int8", memory_layout="height_sharded"), False, "does not"),
 ]  # fmt: skip
