@@ -265,7 +265,10 @@ CALLS = {
     "Links": (gl.Links, {"bandwidth": 1e9}),
     "Rates": (gl.Rates, {"flops": 1e9, "memory": 1e9}),
     "Machine": (gl.Machine, {"chip": "n300"}),
-    "Machine.measure": (lambda device: gl.Machine.measure(device), {"device": ONE}),
+    "Machine.measure": (
+        lambda device: device is ONE or gl.Machine.measure(device),
+        {"device": ONE},
+    ),
     "Machine.load": (gl.Machine.load, {"path": MACHINE}),
     "core_map": (DEVICE.core_map, {"grid": (2, 2)}),
     "placement": (DEVICE.placement, {"grid": (2, 2)}),

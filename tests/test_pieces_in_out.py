@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import types
-from itertools import product
+from itertools import permutations, product
 
 import jax
 import jax.numpy as jnp
@@ -400,10 +400,7 @@ def test_stages_move_what_one_program_does(monkeypatch, dtype):
     tiled = gl.GridLayout((48, 40), dtype, grid=(3, 2), tile=(4, 4))
     joined = gl.GridLayout((48, 40), dtype, grid=(5,), collapse=[(0, 2)])
     array = np.arange(48 * 40, dtype=np.float32).reshape(48, 40).astype(plain.dtype)
-    count = 0
-    for old, new in product((plain, tiled, joined), repeat=2):
-        if old is new:
-            continue
+    for old, new in few(permutations((plain, tiled, joined), 2), 2):
         places = [DEVICE.placement(layout.core_shape) for layout in (old, new)]
         # So small that one gather puts all.
         assert staged.staged_pieces(old, new, DEVICE, *places) is None
@@ -413,8 +410,6 @@ def test_stages_move_what_one_program_does(monkeypatch, dtype):
             found = staged.run_staged(x.storage, new, pieces)
         assert found.sharding == DEVICE.sharding(new)
         same(GridArray(found, new, DEVICE), array)
-        count += 1
-    assert count == 6
 
 
 def test_blocks_of_a_slot_are_all_of_it():
