@@ -9,6 +9,7 @@
 #   make docs    the site, in build/docs; a warning is an error
 #   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
 #   make wheel   builds sdist and wheel into dist/, runs the README's lines on the wheel installed alone
+#   make versions   the same with every Python from 3.11 here, with the oldest and the newest JAX
 #   make release-check TAG=v0.1.0   whether version and changelog are those of the tag
 #   make publish   uploads dist/, from CI alone: .github/workflows/release.yml
 #   make clean   removes the environments, builds and caches
@@ -33,7 +34,7 @@ INSTALLED := $(VENV)/.installed
 TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placement relayout xla models \
 	cores multiprocess plan steps slices)
 
-.PHONY: demo test test-all test-jax programs lint bench docs notebooks wheel release-check publish \
+.PHONY: demo test test-all test-jax programs lint bench docs notebooks wheel versions release-check publish \
 	clean
 .DEFAULT_GOAL := test
 
@@ -74,6 +75,9 @@ wheel: $(INSTALLED)
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	.venv-wheel/bin/python -I tests/readme.py
+
+versions: wheel
+	$(RUN) tests/versions.py dist
 
 release-check:
 	$(PYTHON) .github/release.py "$$TAG"
