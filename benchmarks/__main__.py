@@ -27,6 +27,7 @@ from benchmarks import (
     ranks,
     reading,
     steps,
+    together,
 )
 from benchmarks.timing import Result, medians, table
 
@@ -155,6 +156,8 @@ def main() -> int:
     steps.report()
     print("\nmemory: ", end="")
     memory.report()
+    print("\ncalls: ", end="")
+    together.report()
     ways = ranks.results()
     print(f"\nmachine: {len(ways)} ways, rank correlation {ranks.correlation(ways):.3f}, >= 0.9")
     return 0
