@@ -169,13 +169,6 @@ def module_and_package(name):
     return ".".join([package, *own]), ".".join([package, *inner[:-1]])
 
 
-# Imports that are not counted, with the reason. None is to stay.
-UNCOUNTED = {
-    # The type of the argument of `Machine.measure`, which asks three things of it.
-    "gridlayout.sharding.machine": {"gridlayout.sharding.device_grid.DeviceGrid"},
-}
-
-
 @cache
 def modules():
     """Each module of the three floors, by its full name, with what it imports."""
@@ -183,7 +176,7 @@ def modules():
     for name in python_files():
         own, inside = module_and_package(name)
         source = (ROOT / name).read_text(encoding="utf-8")
-        found[own] = set(imported_names(source, inside)) - UNCOUNTED.get(own, set())
+        found[own] = set(imported_names(source, inside))
     return found
 
 
