@@ -65,7 +65,7 @@ REFUSED = {
     "no axis": (np.s_[0, 1], "leaves no axis"),
     "two ellipses": (np.s_[..., ...], "whole number"),
     "a name": ("x", "whole number"),
-    "a truth value": (np.s_[True], "truth value"),
+    "a truth value": (np.s_[True], "not a bool"),
     "a float": (np.s_[0.5:], "whole number"),
     "a step of 0": (np.s_[::0], "step of 0"),
     "an array": (np.array([0, 1]), "whole number"),
