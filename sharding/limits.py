@@ -85,7 +85,7 @@ class Limits:
 
     # The most that the last device is later than the first before a collective, as a share of
     # their compute time.
-    apart: float = 0.3
+    skew: float = 0.3
 
     # The most steps of a factorization of one matrix or a sort of one vector: each is compiled.
     panels: int = 64
