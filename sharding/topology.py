@@ -146,7 +146,7 @@ class Topology:
         return any(self.between(self.whole_axis(axis), axis) for axis in axes)
 
     def between(self, axis: str, factor: str) -> bool:
-        """Return whether a prime factor of an axis, or part of the axis itself, is between hosts."""
+        """Return whether a prime factor of an axis, or a part of the axis, is between hosts."""
         if axis not in self._factors:
             return False
         outer = self._factors[axis].names[: self._between[axis]]
