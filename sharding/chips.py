@@ -278,8 +278,8 @@ def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
         return CHIPS[name], None
     if name not in BOARDS:
         raise LayoutError(
-            f"machine {chip!r} is unknown: give one of {', '.join((*BOARDS, *CHIPS))}, or a gl.Chip "
-            "with links= and rates="
+            f"machine {chip!r} is unknown: give one of {', '.join((*BOARDS, *CHIPS))}, or "
+            "a gl.Chip with links= and rates="
         )
     return BOARDS[name].chip, BOARDS[name]
 

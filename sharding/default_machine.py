@@ -26,8 +26,9 @@ FAST = Machine(
 )
 _HOST = Chip("CPU", (1, 1))
 # Measured by `gl.Machine.measure` with JAX 0.12, for 2 to 16 devices that share two cores. All
-# groups run in one process: a collective takes longer the more devices there are, and the devices share
-# the bandwidth of the memory. Seconds of latency per device of the mesh, and per device of a group.
+# groups run in one process: a collective takes longer the more devices there are, and the devices
+# share the bandwidth of the memory. Seconds of latency per device of the mesh, and per device of a
+# group.
 _EACH, _IN_GROUP = 4.5e-6, 1.2e-5
 _PERMUTE = 1.8e-5  # seconds per device of the mesh, for any groups
 _WAIT = 6e-5  # seconds per device of a group, after products
