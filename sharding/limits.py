@@ -18,7 +18,7 @@ class Limits:
     # fastest; one with half as many collectives, if it takes at most half of this share longer.
     margin: float = 0.44
     # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
-    # has at most one product and is in no loop, it must also have at least this number of collectives.
+    # has at most one product and is in no loop, it must also have this number of collectives.
     collectives: int = 3
     mesh_units: int = 3
     # Programs of at most `products` products are also planned with the cheapest algorithm for each
