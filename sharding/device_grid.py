@@ -173,7 +173,7 @@ class DeviceGrid:
                 "gl.DeviceGrid(part.mesh, core_map=...)"
             )
         part = Submesh.of(index, self.shape, names)
-        kept = tuple(names[k] for k in part.kept)
+        kept = tuple(names[k] for k in part.axes)
         machine = None if self._machine is None else part.machine(self._machine)
         if self.is_abstract:
             return DeviceGrid(AbstractMesh(part.shape, kept), machine=machine)

@@ -269,7 +269,7 @@ class Group:
             os._exit(1)
 
     def finish_pending(self, what: object) -> None:
-        """Wait for the exchange that an earlier call left; raise `LayoutError` if it never ends."""
+        """Wait for the exchange that an earlier call left; raise `LayoutError` after the limit."""
         if self.pending is not None and not self.lost:
             if self.pending.over.wait(seconds_to_wait()):
                 self.pending = None

@@ -17,12 +17,12 @@ from gridlayout.sharding.machine import Machine
 class Submesh(NamedTuple):
     """A part of a mesh.
 
-    places: for each axis of the mesh, the positions that are selected. kept: the axes that the part
+    places: for each axis of the mesh, the positions that are selected. axes: the axes that the part
     has, by number.
     """
 
     places: tuple[NDArray[np.int64], ...]
-    kept: tuple[int, ...]
+    axes: tuple[int, ...]
 
     @classmethod
     def of(cls, index: Any, mesh: Shape, names: Sequence[str]) -> Submesh:
@@ -31,7 +31,7 @@ class Submesh(NamedTuple):
         Raises `LayoutError` if it selects nothing, or a device that does not exist.
 
         >>> part = Submesh.of((slice(0, 2), 1), (4, 2), ("x", "y"))
-        >>> [each.tolist() for each in part.places], part.kept
+        >>> [each.tolist() for each in part.places], part.axes
         ([[0, 1], [1]], (0,))
         """
         axes = " ".join(f"{name}={n}" for name, n in zip(names, mesh, strict=True))
@@ -71,17 +71,17 @@ class Submesh(NamedTuple):
     @property
     def shape(self) -> Shape:
         """The number of devices along each retained axis."""
-        return tuple(len(self.places[k]) for k in self.kept)
+        return tuple(len(self.places[k]) for k in self.axes)
 
     def machine(self, whole: Machine) -> Machine:
         """Return the machine of the part, with the links of the whole; part of a ring is a line."""
-        names = tuple(whole.axis_names[k] for k in self.kept)
+        names = tuple(whole.axis_names[k] for k in self.axes)
         mesh = whole.mesh
         if mesh is None:
             return whole
-        links = [self._links(whole, k) for k in self.kept]
+        links = [self._links(whole, k) for k in self.axes]
         hosts = tuple(self._hosts(k, mesh[k], n) for k, n in enumerate(whole.hosts))
-        own = tuple(hosts[k] for k in self.kept) if hosts else ()
+        own = tuple(hosts[k] for k in self.axes) if hosts else ()
         crosses = any(n > 1 for n in own)
         return Machine(
             *(whole.chip, self.shape, links if whole.links else None),
