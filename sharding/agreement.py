@@ -1,9 +1,10 @@
-"""Agreement: processes that are to run one program find out first whether they all mean one.
+"""Agreement: the processes of a mesh check that they are about to run the same program.
 
-Each says what it is about to do as lines of text; they compare digests, and where those differ
-search for the first line that does (`processes.py`). What they agreed on is remembered by its
-digest, alike in all of them, and not asked again: so it is text, in which nothing is a process's
-own. Where one process has all devices, nothing of this happens.
+Each process describes its call as lines of text. The processes compare digests of these, and if the
+digests differ, they search for the first line that does (`processes.py`). All processes cache the
+digests of calls on which they agreed, and do not compare them again. The text must therefore have
+nothing that differs from process to process by chance. If one process has all devices, nothing is
+compared.
 """
 
 from __future__ import annotations
@@ -28,56 +29,57 @@ from gridlayout.sharding.messages import Lines
 from gridlayout.sharding.processes import Group
 from gridlayout.sharding.processes import names as process_names
 
-# What Python prints of one thing differently in each process: addresses, and sets' order.
+# What Python prints differently in each process: addresses, and the order of sets.
 _ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")
 _MOST_KNOWN = 4096
 Result = TypeVar("Result")
 
 
-def crossing(what: Any, device: DeviceGrid, *values: Any, patient: bool = False) -> Crossing:
-    """A call of `what` on a device grid, in a `with`: it is told of, and tells, the others' errors.
+def joint_call(what: Any, device: DeviceGrid, *values: Any, patient: bool = False) -> JointCall:
+    """Return the context manager of a call that all processes of a device grid make.
 
-    What runs on the devices stands in the `with` too, after `agree`, and `ran` is told the result:
-    where another process does not come to it, this one ends (`watch.py`).
+    An error in the `with` block is sent to the other processes, and their errors are raised here.
+    The block calls `agree`, then runs the program on the devices and passes its result to `ran`. If
+    another process does not come to that program, this process ends (`watch.py`).
 
-    values: its arrays; of a call that JAX traces nothing is compared, nor where this process or
-    every other one has none of the devices. patient: whether processes may take very different time
-    to come to its end: each asks the others in any case, and waits for them without one.
+    what: the call, as messages name it. values: its arrays. Nothing is compared if JAX traces them,
+    or if this process has none of the devices or all of them. patient: whether the processes may
+    take very different times until `agree`: they then compare in any case, and wait without limit.
     """
     if len(device.processes) < 2:
-        return _ALONE
+        return _LOCAL_CALL
     if jax.process_index() not in device.processes or _is_traced(values):
-        return _ALONE
-    return _Together(what, device, _group(device.processes, device.platform), patient)
+        return _LOCAL_CALL
+    return _SharedCall(what, device, _group(device.processes, device.platform), patient)
 
 
 def check_has_part(device: DeviceGrid, what: str) -> None:
-    """`LayoutError` where this process has none of the devices, and so no part of `what`."""
+    """Raise `LayoutError` if this process has none of the devices, and so no part of `what`."""
     if jax.process_index() not in device.processes:
         raise LayoutError(
             f"process {jax.process_index()} has no part of {what}: the devices of {device!r} are "
-            f"those of {process_names(device.processes)}; ask there, or take a mesh over all "
-            "processes"
+            f"those of {process_names(device.processes)}. Make the call there, or use a mesh over "
+            "all processes"
         )
 
 
 def layout_lines(*named: tuple[str, Layout]) -> list[str]:
-    """Layouts as lines: as users write them, then a digest of all that makes two of them equal."""
+    """Return layouts as lines: their reprs, then a digest of all that equality compares."""
     parts = repr([(x.steps, x.order, x.core_rank) for _, x in named])
     steps = f"steps of layouts: {digest_of(parts.encode()).hex()}"
     return [*(f"{what}: {layout!r}" for what, layout in named), steps]
 
 
 def jaxpr_lines(closed: Any) -> list[str]:
-    """A function's jaxpr as lines, and what it closes over."""
+    """Return the jaxpr of a function as lines, with the constants over which it closes."""
     found = [f"constant {_constant(x)}" for x in closed.consts]
     return [*found, *(common_text(line.strip()) for line in str(closed).splitlines())]
 
 
-class Crossing:
-    """A call on a device grid of this process alone, which has no one to agree with."""
+class JointCall:
+    """A call on a device grid. This class is for devices of one process: it compares nothing."""
 
-    def __enter__(self) -> Crossing:
+    def __enter__(self) -> JointCall:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
@@ -91,29 +93,30 @@ class Crossing:
         owner: Any = None,
         data: Callable[[], Elements] | None = None,
     ) -> None:
-        """Go on when every process of the device grid says the same; else `LayoutError` in each.
+        """Raise `LayoutError` in all processes unless their calls are the same.
 
-        lines: what this process is about to do. key: what they follow from, by which their digest
-        is kept, as long as the owner where there is one. data: the elements that are to be the same
-        as well, if they are to be compared.
+        lines: the description of the call. key: determines the lines; their digest is cached by it,
+        during the lifetime of `owner` if there is one. data: the elements that are compared too, if
+        any.
         """
 
     def ran(self, result: Result) -> Result:
-        """The result of the call, which the devices may still be at."""
+        """Return the result, which the devices may still be computing, and record it."""
         return result
 
     def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
-        """`LayoutError` in each process where two that agreed have different copies of something.
+        """Raise `LayoutError` in all processes if two of them have different copies of an array.
 
-        digests: one a name, 0 of what is not here. All processes have the same names.
+        digests: one per name; 0 for an array that this process does not have. All processes pass
+        the same names. Called after `agree`.
         """
 
 
-_ALONE = Crossing()
+_LOCAL_CALL = JointCall()
 
 
-class _Together(Crossing):
-    """A call that other processes take part in."""
+class _SharedCall(JointCall):
+    """A call on a device grid of several processes."""
 
     def __init__(self, what: Any, device: DeviceGrid, group: Group, patient: bool) -> None:
         self.what, self.device, self.group, self.is_open = what, device, group, True
@@ -123,7 +126,7 @@ class _Together(Crossing):
     def __str__(self) -> str:
         return common_text(str(self.what))
 
-    def __enter__(self) -> Crossing:
+    def __enter__(self) -> JointCall:
         self.call = self.group.calls.begin(self)
         return self
 
@@ -148,7 +151,7 @@ class _Together(Crossing):
             devices = " ".join(str(d.id) for d in self.device.fine.devices.flat)
             return Lines([str(self), f"on {self.device!r}", *lines(), f"devices {devices}"])
 
-        known = self.group.known if owner is None else _kept_for(owner)
+        known = self.group.known if owner is None else _cached_for(owner)
         key = (self.device, key) if owner is not None else (self.what, self.device, key)
         digest = known.get(key)
         if digest is None:
@@ -177,8 +180,8 @@ class _Together(Crossing):
             who.pop(0, None)
             if len(who) > 1:
                 raise LayoutError(
-                    f"{self}: {process_names([*who.values()])} give different data for {name}, of "
-                    "which each has a copy: give the same data for one box in all processes"
+                    f"{self}: {process_names([*who.values()])} pass different data for {name}, of "
+                    "which each has a copy: pass the same data for a box in all processes"
                 )
 
 
@@ -190,15 +193,16 @@ def _group(processes: tuple[int, ...], platform: str) -> Group:
 _owned: WeakKeyDictionary[Any, dict[Any, bytes]] = WeakKeyDictionary()
 
 
-def _kept_for(owner: Any) -> dict[Any, bytes]:
+def _cached_for(owner: Any) -> dict[Any, bytes]:
+    """Return the digests that are cached during the lifetime of an object."""
     try:
         return _owned.setdefault(owner, {})
-    except TypeError:  # it can't be hashed, or not weakly referenced
+    except TypeError:  # the owner has no hash or no weak references
         return {}
 
 
 def common_text(line: str) -> str:
-    """A line without what differs from process to process."""
+    """Return a line without addresses and with sets in sorted order."""
     line = _SET.sub(lambda m: f"{{{', '.join(sorted(m[1].split(', ')))}}}", line)
     return _ADDRESS.sub("0x...", line)
 
@@ -212,15 +216,15 @@ def _is_traced(values: Sequence[Any]) -> bool:
 
 
 def _constant(x: Any) -> str:
-    """An array that a function closes over: its bytes, if they are here and not many."""
+    """Describe a constant of a jaxpr: type, shape, and a digest of few bytes that are local."""
     if not isinstance(x, (jax.Array, np.ndarray, np.generic)):
         return type(x).__name__
     kind = f"{x.dtype}{list(x.shape)}"
-    is_here = not isinstance(x, jax.Array) or (
+    is_local = not isinstance(x, jax.Array) or (
         not isinstance(x, jax.core.Tracer)
         and x.is_fully_addressable
         and not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     )
-    if not is_here or x.nbytes > MOST_BYTES:
+    if not is_local or x.nbytes > MOST_BYTES:
         return kind
     return f"{kind} of digest {Elements(np.asarray(x)).prefix(None).hex()}"

@@ -1,6 +1,6 @@
-"""`Calls`: which call a process is in, what it tells the others of it, and who of them won't come.
+"""`Calls`: the calls of a process, its state, and which other processes never come to a call.
 
-Processes that run one program make the same calls, so a call's number says which one it is.
+Processes that run one program make the same calls, so the number of a call identifies it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ _MOST_FAILED, _WORDS = 8, 300
 
 
 class State(NamedTuple):
-    """Where a process is: in a call of a number, until its result is there, or after it.
+    """The state of a process, which it posts for the others.
 
-    asks: whether it asks the others before it runs. digest: of what it is about to do, once that is
-    known. failed: the last calls that ended by an error. ended: why its program has, if it has.
+    number: the last call that it has begun; 0 if none. inside: whether its result is not yet there.
+    asks: whether the process waits for an exchange with the others. what: the call in words.
+    digest: the digest of the call, once known. failed: the numbers and errors of the last calls
+    that failed. ended: why the program has ended; empty if it has not.
     """
 
     number: int = 0
@@ -31,22 +33,22 @@ class State(NamedTuple):
 
     @property
     def done(self) -> int:
-        """The number of its last call that is over."""
+        """The number of the last call that is over."""
         return self.number - self.inside
 
     @property
     def text(self) -> str:
-        """As `parsed` reads it."""
+        """The state as JSON; `parsed` reads it."""
         return json.dumps(self)
 
     @staticmethod
     def parsed(text: str) -> State:
-        """The state of a text."""
+        """Return the state of a text."""
         return State(*json.loads(text))
 
     @property
     def place(self) -> str:
-        """In words."""
+        """The place of the process in its program, in words."""
         if not self.number:
             return "has made no call"
         if self.inside:
@@ -66,16 +68,16 @@ class Call:
 
     @property
     def is_running(self) -> bool:
-        """Whether the devices have not made its result yet, which someone still holds."""
+        """Whether the devices still compute the result; False if it was deleted."""
         result = None if self.result is None else self.result()
         try:
             return result is not None and not result.is_ready()
-        except RuntimeError:  # its memory was given to another program
+        except RuntimeError:  # its buffer was donated
             return False
 
 
 class Calls:
-    """The calls of this process on one group's devices, one at a time."""
+    """The calls of this process on the devices of one group, one at a time."""
 
     def __init__(self) -> None:
         self.last = Call(0, "")
@@ -84,14 +86,14 @@ class Calls:
         self.ended = ""
 
     def begin(self, what: Any) -> Call | None:
-        """A new call; None inside of another one, which counts alone."""
+        """Return a new call; None inside another call, as only the outer one is counted."""
         if self.last.inside:
             return None
         self.last = Call(self.last.number + 1, what)
         return self.last
 
     def end(self, call: Call, error: BaseException | None) -> None:
-        """The call is over; one that the user interrupted is to be made again, and not counted."""
+        """End a call; one that the user interrupted is not counted, and can be made again."""
         call.inside = call.asks = False
         if isinstance(error, KeyboardInterrupt):
             call.number -= 1
@@ -101,7 +103,7 @@ class Calls:
 
     @property
     def state(self) -> State:
-        """What the others are told."""
+        """The state that is posted for the others."""
         call = self.last
         what = str(call.what)[:_WORDS]
         inside = call.inside or call.is_running
@@ -112,15 +114,15 @@ class Calls:
 def absent(
     own: State, others: Mapping[int, State], is_late: bool, is_patient: bool = False
 ) -> dict[int, str]:
-    """Which processes won't come to the call that this one is in, and why, in words.
+    """Return the processes that do not come to this one's call, with the reasons in words.
 
-    is_late: whether it has waited so long that it gives up on those that are elsewhere.
-    is_patient: whether it waits for those in the same call, whatever they do there.
+    is_late: whether the time limit is over, so that processes in other calls are included too.
+    is_patient: whether processes in the same call are excluded, even if they do not exchange yet.
     """
     found = {}
     for process, each in sorted(others.items()):
         why = _never(own, each)
-        if not why and is_late and _elsewhere(own, each, is_patient):
+        if not why and is_late and _is_elsewhere(own, each, is_patient):
             why = each.place
         if why:
             found[process] = why
@@ -128,23 +130,23 @@ def absent(
 
 
 def _never(own: State, other: State) -> str:
-    """Why a process never comes; empty where it still may."""
-    mine = {number for number, _ in own.failed}  # of these all were told
+    """Return why a process never comes to the call; "" if it may still come."""
+    mine = {number for number, _ in own.failed}  # failures that all processes know
     for number, words in other.failed:
         is_last = other.ended or number == other.number
         if number == own.number or (is_last and number < own.number and number not in mine):
             return f"failed in its call {number}: {words}"
     if other.ended and (own.asks or other.done < own.number):
         return f"has ended ({other.ended}) after its call {other.number}, {other.what}"
-    both_ask = own.asks and other.asks  # and find out so
+    both_ask = own.asks and other.asks  # the exchange then shows a difference
     if other.inside and other.number == own.number and not both_ask:
         is_other = own.digest and other.digest and own.digest != other.digest
         return f"is in {other.what} instead, or with other layouts" if is_other else ""
     return ""
 
 
-def _elsewhere(own: State, other: State, is_patient: bool) -> bool:
-    """Whether a process has not come yet."""
+def _is_elsewhere(own: State, other: State, is_patient: bool) -> bool:
+    """Return whether a process has not yet come to the call."""
     if other.number < own.number:
         return True
     return own.asks and not other.asks and not (is_patient and other.inside)

@@ -1,6 +1,7 @@
-"""What chips do in a second, each figure with its source; the links that join them by default.
+"""Rates of chips, each with its source; the links between chips; known machines.
 
-Figures are what programs reach, where somebody measured it, else what the maker states.
+The figures are those that programs reach, if somebody measured them; otherwise those that the
+manufacturer states.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ GB, TERA = 1e9, 1e12
 
 
 def check_figure(value: Any, what: str, least: float = 0.0, above: bool = True) -> float:
-    """A finite number above `least`, or from it on; `LayoutError` for any other."""
+    """Return a finite number greater than `least`; raise `LayoutError` for any other value.
+
+    above: False if the number may also equal `least`.
+    """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not isfinite(value) or value < least or (above and value == least):
         rule = f"above {least:g}" if above else f"of at least {least:g}"
@@ -37,13 +41,13 @@ def check_figure(value: Any, what: str, least: float = 0.0, above: bool = True) 
 
 @dataclass(frozen=True)
 class Links:
-    """What joins neighbours along a mesh axis.
+    """The links between neighbours along a mesh axis.
 
-    bandwidth: bytes in a second over one link, one way. latency: seconds a hop. wrap: whether the
-    last device is joined to the first (a ring), else the axis is a line. start: seconds that a
-    collective takes before the first hop. reduce_latency: seconds more a hop where devices add what
-    they receive before they pass it on. pair_bandwidth: of two devices by themselves, whose link no
-    other's data fill; 0 where they reach the bandwidth. Wormhole's published times show both
+    bandwidth: bytes per second over one link, in one direction. latency: seconds per hop. wrap:
+    whether the last device has a link to the first (a ring); otherwise the axis is a line. start:
+    seconds of a collective before the first hop. reduce_latency: additional seconds per hop if
+    devices add what they receive before they send it on. pair_bandwidth: bytes per second in groups
+    of two devices; 0 if equal to `bandwidth`. The published times of Wormhole show the last two
     (tt-metal, tech_reports/CCLs).
 
     >>> Links(12.5e9, latency=711e-9).wrap
@@ -69,11 +73,11 @@ class Links:
 
 @dataclass(frozen=True)
 class Figure:
-    """What a kind of collective takes in groups of so many devices, as it was measured.
+    """The measured time of one kind of collective, in groups of one size.
 
-    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second. wait:
-    seconds, at most, that it takes longer after the devices have computed, as not all finish at the
-    same time. between_hosts: whether the devices of a group were of several hosts.
+    latency: seconds of a collective of few bytes. bandwidth: bytes that a device receives per
+    second. wait: the most additional seconds after the devices have computed, because not all
+    finish at the same time. between_hosts: whether the devices of a group had several hosts.
     """
 
     kind: str
@@ -95,19 +99,19 @@ class Figure:
 
 @dataclass(frozen=True)
 class Rates:
-    """What one device computes and moves in a second.
+    """The rates of one device.
 
-    flops: floating-point operations of matrix products, of all its cores. tile_cycles: cycles that
-    a core takes for a product of 32x32 tiles, by the math fidelity that an op of a compiled program
-    states; clock: cycles in a second.
-    elementwise: results of elementwise operations in a second, of all cores. memory: bytes in a
-    second that cores read from, or write to, the device's memory. noc: bytes in a second that a
-    core gets from another one of the same device; hop: seconds between neighbouring cores. start:
-    seconds that a product takes before it multiplies. packs: whether it packs its operands before,
-    as on a CPU; else it reads them while it multiplies. transposed: bytes in a second of operands
-    that a product transposes, where that takes time of its own. dram: of one core as a device,
-    whose memory is its L1: bytes in a second that it reads from DRAM or writes there. sources:
-    where each figure is from.
+    flops: floating-point operations per second of matrix products, of all cores together.
+    tile_cycles: cycles of a core for a product of 32x32 tiles, by the math fidelity that an op of a
+    compiled program states. clock: cycles per second. elementwise: results of elementwise
+    operations per second, of all cores together. memory: bytes per second that the cores read from,
+    or write to, the memory of the device. noc: bytes per second that a core receives from another
+    core of the device. hop: seconds between neighbouring cores. start: seconds of a product before
+    it multiplies. packs: whether a product packs its operands first, as on a CPU; otherwise it
+    reads them while it multiplies. transposed: bytes per second of operands that a product
+    transposes; 0 if that takes no additional time. dram: if the device is a core, whose memory is
+    its L1: bytes per second that it reads from, or writes to, DRAM. sources: the source of each
+    figure.
     """
 
     flops: float
@@ -137,12 +141,12 @@ class Rates:
             check_figure(cycles, f"tile_cycles of {fidelity}")
         known = {each.name for each in fields(self)}
         if unknown := self.sources.keys() - known:
-            raise LayoutError(f"sources name {sorted(unknown)}, which are no figures of Rates")
+            raise LayoutError(f"sources name {sorted(unknown)}, which are no figures of gl.Rates")
 
 
 @dataclass(frozen=True)
 class Board:
-    """A ready machine: its chip, what that does, how many there are along axes, their links."""
+    """A known machine: its chip, the rates of a chip, its mesh and its links."""
 
     chip: Chip
     rates: Rates
@@ -153,7 +157,7 @@ class Board:
 
 _CYCLES = {"LoFi": 16, "HiFi2": 32, "HiFi3": 48, "HiFi4": 64}
 _GEMM = "tt-metal, tech_reports/GEMM_FLOPS: cycles of a 32x32x32 product by fidelity"
-# Of a product in HiFi4: 64 cores at 1 GHz, 2 * 32**3 operations in 64 cycles.
+# flops of a product in HiFi4: 64 cores at 1 GHz, 2 * 32**3 operations in 64 cycles.
 _WORMHOLE = Rates(
     flops=64 * 1e9 * 2 * 32**3 / 64,
     memory=267 * GB,
@@ -175,7 +179,7 @@ _WORMHOLE = Rates(
 
 
 def _blackhole(cores: int) -> Rates:
-    """A Blackhole chip's, of which programs get so many cores."""
+    """Return the rates of a Blackhole chip. cores: the number that programs can use."""
     return Rates(
         flops=cores * 1.35e9 * 2 * 32**3 / 64,
         memory=500 * GB,
@@ -196,8 +200,8 @@ def _blackhole(cores: int) -> Rates:
     )
 
 
-# Measured on a Wormhole LoudBox, whose neighbours have one link, and on a Blackhole Galaxy, where
-# they have two: a half of what these reach.
+# Measured on a Wormhole LoudBox, with one link between neighbours, and on a Blackhole Galaxy, with
+# two: half of their bandwidth.
 _ETHERNET = Links(
     10.75 * GB, latency=2.38e-6, start=3e-6, reduce_latency=2.23e-6, pair_bandwidth=7.12 * GB
 )
@@ -205,15 +209,15 @@ _BLACKHOLE_LINKS = Links(
     21.2 * GB, latency=1.45e-6, start=2.32e-6, reduce_latency=2.2e-6, pair_bandwidth=19.1 * GB
 )
 _FIT = (
-    "tt-metal, tech_reports/CCLs/results: what the times of collectives on lines of 2, 4 and 8 "
-    "chips say, by least squares of relative errors (benchmarks/published.py)"
+    "tt-metal, tech_reports/CCLs/results: fitted to times of collectives on lines of 2, 4 and 8 "
+    "chips, by least squares of relative errors (benchmarks/published.py)"
 )
 _BOOK = "scaling-book (jax-ml), chapters on TPUs, sharding and GPUs"
 
 
 def _tpu(name: str, flops: float, memory: float, size: float) -> tuple[Chip, Rates]:
     chip = Chip(name, (1, 1), {"dram": int(size)})
-    # A vector unit does about one operation for each element that memory brings.
+    # A vector unit does about one operation per element that memory delivers.
     sources = {"flops": f"{_BOOK}: bfloat16", "memory": _BOOK, "elementwise": "as memory brings"}
     return chip, Rates(flops, memory, memory / 2, sources=sources)
 
@@ -232,14 +236,14 @@ _H100 = (
     ),
 )
 _N150, _ALL_CORES = CHIPS["wormhole"], CHIPS["blackhole"]
-# A p150's system descriptor offers 10x11 of the cores; tt-metal's benchmarks run on all too.
+# The system descriptor of a p150 has 10x11 cores; benchmarks of tt-metal also use all of them.
 _P150 = replace(_ALL_CORES, grid=(10, 11))
 _ICI_V5E, _ICI_V5P = Links(45 * GB, latency=1e-6), Links(90 * GB, latency=1e-6, wrap=True)
-# All devices of a node reach each other through a switch: one hop, at what NCCL reaches.
+# All devices of a node are connected through a switch: one hop, with the bandwidth of NCCL.
 _NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
-# What joins hosts, of one device. The scaling book has 25 GB/s a TPU host of four chips between
-# slices, and 25 to 50 GB/s a GPU between nodes, of which this is the lower end; latencies are
-# assumed.
+# The links between hosts, per device. The scaling book states 25 GB/s per TPU host of four chips
+# between slices, and 25 to 50 GB/s per GPU between nodes, of which this is the lower bound. The
+# latencies are assumptions.
 BETWEEN_SLICES = Links(25 * GB / 4, latency=1e-5)
 BETWEEN_NODES = Links(25 * GB, latency=5e-6, start=5e-6)
 
@@ -258,9 +262,9 @@ BOARDS: dict[str, Board] = {
 
 
 def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
-    """A chip that a user names, and the ready machine where the name is one's.
+    """Return a chip that a user passes or names, and the known machine if the name is that of one.
 
-    `LayoutError` for an unknown name, and for what is no `gl.Chip`.
+    Raises `LayoutError` for an unknown name, and for other types than `gl.Chip`.
 
     >>> board_of("wormhole")[1] is None, board_of("N300")[1].mesh
     (True, (1, 2))
@@ -274,12 +278,12 @@ def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
         return CHIPS[name], None
     if name not in BOARDS:
         raise LayoutError(
-            f"machine {chip!r} is none of {', '.join((*BOARDS, *CHIPS))}: give a gl.Chip "
-            "with links= and rates="
+            f"machine {chip!r} is unknown: give one of {', '.join((*BOARDS, *CHIPS))}, or "
+            "a gl.Chip with links= and rates="
         )
     return BOARDS[name].chip, BOARDS[name]
 
 
 def rates_of(chip: Chip) -> Rates | None:
-    """What a chip of a ready machine does in a second; None of others."""
+    """Return the rates of a chip of a known machine; None for other chips."""
     return next((board.rates for board in BOARDS.values() if board.chip == chip), None)

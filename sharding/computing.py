@@ -1,4 +1,4 @@
-"""`Computing`: what one device of a machine takes to multiply and to go through memory: seconds."""
+"""`Computing`: the seconds of products and of memory access on one device of a machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from gridlayout.sharding.chips import Rates
 
 
 class Computing:
-    """What one device does by itself: a chip, or a core of one where `mesh` ends with its cores."""
+    """The computation of one device: a chip, or a core if the last axes of `mesh` are cores."""
 
     chip: Chip
     mesh: Shape | None
     rates: Rates | None
 
     def work_seconds(self, flops: float = 0, nbytes: float = 0, elements: float = 0) -> float:
-        """Seconds of products, of passes over memory, and of results that take longer than these.
+        """Return the seconds of products, memory access and elementwise functions, in sequence.
 
-        Nothing where no rates are known.
+        flops: the floating-point operations of products. nbytes: the bytes read or written.
+        elements: the number of results of elementwise functions. 0 if no rates are known.
         """
         if self.rates is None:
             return 0.0
@@ -29,11 +30,12 @@ class Computing:
     def computing(
         self, flops: float, nbytes: float, transposed: float = 0, packs: bool = True
     ) -> dict[str, float]:
-        """Seconds of one op on one device by its limit: `products` or `memory`, the other 0.
+        """Return the seconds of one op on one device, under the limit that is reached.
 
-        flops: operations of its products. nbytes: bytes of its memory that it goes through, of a
-        core L1: at the same time, or before where the device packs operands and packs is true.
-        transposed: bytes of operands that a product transposes first.
+        The result has the keys `products` and `memory`, one of which is 0. flops: the operations
+        of products. nbytes: the bytes of memory (of a core: L1) that are read or written, during
+        the product, or before it if the device packs operands and `packs` is true. transposed: the
+        bytes of operands that a product transposes first.
 
         >>> import gridlayout as gl
         >>> gl.Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
@@ -52,17 +54,18 @@ class Computing:
         return {"products": 0.0, "memory": total}
 
     def slicing(self, nbytes: float) -> float:
-        """Seconds of a device to take so many bytes out of an array that it has.
+        """Return the seconds of a device to slice bytes from its array.
 
-        What packs operands copies the part first; others read it where it is.
+        A device that packs operands copies the slice first; others read it in place.
         """
         return self.work_seconds(nbytes=2 * nbytes) if self.rates and self.rates.packs else 0.0
 
     def streaming(self, whole: float, own: float) -> float:
-        """Seconds of a core to read bytes of the chip's DRAM, or to write there.
+        """Return the seconds of a core to read from, or write to, the DRAM of the chip.
 
-        whole: bytes that all its cores read, what several of them need once, as kernels do that
-        read and multicast. own: bytes that one core gets, over the network on the chip.
+        whole: the bytes that all cores of the chip read together; bytes that several cores need
+        count once, as kernels read and multicast them. own: the bytes that one core receives over
+        the network of the chip.
 
         >>> import gridlayout as gl
         >>> core = gl.Machine("n150").by_core
@@ -74,10 +77,11 @@ class Computing:
         return max(whole / self._cores / self.rates.dram, own / self.rates.noc)
 
     def writing(self, whole: float, own: float, parts: int) -> float:
-        """Seconds of a core to write bytes to the chip's DRAM that it has own bytes of.
+        """Return the seconds of a core to write an array to the DRAM of the chip.
 
-        parts: how many cores have different ones; of those that have copies each writes its share,
-        at least a tile of 4,096 bytes.
+        whole: the bytes of the array on the chip. own: the bytes that the core has. parts: the
+        number of cores with different bytes; each of those with copies of the same bytes writes an
+        equal share, but at least a tile of 4,096 bytes.
 
         >>> import gridlayout as gl
         >>> core = gl.Machine("n150").by_core
@@ -89,11 +93,11 @@ class Computing:
 
     @property
     def _cores(self) -> int:
-        """Devices that are cores of one chip."""
+        """The number of devices that are cores of one chip."""
         return prod(self.mesh[len(self.mesh) - len(self.chip.grid) :]) if self.mesh else 1
 
     def padded(self, block: Shape) -> Shape:
-        """A device's block of an array in whole tiles that the chip computes with.
+        """Return the shape of a device's block, padded to whole tiles of the chip.
 
         >>> import gridlayout as gl
         >>> gl.Machine("n150").padded((3, 40, 7)), gl.Machine("v5e 4x4").padded((3, 40, 7))
@@ -107,12 +111,12 @@ class Computing:
 
     @property
     def has_cores(self) -> bool:
-        """Whether its devices are cores of chips, with DRAM behind them (`by_core`)."""
+        """Whether the devices are cores of chips that share the DRAM of their chip (`by_core`)."""
         return self.rates is not None and self.rates.dram > 0
 
     @property
     def device_capacity(self) -> int | None:
-        """Bytes that a device can hold in all its memories; None where the chip states none."""
+        """The bytes that a device can hold in all its memories; None if the chip states none."""
         each, cores = self.chip.capacity, prod(self.chip.grid)
         known = [each[space] * n for space, n in (("l1", cores), ("dram", 1)) if space in each]
         return sum(known) if known else None

@@ -1,8 +1,8 @@
-"""`Board`: a few words of each process, which the others read, past the devices.
+"""`Board`: a short text per process, which the others can read without the devices.
 
-They go through the coordination service that `jax.distributed.initialize` starts, which answers
-while the devices wait for each other. JAX has no public name for its client: this module is the
-only one that asks for it, and where there is none nothing is posted.
+The texts are stored in the coordination service of `jax.distributed.initialize`, which is available
+while devices wait for each other. JAX has no public name for its client: only this module uses it.
+If there is none, nothing is posted.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import Any
 
 
 class Board:
-    """What the processes of a group have posted. A service that is gone raises a RuntimeError."""
+    """The texts of the processes of a group. Raises RuntimeError if the service has ended."""
 
     def __init__(self, client: Any, name: str) -> None:
         self._client, self._folder = client, f"gridlayout/{name}/"
 
     def post(self, process: int, words: str) -> None:
-        """Put words of a process in the place of its earlier ones."""
+        """Replace the text of a process."""
         if self._client is not None:
             self._client.key_value_set(f"{self._folder}{process}", words, allow_overwrite=True)
 
     def read(self) -> dict[int, str]:
-        """The words of each process that has posted any."""
+        """Return the text of each process that has posted one."""
         found = [] if self._client is None else self._client.key_value_dir_get(self._folder)
         return {int(key.rpartition("/")[2]): words for key, words in found}
 
     def leave(self) -> None:
-        """Let go of the client, which JAX is to end: nothing is posted any more."""
+        """Release the client, so that JAX can end it: nothing is posted afterwards."""
         self._client = None
 
 
 def find_board(name: str) -> Board | None:
-    """The board of a group; None where JAX has no coordination service, or hides it elsewhere."""
+    """Return the board of a group; None if this JAX has no such client."""
     try:
         from jax._src.distributed import global_state
     except ImportError:

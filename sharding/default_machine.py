@@ -1,4 +1,4 @@
-"""Machines of devices that state none: emulated ones, known kinds, others with fast links."""
+"""Default machines of devices: of emulated devices, of known kinds, and of others."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from gridlayout.sharding.collectives import (
 )
 from gridlayout.sharding.machine import Machine
 
-# Of devices without figures of their own: fast links, so that the bytes decide.
+# For devices without known figures: links without latency, so that the bytes decide.
 FAST = Machine(
     Chip("a device with fast links", (1, 1)),
     links=Links(4e9),
     rates=Rates(3e10, 1e10, 1e10),
 )
 _HOST = Chip("CPU", (1, 1))
-# What `gl.Machine.measure` finds of 2 to 16 devices that share two cores, with JAX 0.12: all groups
-# meet in one process, so a collective takes longer the more devices there are, and they share what
-# the memory moves in a second. Seconds of a device of the mesh, and of one of the group.
+# Measured by `gl.Machine.measure` with JAX 0.12, for 2 to 16 devices that share two cores. All
+# groups run in one process: a collective takes longer the more devices there are, and the devices
+# share the bandwidth of the memory. Seconds of latency per device of the mesh, and per device of a
+# group.
 _EACH, _IN_GROUP = 4.5e-6, 1.2e-5
-_PERMUTE = 1.8e-5  # of each device of the mesh, in whichever groups
-_WAIT = 6e-5  # of each device of the group, after products
-_RECEIVED = {  # bytes that all devices receive in a second
+_PERMUTE = 1.8e-5  # seconds per device of the mesh, for any groups
+_WAIT = 6e-5  # seconds per device of a group, after products
+_RECEIVED = {  # bytes per second that all devices together receive
     ALL_GATHER: 1.5e10,
     ALL_REDUCE: 2.0e10,
     ALL_TO_ALL: 6.5e9,
@@ -39,17 +40,17 @@ _RECEIVED = {  # bytes that all devices receive in a second
     REDUCE_SCATTER: 9.5e9,
 }
 _FLOPS, _MEMORY, _ELEMENTWISE = 2.4e11, 3e10, 4e9
-# Of processes nothing is measured beforehand: a network of 10 Gb/s is assumed, which the devices of
-# a process share. `gl.Machine.measure(device)` finds what it is.
+# The network between processes is assumed to have 10 Gb/s, which the devices of a process share.
+# `gl.Machine.measure(device)` measures it.
 _NETWORK, _NETWORK_LATENCY = 1.25e9, 5e-5
-_START = 5.5e-6  # of a product, of each device of the mesh
+_START = 5.5e-6  # seconds of a product per device of the mesh
 _TRANSPOSED = 1e10
 
 
 def emulated(devices: int) -> Machine:
-    """So many devices that one process emulates on a CPU.
+    """Return the machine of devices that one process emulates on a CPU.
 
-    Their work is done on the same cores: what each does is paid for as often as there are devices.
+    The devices share the cores of the CPU, so the rates of one are divided by their number.
 
     >>> emulated(16).rates.flops == emulated(8).rates.flops / 2
     True
@@ -70,7 +71,7 @@ def emulated(devices: int) -> Machine:
 
 
 def _over_processes(machine: Machine, mesh: Shape, names: Sequence[str], hosts: Shape) -> Machine:
-    """The same devices, of several processes; of collectives between these the network's share."""
+    """Return the machine of devices of several processes, with a network between these."""
     if not hosts:
         return machine
     bandwidth = _NETWORK / (prod(mesh) // prod(hosts))
@@ -102,9 +103,9 @@ _KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4
 def default_machine(
     platform: str, kind: str, mesh: Shape, names: Sequence[str], hosts: Shape = ()
 ) -> Machine:
-    """The machine of devices of a kind: the ready one, or that of emulated ones on a CPU.
+    """Return the machine of devices of a kind: a known machine, or that of emulated devices.
 
-    mesh, names: its axes, which matter where there are hosts along them.
+    mesh, names: the sizes and names of the axes. They matter only if there are several hosts.
 
     >>> default_machine("gpu", "NVIDIA H100 80GB HBM3", (2, 8), ("x", "y"), (2, 1))
     Machine(H100, mesh=(2, 8), hosts=(2, 1))

@@ -1,4 +1,4 @@
-"""`Description`: what each device of a mesh holds of an array in a layout."""
+"""`Description`: what each device of a mesh stores of an array in a layout."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gridlayout.svg import Drawing
 if TYPE_CHECKING:
     from gridlayout.draw.fold import Devices
 
-# So many devices are listed one by one.
+# The most devices that are listed individually.
 _LISTED = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What each device of a mesh holds of an array in a layout; see `gl.DeviceGrid.describe`.
+    """What each device of a mesh stores of an array in a layout; see `gl.DeviceGrid.describe`.
 
-    cores: how many cores of the grid each device has, an array of the mesh's shape. elements: how
-    many elements of the tensor. slots: how many cores each device has storage for; the rest of
-    them is idle.
+    cores: the number of cores of the grid on each device, an array of the shape of the mesh.
+    elements: the number of elements of the tensor on each device, an array of that shape. slots:
+    the number of cores for which each device has storage; those without a core are idle.
     """
 
     layout: Layout
@@ -39,13 +39,13 @@ class Description:
 
     @classmethod
     def of(cls, layout: Layout, device: Devices) -> Description:
-        """Of a layout that is placed on a device grid."""
+        """Return the description of a layout on a device grid."""
         if not isinstance(layout, Layout):
             raise LayoutError(f"layout {layout!r} must be a gl.Layout")
         placement = device.placement(layout.core_shape)
         first, grid = device.first_cores(layout.core_shape), np.array(placement.grid)
         sizes = np.clip(grid - first, 0, placement.per_device)
-        # Elements by core, with idle slots, summed over the cores of each part of the grid.
+        # Elements per core, including idle slots, then summed over the cores of each part.
         found, slots = layout.traffic(layout), placement.slots
         by_core = np.zeros(prod(slots), np.int64)
         by_core[found.before @ _strides(slots)] = found.counts
@@ -65,33 +65,33 @@ class Description:
 
     @property
     def idle(self) -> NDArray[np.int64]:
-        """The slots of each device that no core is in: an array of the mesh's shape."""
+        """The number of slots without a core on each device: an array of the shape of the mesh."""
         return self.slots - self.cores
 
     @property
     def nbytes(self) -> int:
-        """Bytes of storage on each device, padding and idle slots included: the same on all."""
+        """Bytes of storage per device, with padding and idle slots: equal on all devices."""
         bits = self.slots * prod(self.layout.local_shape) * dtypes.bits(self.layout.dtype)
         return -(-bits // 8)
 
     @property
     def data_bytes(self) -> NDArray[np.int64]:
-        """Bytes of the elements that each device holds: an array of the mesh's shape."""
+        """Bytes of the elements on each device: an array of the shape of the mesh."""
         return -(-self.elements * dtypes.bits(self.layout.dtype) // 8)
 
     @property
     def copies(self) -> float:
-        """How many devices hold each element, in the mean; 0 of a tensor without elements."""
+        """The mean number of devices that store an element; 0 for a tensor without elements."""
         return int(self.elements.sum()) / self.layout.size if self.layout.size else 0.0
 
     @property
     def imbalance(self) -> float:
-        """The most elements on a device, over the mean: 1 where all hold as many."""
+        """The ratio of the most elements on a device to the mean: 1 if all have equally many."""
         mean = float(self.elements.mean())
         return float(self.elements.max()) / mean if mean else 1.0
 
     def draw(self) -> Drawing:
-        """A drawing of the grid's cores by device: the view "fold" of the layout."""
+        """Return the drawing of the cores by device: the view "fold" of the layout."""
         return self.layout.draw("fold", device=self.device)
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class Description:
 
 
 def _strides(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """How many places further, counted row-major, the next one along each dim is."""
+    """Return the row-major strides."""
     return np.array([prod(sizes[k + 1 :]) for k in range(len(sizes))], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""`Figures`: what collectives were measured to take, looked up between the sizes that were."""
+"""`Figures`: measured times of collectives, interpolated between the measured group sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gridlayout.sharding.limits import LIMITS
 
 
 class Figures:
-    """Measured figures of collectives, by kind, size of the group, and whether it crosses hosts."""
+    """Measured figures of collectives, by kind, group size, and whether a group crosses hosts."""
 
     def __init__(self, figures: Sequence[Figure]) -> None:
         self.figures = tuple(figures)
@@ -25,20 +25,27 @@ class Figures:
         return found
 
     def of(self, each: Collective, crosses: bool) -> Figure | None:
-        """That of a collective; of groups over several hosts where those were measured apart."""
+        """Return the figure of a collective; None if its kind was not measured.
+
+        crosses: whether the group has several hosts. If such groups were not measured, the figure
+        is that of groups within a host.
+        """
         known = self._by_kind.get((each.kind, crosses)) or self._by_kind.get((each.kind, False))
         return None if known is None else _between(known, each.kind, each.group_size)
 
     def after(self, work: float) -> tuple[Figure, ...]:
-        """The same for a program that computes for so many seconds before each collective."""
+        """Return the figures for a program that computes before each collective.
+
+        work: the seconds of computation.
+        """
         return tuple(
-            replace(each, latency=each.latency + min(LIMITS.apart * work, each.wait), wait=0.0)
+            replace(each, latency=each.latency + min(LIMITS.skew * work, each.wait), wait=0.0)
             for each in self.figures
         )
 
 
 def _between(known: Sequence[Figure], kind: str, size: int) -> Figure:
-    """The figure of a group size, between those of its neighbours."""
+    """Return the figure of a group size, interpolated between the nearest sizes."""
     above = next((each for each in known if each.group_size >= size), None)
     below = next((each for each in reversed(known) if each.group_size <= size), None)
     if above is None or below is None or above is below:

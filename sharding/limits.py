@@ -17,15 +17,15 @@ class Limits:
     # A program without collectives is chosen if it takes at most this share longer than the
     # fastest; one with half as many collectives, if it takes at most half of this share longer.
     margin: float = 0.44
-    # A program is planned as a whole only if it uses the mesh in at most `units` units. A program
-    # of at most one product must also have at least `sends` collectives, unless it is in a loop.
-    sends: int = 3
-    units: int = 3
+    # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
+    # has at most one product and is in no loop, it must also have this number of collectives.
+    collectives: int = 3
+    mesh_units: int = 3
     # Programs of at most `products` products are also planned with the cheapest algorithm for each
-    # product. That plan is chosen if it takes less than the share `less` of the time: its kernels
-    # copy more.
+    # product. That plan is chosen if it takes less than the share `cheaper_share` of the time: its
+    # kernels copy more.
     products: int = 4
-    less: float = 0.9
+    cheaper_share: float = 0.9
     # The most classes of dims that are divided in turn; the most nodes that are priced in total;
     # the most ways per node.
     classes: int = 6
@@ -36,33 +36,33 @@ class Limits:
 
     # For programs of at most this number of products, a mesh is divided into three units unless it
     # has more axes; for larger programs, into two.
-    parted: int = 6
-    parted_cores: int = 16  # the same for a mesh of cores
+    three_units_products: int = 6
+    three_units_products_of_cores: int = 16  # the same for a mesh of cores
     # In programs of more equations, equal equations share one choice. Equations are equal if their
     # neighbourhoods of this radius, in equations, are equal. The solver is given this number of
     # times at which most memory is in use.
-    alike: int = 80
+    separate_equations: int = 80
     radius: int = 2
-    rows: int = 48
+    memory_rows: int = 48
     # The search for a plan of such a program ends when the plan exceeds the bound by at most this
     # share.
     gap: float = 0.05
     # If a plan of cores exceeds the bound by more than this share, plans that hold less memory are
     # tried too.
-    above: float = 0.01
+    memory_gap: float = 0.01
     # The number of ways to divide a node that are considered, those of least compute time: in such
     # a program, and in one of fewer equations.
     choices: int = 128
     all_choices: int = 1024
     # By measured figures, a plan must save at least this share of the time for arrays to change
     # their layouts.
-    stays: float = 0.1
+    relayout_gain: float = 0.1
     # Among plans of equal time, the one with fewer collectives and smaller operands is chosen: the
     # seconds added per collective, and the share added of the time to read an operand.
-    once: float = 1e-12
-    held: float = 1e-6
+    collective_penalty: float = 1e-12
+    read_penalty: float = 1e-6
     # The share of a core's L1 that its kernels' circular buffers use.
-    buffers: float = 0.1
+    buffer_share: float = 0.1
     # The alignment of values in a core's L1, in bytes.
     align: int = 32
 
@@ -71,7 +71,7 @@ class Limits:
     # A loop whose body has at least this number of collectives is also planned with arrays of at
     # most this number of bytes replicated. A loop of unknown length is assumed to run this number
     # of times.
-    often: int = 16
+    loop_collectives: int = 16
     small_bytes: int = 1 << 15
     trips: int = 16
 
@@ -80,12 +80,12 @@ class Limits:
     # The search over grids other than those of operands and result ends after this number of
     # consecutive plans that are no better. Batch dims may be divided so that a device has at most
     # this factor times the fewest multiplications.
-    plans: int = 8
-    work: float = 1.25
+    plans_without_gain: int = 8
+    work_ratio: float = 1.25
 
     # The most that the last device is later than the first before a collective, as a share of
     # their compute time.
-    apart: float = 0.3
+    skew: float = 0.3
 
     # The most steps of a factorization of one matrix or a sort of one vector: each is compiled.
     panels: int = 64
@@ -109,7 +109,7 @@ class Limits:
     # The largest ratios of the boxes' extents in one round, along each dim; the number of ways to
     # form rounds, those with the fewest, that are computed completely.
     ratios: tuple[float, ...] = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
-    tried: int = 2
+    tried_rounds: int = 2
     # The most that a buffer may grow, as a factor, when it is extended to whole rows.
     growth: int = 8
 
@@ -126,9 +126,9 @@ class Limits:
     core_bytes: int = 256
 
     # The most arrays that are concatenated in place; a device holds each in the result's size.
-    joined: int = 8
+    concatenated: int = 8
     # A result is placed on other cores if the move then takes less than this share of the bytes.
-    saved: float = 0.5
+    move_share: float = 0.5
 
 
 LIMITS = Limits()

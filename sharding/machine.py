@@ -1,8 +1,8 @@
-"""`Machine`: what a mesh of devices takes to send, to multiply, to go through memory: seconds.
+"""`Machine`: the time that a mesh of devices takes to communicate and to compute, in seconds.
 
-What is chosen by time, or reported as time, asks this one object: products, relayouts, reports.
-What emulated devices share is in their figures: eight devices on two cores do in turns what eight
-chips do at once.
+All choices by time and all reported times use this one class: products, relayouts, reports. Figures
+of emulated devices include what they share: eight devices on two cores run in turns, where eight
+chips run at the same time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,32 +25,31 @@ from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
 from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, rates_of
 from gridlayout.sharding.collectives import Collective
-from gridlayout.sharding.measure import measured
+from gridlayout.sharding.measure import MeasuredDevices, measured
 from gridlayout.sharding.placement import MeshAxes
 from gridlayout.sharding.sending import Sending
 from gridlayout.sharding.topology import Topology, hosts_of, stated_hosts, stated_links
-
-if TYPE_CHECKING:
-    from gridlayout.sharding.device_grid import DeviceGrid
 
 _FORMAT, _VERSION, _READ = "gridlayout machine", 2, (1, 2)
 
 
 @dataclass(frozen=True)
 class Machine(Sending):
-    """A mesh of chips and their links: seconds and bytes.
+    """A mesh of chips, their rates and their links. Times are in seconds, sizes in bytes.
 
-    chip: a `gl.Chip`, or the name of a ready machine (`Machine.names()`), which brings its mesh,
-    links and rates along. mesh: how many devices there are along each axis; None for any mesh.
-    links: one `gl.Links` for all axes, one an axis, or by the axes' names, a dict. rates: what one
-    device does in a second; without them, computing on a chip of which nothing is known takes no
-    time. figures: what collectives were measured to take, instead of what the links say. axes: the
-    names of the mesh's axes, by default those of `links`, or of `gl.DeviceGrid`.
+    chip: a `gl.Chip`, or the name of a known machine (`Machine.names()`), which also gives the
+    defaults of mesh, links and rates. mesh: the number of devices along each axis; None for any
+    mesh. links: one `gl.Links` for all axes, one per axis, or a dict by the names of the axes. A
+    mesh of several devices needs them. rates: what one device does per second; without rates, and
+    on a chip without known rates, computing takes no time. figures: measured times of collectives,
+    which are used instead of the links. axes: the names of the mesh axes, by default those of
+    `links`, or of `gl.DeviceGrid`.
 
-    hosts: how many hosts there are along each axis, as numbers or by names; host_links: what joins
-    them, of one device: its share of what its host sends. Devices of a host are consecutive along
-    an axis: of `mesh=(8,), hosts=(2,)` the first four are of one. `LayoutError` where figures are
-    impossible, an axis has no links, or hosts do not divide an axis.
+    hosts: the number of hosts along each axis, a sequence or a dict by names. host_links: the links
+    between hosts, per device: its share of the bandwidth of its host. The devices of a host are
+    consecutive along an axis: with `mesh=(8,), hosts=(2,)`, the first four have one host. Raises
+    `LayoutError` for impossible figures, for an axis without links, and for a number of hosts that
+    does not divide an axis.
 
     >>> import gridlayout as gl
     >>> machine = gl.Machine("n150", mesh=(4, 8), links=gl.Links(12.5e9, latency=711e-9))
@@ -114,7 +113,7 @@ class Machine(Sending):
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """The ready machines.
+        """Return the names of the known machines.
 
         >>> "n300" in Machine.names()
         True
@@ -122,14 +121,17 @@ class Machine(Sending):
         return tuple(BOARDS)
 
     @staticmethod
-    def measure(device: DeviceGrid | None = None) -> Machine:
-        """The machine at hand, as some seconds of its collectives, products and passes tell.
+    def measure(device: MeasuredDevices | None = None) -> Machine:
+        """Return the machine of JAX's devices, from measured times; this takes some seconds.
 
-        device: whose mesh is measured; by default all devices that JAX has, for any mesh of them.
-        Medians of a few runs, all groups of devices at the same time: groups of devices of one host
-        and groups over several hosts apart, where the mesh has several (of CPUs each process is
-        one). Every process calls it then, and all use what the first one measured. `LayoutError`
-        where there are no devices.
+        device: the `gl.DeviceGrid` to measure. By default all devices of JAX are measured, and the
+        machine is for any mesh of them.
+
+        Collectives, products and passes over memory are timed: medians of a few runs, in which all
+        groups of devices run at the same time. If the mesh has several hosts, groups within a host
+        and groups across hosts are measured separately; on CPUs, each process counts as a host. All
+        processes must then call this, and all use the times of the first one. Raises `LayoutError`
+        if there are no devices.
         """
         if device is not None:
             if not hasattr(device, "check_has_devices"):
@@ -149,9 +151,10 @@ class Machine(Sending):
         return Machine(*(chip, shape, links), rates=rates, figures=figures, axes=names, hosts=hosts)
 
     def places(self, layout: Buffers) -> bool:
-        """Whether one of the chips has cores and room for a layout: no core gets two shards of it.
+        """Whether a layout fits on one chip: its cores and memory suffice for one shard per core.
 
-        `layout.can_be_on(chip)`, by which `gl.explain(..., plan=True)` proposes layouts too.
+        This is `layout.can_be_on(chip)`, which limits the proposals of `gl.explain(..., plan=True)`
+        too.
 
         >>> from gridlayout import GridLayout
         >>> grids = (1, 64), (13, 5), (65, 1)
@@ -164,10 +167,11 @@ class Machine(Sending):
 
     @cached_property
     def by_core(self) -> Machine:
-        """The same machine with cores as its devices: their axes, `r` and `c`, come last.
+        """The same machine with each core as a device; the axes of cores, `r` and `c`, come last.
 
-        A core has its share of the chip's rates, and links to its neighbours on the network on the
-        chip, which wraps. Itself where chips have one core.
+        A core has its share of the rates of the chip. Its links are those of the chip's network, in
+        which each axis is a ring. The machine itself if its chips have one core, or if no rates of
+        their network are known.
 
         >>> machine = Machine("wormhole 2x4").by_core
         >>> machine.mesh, machine.axis_names, machine.chip.capacity["l1"]
@@ -202,7 +206,7 @@ class Machine(Sending):
 
     @property
     def core_axes(self) -> tuple[str, ...]:
-        """The axes of the mesh along which its devices are cores of one chip."""
+        """The mesh axes along which devices are cores of one chip; () if devices are chips."""
         mesh = self.mesh or ()
         return (
             self.axis_names[len(mesh) - len(self.chip.grid) : len(mesh)] if self.has_cores else ()
@@ -215,36 +219,37 @@ class Machine(Sending):
         nbytes: float = 0,
         elements: float = 0,
     ) -> float:
-        """What one device takes for collectives one after another, products, and memory.
+        """Return the seconds of one device for collectives in sequence, products and memory.
 
-        flops: floating-point operations of its products. nbytes: bytes that it reads or writes.
-        elements: results of elementwise functions that take longer than to read them.
+        flops: the floating-point operations of products. nbytes: the bytes read or written.
+        elements: the number of results of elementwise functions that take longer than the access
+        to memory.
         """
         sent = sum(each.count * self.once(each) for each in collectives)
         return sent + self.work_seconds(flops, nbytes, elements)
 
     @property
     def combines(self) -> bool:
-        """Whether all-reduces that XLA combines pay one latency, without a copy of their operands.
+        """Whether all-reduces that XLA combines have one latency, and no copies of operands.
 
-        On a CPU each operand is reduced by itself.
+        False on a CPU, where each operand is reduced separately.
         """
         return self.rates is None or not self.rates.packs
 
     def after(self, work: float) -> Machine:
-        """The same for a program that computes for so many seconds before each collective.
+        """Return this machine for a program that computes before each collective.
 
-        Where devices share the cores of a host, one finishes later than another: a collective waits
-        for the last one.
+        work: the seconds of computation. Devices that share the cores of a host do not finish at
+        the same time, and a collective waits for the last one.
         """
         if not work or not any(each.wait for each in self.figures):
             return self
         return self._with(figures=self._figures.after(work))
 
     def on(self, mesh: Shape | None) -> Machine:
-        """The same chips and links in another mesh, or in any.
+        """Return the machine of another mesh with the same chips and links; None for any mesh.
 
-        A host has as many devices as before, the last axes' first.
+        The number of devices per host is unchanged; a host's devices fill the last axes first.
         """
         names = self.axis_names if mesh is not None and len(self.axis_names) >= len(mesh) else None
         hosts = self.topology.hosts_on(mesh)
@@ -252,14 +257,14 @@ class Machine(Sending):
         return self._with(mesh=mesh, axes=names, hosts=hosts, host_links=links)
 
     def named(self, axes: Sequence[str]) -> Machine:
-        """The same with other names of the mesh's axes."""
-        alike = len(self.links) <= 1 and not self.hosts
-        if alike or tuple(axes) == self.axis_names:
+        """Return this machine with other names of the mesh axes."""
+        names_unused = len(self.links) <= 1 and not self.hosts
+        if names_unused or tuple(axes) == self.axis_names:
             return self
         return self._with(axes=axes)
 
     def _with(self, **changes: Any) -> Machine:
-        """The same with other arguments."""
+        """Return this machine with other arguments of the constructor."""
         given: dict[str, Any] = {
             **{"mesh": self.mesh, "links": self.links, "rates": self.rates},
             **{"figures": self.figures, "axes": self.axis_names},
@@ -267,20 +272,25 @@ class Machine(Sending):
         }
         return Machine(self.chip, **(given | changes))
 
-    # -- kept ------------------------------------------------------------------------------------
+    # -- checks and files ------------------------------------------------------------------------
 
     def check_mesh(self, mesh: Shape) -> None:
-        """`LayoutError` unless it is of a mesh of this shape."""
+        """Raise `LayoutError` unless the machine can be that of a mesh of this shape."""
         if self.mesh is not None and self.mesh != mesh:
             raise LayoutError(
-                f"the machine is of a mesh of {self.mesh} devices, the device grid of {mesh}: "
+                f"the machine has a mesh of {self.mesh} devices, but the device grid has {mesh}: "
                 f"give gl.Machine(..., mesh={mesh}), or measure this one with "
                 "gl.Machine.measure(device)"
+            )
+        if not self.links and prod(mesh) > 1:
+            raise LayoutError(
+                f"{self!r} has no links, but a mesh of {mesh} devices needs them to communicate: "
+                "give gl.Machine(..., links=gl.Links(...))"
             )
 
     @property
     def record(self) -> dict[str, Any]:
-        """What `of_record` makes the machine of: numbers, texts, lists and dicts."""
+        """The machine as numbers, strings, lists and dicts, for JSON; `of_record` reads it."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
@@ -296,7 +306,7 @@ class Machine(Sending):
 
     @classmethod
     def of_record(cls, record: Any) -> Machine:
-        """The machine of a record; any error where it is none."""
+        """Return the machine of a record. An invalid record raises an error of any type."""
         if record["format"] != _FORMAT or record["version"] not in _READ:
             raise KeyError("format")
         chip = dict(record["chip"])
@@ -314,20 +324,18 @@ class Machine(Sending):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, as JSON that people can read."""
+        """Write the machine to a file, as indented JSON."""
         Path(path).write_text(json.dumps(self.record, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Machine:
-        """One that `save` has written; `LayoutError` for any other file."""
+        """Return the machine that `save` wrote; raise `LayoutError` for any other file."""
         try:
             return cls.of_record(json.loads(Path(path).read_text(encoding="utf-8")))
         except LayoutError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise LayoutError(
-                f"{str(path)!r} is no machine that gl.Machine.save wrote: {error}"
-            ) from error
+            raise LayoutError(f"{str(path)!r} is no file of gl.Machine.save: {error}") from error
 
     def __repr__(self) -> str:
         mesh = "" if self.mesh is None else f", mesh={self.mesh}"
@@ -337,5 +345,5 @@ class Machine(Sending):
 
 
 def _default_names(rank: int) -> tuple[str, ...]:
-    """The axes as `gl.DeviceGrid` names them by default."""
+    """Return the default names of axes, as in `gl.DeviceGrid`."""
     return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))

@@ -1,4 +1,4 @@
-"""Measuring the machine at hand: what its collectives, products and passes over memory take."""
+"""Measurements of JAX's devices: times of collectives, products and passes over memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations
 from math import prod
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from gridlayout.arguments import Shape
 from gridlayout.sharding.chips import Figure, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
@@ -27,22 +28,41 @@ from gridlayout.sharding.collectives import (
     Axes,
 )
 
-# Bytes of a device's part in a small and in a large collective; how often a program does one, and
-# how often it is run.
+# The bytes per device in a small and in a large collective; the collectives per program; the runs
+# of a program.
 SMALL, LARGE, TIMES, ROUNDS = 1 << 10, 1 << 20, 8, 7
-# Rows and columns of products on one device, the larger that multiplies and the smaller that only
-# starts, and elements of a pass over memory.
+# The rows and columns of a product that takes time to multiply, and of one that takes only the time
+# to start; the elements of a pass over memory.
 PRODUCT, TINY, PASS = 512, 32, 1 << 21
 _RATES = ("flops", "memory", "elementwise", "start", "transposed")
 Run = Callable[[jax.Array, Axes, int], jax.Array]
 Crosses = Callable[[Axes], bool]
 
 
-def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figure], Rates]:
-    """What collectives take by kind and size of group, and what a device does by itself.
+class MeasuredDevices(Protocol):
+    """The interface of a device grid that its measurement needs; `gl.DeviceGrid` has it."""
 
-    mesh: of axes in prime factors. crosses: whether devices along some of them are of several
-    hosts. All processes are told what the first one measured.
+    @property
+    def mesh(self) -> Any:
+        """The mesh; its `axis_names` are used."""
+
+    @property
+    def fine(self) -> Any:
+        """The mesh of the same devices, with each axis in its prime factors."""
+
+    @property
+    def shape(self) -> Shape:
+        """The number of devices along each axis of `mesh`."""
+
+    def check_has_devices(self, what: str) -> None:
+        """Raise `LayoutError` if there are no devices; `what` needs them."""
+
+
+def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figure], Rates]:
+    """Return the figures of collectives by kind and group size, and the rates of one device.
+
+    mesh: its axes are prime factors. crosses: whether devices along some axes have several hosts.
+    All processes get the values that the first one measured.
     """
     figures = []
     for axes, between in _groups(mesh, crosses):
@@ -54,12 +74,13 @@ def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figur
             latency = max(small - received(SMALL, n) * per_byte, 0.0)
             longer = max(wait - latency, 0.0)
             figures.append(Figure(kind, n, latency, 1 / per_byte, longer, between))
-    return _told(mesh, figures, _rates(mesh))
+    return _of_first_process(mesh, figures, _rates(mesh))
 
 
 def _groups(mesh: Mesh, crosses: Crosses) -> list[tuple[Axes, bool]]:
-    """Axes of a mesh and whether they cross hosts, one choice for each of these and each size of a
-    group, the last ones first.
+    """Return the axes of a mesh to measure, and for each whether they cross hosts.
+
+    There is one entry per group size, within hosts and across; the last axes are preferred.
     """
     names: Axes = tuple(map(str, mesh.axis_names))
     found: dict[tuple[int, bool], Axes] = {}
@@ -70,8 +91,10 @@ def _groups(mesh: Mesh, crosses: Crosses) -> list[tuple[Axes, bool]]:
     return [(axes, between) for (n, between), axes in sorted(found.items()) if n > 1]
 
 
-def _told(mesh: Mesh, figures: list[Figure], rates: Rates) -> tuple[list[Figure], Rates]:
-    """What the process of the first device measured, so that all choose alike by it."""
+def _of_first_process(
+    mesh: Mesh, figures: list[Figure], rates: Rates
+) -> tuple[list[Figure], Rates]:
+    """Return what the process of the first device measured, so that all make the same choices."""
     if len({device.process_index for device in mesh.devices.flat}) == 1:
         return figures, rates
     own = [x for each in figures for x in (each.latency, each.bandwidth, each.wait)]
@@ -83,10 +106,10 @@ def _told(mesh: Mesh, figures: list[Figure], rates: Rates) -> tuple[list[Figure]
         lambda _: np.array([own], np.float32),
     )
     first = jax.jit(lambda x: x[0], out_shardings=NamedSharding(mesh, PartitionSpec()))(rows)
-    told = [float(x) for x in np.asarray(first.addressable_data(0))]
-    rest: dict[str, Any] = dict(zip(_RATES, told[3 * len(figures) :], strict=True))
+    values = [float(x) for x in np.asarray(first.addressable_data(0))]
+    rest: dict[str, Any] = dict(zip(_RATES, values[3 * len(figures) :], strict=True))
     return [
-        replace(each, latency=told[3 * k], bandwidth=told[3 * k + 1], wait=told[3 * k + 2])
+        replace(each, latency=values[3 * k], bandwidth=values[3 * k + 1], wait=values[3 * k + 2])
         for k, each in enumerate(figures)
     ], replace(rates, **rest)
 
@@ -111,7 +134,8 @@ def _rotate(x: jax.Array, axes: Axes, n: int) -> jax.Array:
     return lax.ppermute(x, axes, [(k, (k + 1) % n) for k in range(n)])
 
 
-# What is run, and the bytes that a device then receives of parts of so many.
+# For each kind, the function to run, and the bytes that a device receives, given the bytes per
+# device and the group size.
 _COLLECTIVES: dict[str, tuple[Run, Callable[[int, int], float]]] = {
     ALL_GATHER: (_gather, lambda size, n: size * (n - 1)),
     ALL_REDUCE: (lambda x, axes, n: lax.psum(x, axes), lambda size, n: 2 * size * (n - 1) / n),
@@ -122,7 +146,7 @@ _COLLECTIVES: dict[str, tuple[Run, Callable[[int, int], float]]] = {
 
 
 def _seconds(mesh: Mesh, run: Run, axes: Axes, size: int) -> float:
-    """Seconds of one collective: of a program of several, less those of a program of one."""
+    """Return the seconds per collective: the difference of programs with several and with one."""
     n, words = _count(mesh, axes), max(size // 4, mesh.size) // mesh.size * mesh.size
 
     def repeated(times: int) -> Callable[[jax.Array], jax.Array]:
@@ -138,7 +162,10 @@ def _seconds(mesh: Mesh, run: Run, axes: Axes, size: int) -> float:
 
 
 def _wait(mesh: Mesh, axes: Axes) -> float:
-    """Seconds of a small all-reduce between products, which not all devices end together."""
+    """Return the seconds of a small all-reduce between products.
+
+    It waits for the last device, as devices do not finish a product at the same time.
+    """
 
     def repeated(sends: bool) -> Callable[[jax.Array], jax.Array]:
         def body(x: jax.Array) -> jax.Array:
@@ -157,7 +184,7 @@ def _wait(mesh: Mesh, axes: Axes) -> float:
 
 
 def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
-    """Median seconds of a program on every device's part of so many words."""
+    """Return the median seconds of a program. words: float32 elements per device and operand."""
     spec = PartitionSpec(mesh.axis_names)
     fn = jax.jit(
         jax.shard_map(
@@ -180,7 +207,7 @@ def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
 
 
 def _rates(mesh: Mesh) -> Rates:
-    """Products and passes of every device at once."""
+    """Return the rates of one device, while all devices run the same."""
 
     def product(
         side: int, rows: int = 0, turned: bool = False
@@ -202,7 +229,7 @@ def _rates(mesh: Mesh) -> Rates:
 
     def passes(times: int) -> Callable[[jax.Array], jax.Array]:
         def body(x: jax.Array) -> jax.Array:
-            # A loop, each of whose steps XLA does by itself.
+            # A loop, so that XLA does not fuse the passes.
             found: jax.Array = lax.fori_loop(0, times, once, x)
             return found
 

@@ -1,4 +1,4 @@
-"""Meshes of the devices that JAX has: the first ones, or those of given numbers."""
+"""Meshes of JAX's devices: the first ones, those with given numbers, or given ones."""
 
 from __future__ import annotations
 
@@ -8,17 +8,35 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh
+from jax.sharding import AbstractMesh, AxisType, Mesh
 
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 
 
+def auto_mesh(
+    devices: Any, sizes: Shape, names: tuple[str, ...], order: Sequence[int] | None = None
+) -> Mesh | AbstractMesh:
+    """Return a mesh with Auto axes.
+
+    devices: an array of devices of any shape; None for an `AbstractMesh`. order: the indices of the
+    devices, row-major, in the order of the mesh; by default ascending.
+    """
+    auto = (AxisType.Auto,) * len(names)
+    if devices is None:
+        return AbstractMesh(sizes, names, axis_types=auto)
+    flat = devices.ravel() if order is None else devices.ravel()[list(order)]
+    return Mesh(flat.reshape(sizes), names, axis_types=auto)
+
+
 def first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
-    """A mesh of the first devices; `LayoutError` where they are too few."""
+    """Return a mesh of JAX's first devices; raise `LayoutError` if there are too few.
+
+    names: of the axes; by default those of `gl.DeviceGrid`.
+    """
     sizes = as_shape(shape, "device grid")
     if not sizes or 0 in sizes:
-        raise LayoutError(f"device grid {sizes} must hold at least one number, all >= 1")
+        raise LayoutError(f"device grid {sizes} must have at least one number, all >= 1")
     devices = jax.devices()
     if prod(sizes) > len(devices):
         raise LayoutError(
@@ -33,8 +51,13 @@ def first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
 
 
 def numbered_devices(ids: Sequence[int], sizes: Shape, names: tuple[str, ...]) -> Mesh:
-    """A mesh of the devices of these numbers; of the first ones where JAX has not all of them."""
+    """Return a mesh of the devices with these numbers; of the first ones if any is missing."""
     known = {device.id: device for device in jax.devices()}
     if not ids or not set(ids) <= set(known):
         return first_devices(sizes, names)
     return Mesh(np.array([known[each] for each in ids]).reshape(sizes), names)
+
+
+def memory_kinds(device: Any) -> set[str]:
+    """Return JAX's kinds of the memories that a device can access."""
+    return {memory.kind for memory in device.addressable_memories()}

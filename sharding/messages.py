@@ -1,4 +1,4 @@
-"""What processes say to each other before they run one program, and how they hear all of it."""
+"""The messages that processes exchange before they run one program, and the exchange."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 from gridlayout.sharding.elements import digest_of
 
 _MESSAGE, _HEAD = 1024, struct.Struct("<8sBQ32s32sH")
-_MAGIC, SAYS, FAILED = b"agree on", 1, 2
+# Kinds of messages: of a process that is about to make a call, and of one that failed.
+_MAGIC, CALL, FAILED = b"agree on", 1, 2
 _WORDS = 800
 
 
 class Lines:
-    """A text, which differs from another in a line; long ones count as several."""
+    """A text, compared line by line; a long line is split into several."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = [
@@ -28,16 +29,19 @@ class Lines:
         return len(self.lines)
 
     def prefix(self, count: int | None) -> bytes:
-        """The digest of the first lines, or of all."""
+        """Return the digest of the first `count` lines; of all lines for None."""
         return digest_of(repr(self.lines[:count]).encode())
 
     def unit(self, number: int) -> str:
-        """The line of a number."""
+        """Return the line with this number."""
         return self.lines[number] if number < len(self.lines) else "no more"
 
 
 class Message(NamedTuple):
-    """What a process says at a time: digests of its text and data, how long they are, words."""
+    """A message of one process.
+
+    text, data: digests. length: the number of lines of the text. words: an error, or one unit.
+    """
 
     kind: int
     text: bytes = b""
@@ -46,36 +50,39 @@ class Message(NamedTuple):
     words: str = ""
 
     def packed(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """As so many bytes."""
+        """Return the message as an array of 1,024 bytes; too long words are cut."""
         words = self.words.encode()[: _MESSAGE - _HEAD.size]
         head = _HEAD.pack(_MAGIC, self.kind, self.length, self.text, self.data, len(words))
         return np.frombuffer((head + words).ljust(_MESSAGE, b"\0"), np.uint8)
 
     @staticmethod
     def unpacked(row: bytes) -> Message | None:
-        """The message; None where these are another program's bytes."""
+        """Return the message of some bytes; None if they are those of another program."""
         magic, kind, length, text, data, size = _HEAD.unpack_from(row)
         words = row[_HEAD.size : _HEAD.size + size].decode(errors="replace")
         return Message(kind, text, data, length, words) if magic == _MAGIC else None
 
 
 class Exchange(Thread):
-    """An all-gather of a message, beside the main thread."""
+    """A thread that all-gathers one message.
+
+    heard: the messages of all processes, once `over` is set, unless there is an `error`.
+    """
 
     def __init__(self, table: Callable[[Any], Any], message: Message) -> None:
         super().__init__(name="gridlayout agreement", daemon=True)
         self.table, self.message = table, message
         self.heard: list[Message | None] = []
         self.error: Exception | None = None
-        # An interrupted `join` may hold a thread for ended that is not, before Python 3.13.
+        # Before Python 3.13, after an interrupted `join` a running thread may count as ended.
         self.over = Event()
 
     def run(self) -> None:
-        """What the thread does."""
+        """Run the all-gather; called by the thread."""
         try:
             rows = self.table(self.message.packed())
             self.heard = [Message.unpacked(row.tobytes()) for row in rows]
-        except Exception as error:  # JAX's own, where it can't reach another process
+        except Exception as error:  # JAX raises it if it can't reach another process
             self.error = error
         finally:
             self.over.set()

@@ -98,6 +98,18 @@ class MeshAxes:
             found[whole] = (*found.get(whole, ()), name)
         return found
 
+    def whole_names(self, axes: Axes) -> Axes:
+        """Return the names of some factors; if all of a mesh axis are given, the name of that axis.
+
+        Factors and axes of one device are omitted.
+        """
+        found: list[str] = []
+        for whole, factors in self.factors.items():
+            given = tuple(axis for axis in factors if axis in axes)
+            groups = [(whole, given)] if given == factors else [(a, (a,)) for a in given]
+            found += [name for name, group in groups if self.count(group) > 1]
+        return tuple(found)
+
     def coordinates(self, digits: Mapping[str, AffineExpr]) -> list[AffineExpr]:
         """Return a device's coordinate along each mesh axis."""
         return [self.number(axes, digits) for axes in self.factors.values()]

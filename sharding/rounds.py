@@ -45,7 +45,7 @@ class Messages:
         # Without merging, a class takes as many rounds as the most boxes of one device.
         good.sort(key=lambda c: sum(most_at_one(self.source[k], self.target[k]) for k in c))
         found = []
-        for classes in good[: LIMITS.tried]:
+        for classes in good[: LIMITS.tried_rounds]:
             rounds = [r for own in classes for r in self._coloured(own)]
             found.append(self._merged(rounds, limit) if len(classes) > 1 else rounds)
         return min(found, key=len)

@@ -1,4 +1,4 @@
-"""`Sending`: what the links of a machine take for collectives: seconds, and bytes along each."""
+"""`Sending`: the seconds of collectives on a machine, and the bytes along each kind of links."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gridlayout.sharding.chips import Figure, Links
 from gridlayout.sharding.collectives import COPY, Collective
 from gridlayout.sharding.computing import Computing
 from gridlayout.sharding.figures import Figures
-from gridlayout.sharding.timing import Way, ways_of
+from gridlayout.sharding.timing import Route, routes_of
 from gridlayout.sharding.topology import Topology
 
 
 class Sending(Computing):
-    """What a machine's devices send each other: as its links say, or as was measured."""
+    """The communication of a machine, by its links, or by measured figures if there are any."""
 
     links: tuple[Links, ...]
     figures: tuple[Figure, ...]
@@ -24,10 +24,10 @@ class Sending(Computing):
     host_links: Links | None
 
     def once(self, each: Collective) -> float:
-        """Seconds of a collective, done once; of one that goes with others, its share.
+        """Return the seconds of one run of a collective; if XLA combines several, the share of one.
 
-        Over several axes in the cheapest way: all at once, which share the bytes, or one after
-        another, so that few go over slow links (`sharding/timing.py`).
+        A collective over several axes uses the cheapest route: all axes at once, which share the
+        bytes, or one after another, so that slow links transfer few bytes (`sharding/timing.py`).
         """
         if each.kind == COPY:
             return self.work_seconds(nbytes=each.received_bytes)
@@ -35,17 +35,17 @@ class Sending(Computing):
         if figure is not None:
             copied = self.work_seconds(nbytes=2 * each.copied_bytes)
             return figure.latency / each.together + each.received_bytes / figure.bandwidth + copied
-        ways = self._ways(each)
-        if len(ways) == 1:
-            return ways[0].seconds(each.received_bytes, each.together)
-        times = (way.seconds(each.received_bytes, each.together) for way in ways)
+        routes = self._routes(each)
+        if len(routes) == 1:
+            return routes[0].seconds(each.received_bytes, each.together)
+        times = (route.seconds(each.received_bytes, each.together) for route in routes)
         return min(times, default=0.0)
 
     def received_along(self, each: Collective) -> dict[str, int]:
-        """The bytes of a collective by the links over which a device receives them, done once.
+        """Return the bytes that a device receives in one run of a collective, by links.
 
-        By mesh axes, and `x between hosts` where a part of an axis is between hosts. A byte that
-        goes along several is counted once, at the slowest.
+        The keys are mesh axes, and `x between hosts` for that part of an axis x that has both
+        parts. A byte that uses several links is counted once, for the slowest.
 
         >>> import gridlayout as gl
         >>> links = {"host": gl.Links(1e9), "device": gl.Links(10e9)}
@@ -53,22 +53,22 @@ class Sending(Computing):
         >>> machine.received_along(Collective("all_gather", ("host", "device"), 8, 7 * 2**20, 8))
         {'host': 1048576, 'device': 6291456}
         """
-        ways = self._ways(each)
-        if not ways:
+        routes = self._routes(each)
+        if not routes:
             axes = dict.fromkeys(map(self.whole_axis, each.axes))
             return {axis: each.received_bytes // len(axes) for axis in axes}
-        best = min(ways, key=lambda way: way.seconds(each.received_bytes, each.together))
+        best = min(routes, key=lambda route: route.seconds(each.received_bytes, each.together))
         return best.along(each.received_bytes)
 
-    def _ways(self, each: Collective) -> tuple[Way, ...]:
+    def _routes(self, each: Collective) -> tuple[Route, ...]:
         key = each.kind, each.axes, each.group_size
         if key not in self._known:
-            self._known[key] = ways_of(each.kind, self.topology.paths(each.axes, each.group_size))
+            self._known[key] = routes_of(each.kind, self.topology.paths(each.axes, each.group_size))
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[Any, tuple[Way, ...]]:
-        """The ways of collectives by their kinds and axes."""
+    def _known(self) -> dict[Any, tuple[Route, ...]]:
+        """The routes of collectives, by kind, axes and group size."""
         return {}
 
     @cached_property
@@ -77,35 +77,35 @@ class Sending(Computing):
 
     @cached_property
     def topology(self) -> Topology:
-        """Which links join the devices along which axis."""
+        """The mesh and the links of its axes."""
         return Topology(self.mesh, self.axis_names, self.links, self.hosts, self.host_links)
 
     def whole_axis(self, axis: str) -> str:
-        """The mesh axis that a factor is of: `y` of `y0`."""
-        return self.topology.whole(axis)
+        """Return the mesh axis of a factor: `y` for `y0`."""
+        return self.topology.whole_axis(axis)
 
     def crosses(self, axes: Sequence[str]) -> bool:
-        """Whether devices along some axes of the mesh, or their factors, are of several hosts."""
+        """Return whether devices along some mesh axes, or their factors, have several hosts."""
         return bool(self.hosts) and self.topology.crosses(axes)
 
     @property
     def bytes_decide(self) -> bool:
-        """Whether no collective takes time of its own, and all links are alike.
+        """Whether collectives have no latency and all links are equal.
 
-        What receives the fewest bytes is then the fastest.
+        The algorithm that receives the fewest bytes is then the fastest.
         """
         return not self.has_latency and self.topology.is_uniform
 
     def bytes_seconds(self, received: float) -> float:
-        """What a device takes at least to receive so many bytes, by whichever collective."""
+        """Return the least seconds in which a device receives bytes, by any collective."""
         rates = [figure.bandwidth for figure in self.figures]
         rates = rates or [each.bandwidth for each in self._every_link]
         return received / max(rates) if rates else 0.0
 
     def least_seconds(self, received: float) -> float:
-        """Seconds in which no collectives bring a device more bytes than so many.
+        """Return a lower bound of the seconds in which a device receives bytes.
 
-        Over the links of all axes at once, both ways round rings; of a machine with a mesh.
+        All axes of the machine's mesh are used at once, rings in both directions.
 
         >>> import gridlayout as gl
         >>> machine = gl.Machine("v5e 16x16")
@@ -126,7 +126,7 @@ class Sending(Computing):
 
     @property
     def has_latency(self) -> bool:
-        """Whether a collective takes time of its own, however little it sends."""
+        """Whether a collective takes time in addition to that of its bytes."""
         return bool(self.figures) or any(
             each.latency or each.start or each.reduce_latency for each in self._every_link
         )

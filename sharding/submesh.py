@@ -1,4 +1,4 @@
-"""Parts of a mesh: which devices an index such as `device[0:2, :]` takes, and what joins them."""
+"""`Submesh`: the devices that an index such as `device[0:2, :]` selects, and their machine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from gridlayout.sharding.machine import Machine
 
 
 class Submesh(NamedTuple):
-    """A part of a mesh: places: along each axis, those that are taken; kept: the axes that stay."""
+    """A part of a mesh.
+
+    places: for each axis of the mesh, the positions that are selected. axes: the axes that the part
+    has, by number.
+    """
 
     places: tuple[NDArray[np.int64], ...]
-    kept: tuple[int, ...]
+    axes: tuple[int, ...]
 
     @classmethod
     def of(cls, index: Any, mesh: Shape, names: Sequence[str]) -> Submesh:
-        """What an index takes; `LayoutError` where it takes nothing, or what is not there.
+        """Return the part that an index selects.
+
+        Raises `LayoutError` if it selects nothing, or a device that does not exist.
 
         >>> part = Submesh.of((slice(0, 2), 1), (4, 2), ("x", "y"))
-        >>> [each.tolist() for each in part.places], part.kept
+        >>> [each.tolist() for each in part.places], part.axes
         ([[0, 1], [1]], (0,))
         """
         axes = " ".join(f"{name}={n}" for name, n in zip(names, mesh, strict=True))
@@ -52,30 +58,30 @@ class Submesh(NamedTuple):
                 found = np.array([number % size] if inside else [], np.int64)
             if not len(found):
                 raise LayoutError(
-                    f"the index {index!r} takes no device along {names[k]} of the mesh {axes}"
+                    f"the index {index!r} selects no device along {names[k]} of the mesh {axes}"
                 )
             places.append(found)
         if not kept:
             raise LayoutError(
-                f"the index {index!r} leaves no axis of the mesh {axes}: give a slice for one, "
-                "which keeps its name"
+                f"the index {index!r} retains no axis of the mesh {axes}: give a slice for at "
+                "least one axis"
             )
         return cls(tuple(places), tuple(kept))
 
     @property
     def shape(self) -> Shape:
-        """Devices along each axis that stays."""
-        return tuple(len(self.places[k]) for k in self.kept)
+        """The number of devices along each retained axis."""
+        return tuple(len(self.places[k]) for k in self.axes)
 
     def machine(self, whole: Machine) -> Machine:
-        """The machine of these devices. A part of a ring is a line; links between are the same."""
-        names = tuple(whole.axis_names[k] for k in self.kept)
+        """Return the machine of the part, with the links of the whole; part of a ring is a line."""
+        names = tuple(whole.axis_names[k] for k in self.axes)
         mesh = whole.mesh
         if mesh is None:
             return whole
-        links = [self._links(whole, k) for k in self.kept]
+        links = [self._links(whole, k) for k in self.axes]
         hosts = tuple(self._hosts(k, mesh[k], n) for k, n in enumerate(whole.hosts))
-        own = tuple(hosts[k] for k in self.kept) if hosts else ()
+        own = tuple(hosts[k] for k in self.axes) if hosts else ()
         crosses = any(n > 1 for n in own)
         return Machine(
             *(whole.chip, self.shape, links if whole.links else None),
@@ -92,7 +98,11 @@ class Submesh(NamedTuple):
         return links if links is None or is_all else replace(links, wrap=False)
 
     def _hosts(self, k: int, size: int, hosts: int) -> int:
-        """Along an axis: of unequal parts, each device is taken to be of a host of its own."""
+        """Return the number of hosts of the part along axis k.
+
+        size, hosts: the numbers of devices and hosts along this axis of the full mesh. If hosts
+        have unequal shares of the part, each device counts as a host.
+        """
         own = self.places[k] // (size // hosts)
         numbers, counts = np.unique(own, return_counts=True)
         is_equal = (counts == counts[0]).all() and (np.diff(own) >= 0).all()

@@ -1,11 +1,11 @@
-"""What a collective takes along links: the formulas, and the ways over several axes.
+"""The times of collectives along links: formulas, and routes over several axes.
 
-Ring and line formulas as in the scaling book's chapter on sharding (jax-ml/scaling-book). Over
-several axes a gather or a sum goes in one of two manners, or in both: axes share the bytes, which
-go along all of them at once, as on a torus; or one axis after another, as between hosts and within
-them, where few bytes go over the slow links: a gather first along these, a scattered sum at last.
-The cheapest is taken. Pieces of an all-to-all and of a permute go along each axis that
-they have to.
+The formulas for rings and lines are those of the scaling book's chapter on sharding
+(jax-ml/scaling-book). A gather or a sum over several axes uses them at once, so that they share the
+bytes, as on a torus; or one after another; or in a combination of both. One after another is
+suitable for slow links between hosts, which then transfer few bytes: a gather uses them first, a
+reduce-scatter last. The cheapest route is used. The pieces of an all-to-all or a permute are sent
+along each axis along which their devices differ.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from gridlayout.sharding.collectives import (
 )
 from gridlayout.sharding.topology import Path
 
-# Up to so many axes every order is tried; of more, those with the same links go together.
+# The most paths whose orders are all tried; among more paths, those with the same links are used at
+# once. The most such groups.
 _EACH, _MOST = 3, 4
 
 
 class Leg(NamedTuple):
-    """One kind of links in a stage: seconds besides bytes, seconds a received byte, and the share
-    of all bytes that is received along it.
+    """One kind of links in a stage.
+
+    latency: seconds independent of the bytes. per_byte: seconds per byte that the collective
+    receives. share: the share of these bytes that is received along the links.
     """
 
     label: str
@@ -40,20 +43,23 @@ class Leg(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """What goes along several links at the same time; start: seconds before the first hop."""
+    """The use of several kinds of links at the same time. start: seconds before the first hop."""
 
     start: float
     legs: tuple[Leg, ...]
 
 
 @dataclass(frozen=True)
-class Way:
-    """Stages one after another, of one collective."""
+class Route:
+    """The stages of one collective, one after another."""
 
     stages: tuple[Stage, ...]
 
     def seconds(self, received: float, together: int = 1) -> float:
-        """What it takes to receive so many bytes; of one that goes with others, its share."""
+        """Return the seconds to receive this number of bytes.
+
+        together: the number of collectives that XLA combines; the result is the share of one.
+        """
         return sum(
             stage.start / together
             + max(leg.latency / together + received * leg.per_byte for leg in stage.legs)
@@ -61,7 +67,7 @@ class Way:
         )
 
     def along(self, received: int) -> dict[str, int]:
-        """The bytes that are received along each kind of links, all of them together."""
+        """Return the bytes received along each kind of links; their sum is `received`."""
         found: dict[str, int] = {}
         share, before = 0.0, 0
         for leg in (leg for stage in self.stages for leg in stage.legs):
@@ -71,50 +77,51 @@ class Way:
         return {label: nbytes for label, nbytes in found.items() if nbytes}
 
 
-def ways_of(kind: str, paths: Sequence[Path]) -> tuple[Way, ...]:
-    """The ways of a collective of a kind along some paths."""
+def routes_of(kind: str, paths: Sequence[Path]) -> tuple[Route, ...]:
+    """Return the routes of a collective along some paths that may be the fastest."""
     if not paths:
         return ()
     if kind in (ALL_TO_ALL, PERMUTE):
-        return (Way((_through(kind, paths),)),)
+        return (Route((_through(kind, paths),)),)
     found = []
     total = prod(path.n for path in paths)
-    for order in _orders(_alike(paths)):
+    for order in _orders(_grouped(paths)):
         stages, before = [], 1
         for stage in order:
             n = prod(path.n for path in stage)
             share = before * (n - 1) / max(total - 1, 1)
             stages.append(_shared(kind, stage, share))
             before *= n
-        found.append(Way(tuple(stages)))
+        found.append(Route(tuple(stages)))
     return _best(found)
 
 
-def _best(ways: Sequence[Way]) -> tuple[Way, ...]:
-    """Those that are the fastest for some number of bytes.
+def _best(routes: Sequence[Route]) -> tuple[Route, ...]:
+    """Return the routes that no other route beats for all numbers of bytes.
 
-    Seconds are linear in bytes from where one leg of a stage takes longest to where another does.
+    The seconds are piecewise linear in the bytes: a piece ends where another leg of a stage becomes
+    the slowest. Routes are compared at these points, and by their slope after the last one.
     """
     turns = {0.0}
-    for legs in (stage.legs for way in ways for stage in way.stages):
+    for legs in (stage.legs for route in routes for stage in route.stages):
         for a, b in combinations(legs, 2):
             if a.per_byte != b.per_byte:
                 turns.add(max((b.latency - a.latency) / (a.per_byte - b.per_byte), 0.0))
-    found: dict[tuple[float, ...], Way] = {}
-    for way in ways:
-        steepest = sum(max(leg.per_byte for leg in stage.legs) for stage in way.stages)
-        own = (*(way.seconds(at) for at in sorted(turns)), steepest)
+    found: dict[tuple[float, ...], Route] = {}
+    for route in routes:
+        steepest = sum(max(leg.per_byte for leg in stage.legs) for stage in route.stages)
+        own = (*(route.seconds(at) for at in sorted(turns)), steepest)
         if any(all(a <= b for a, b in zip(other, own, strict=True)) for other in found):
             continue
         worse = [x for x in found if all(a >= b for a, b in zip(x, own, strict=True))]
         for each in worse:
             del found[each]
-        found[own] = way
+        found[own] = route
     return tuple(found.values())
 
 
-def _alike(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
-    """Paths by themselves; of many, those with the same links as one."""
+def _grouped(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
+    """Return one group per path; if there are many paths, one group per kind of links."""
     if len(paths) <= _EACH:
         return [(path,) for path in paths]
     found: dict[object, list[Path]] = {}
@@ -127,7 +134,7 @@ def _alike(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
 
 
 def _orders(groups: Sequence[tuple[Path, ...]]) -> Iterator[tuple[tuple[Path, ...], ...]]:
-    """All ways to take groups in stages, of one or several each; first all at once."""
+    """Yield all sequences of stages, each of one or more groups; first the one with all at once."""
     count = len(groups)
     for chosen in range(2**count - 1, 0, -1):
         first = tuple(p for k, group in enumerate(groups) if chosen >> k & 1 for p in group)
@@ -140,9 +147,10 @@ def _orders(groups: Sequence[tuple[Path, ...]]) -> Iterator[tuple[tuple[Path, ..
 
 
 def _shared(kind: str, paths: Sequence[Path], share: float) -> Stage:
-    """A stage of a gather or a sum, whose paths share the bytes: so much of all.
+    """Return a stage of a gather or a sum, in which the paths share the bytes.
 
-    A gather's first stage; a scattered sum's last one, in which as much is received.
+    share: the share of all bytes that is received in this stage. The k-th stage of a gather equals
+    the k-th last stage of a reduce-scatter.
     """
     passes = 2 if kind == ALL_REDUCE else 1
     each = share / len(paths)
@@ -150,16 +158,16 @@ def _shared(kind: str, paths: Sequence[Path], share: float) -> Stage:
     for path in paths:
         added = path.links.reduce_latency if kind in (ALL_REDUCE, REDUCE_SCATTER) else 0
         latency = path.hops * (passes * path.links.latency + added)
-        legs.append(Leg(path.label, latency, each / path.ways / path.bandwidth, each))
+        legs.append(Leg(path.label, latency, each / path.directions / path.bandwidth, each))
     return Stage(max(path.links.start for path in paths), tuple(legs))
 
 
 def _through(kind: str, paths: Sequence[Path]) -> Stage:
-    """What goes along one path after another, each byte along all that it has to.
+    """Return the stage of an all-to-all or a permute, whose bytes may use several paths in turn.
 
-    Of an all-to-all, half of what every device has crosses the middle of each axis: of a ring, over
-    two links. Of the pairs of a permute nothing is known, so that all may go along each axis. A
-    byte is counted along the slowest links that it crosses.
+    In an all-to-all, half of the bytes of each device cross the middle of each axis, in a ring over
+    two links. The pairs of a permute are unknown, so all its bytes are assumed to be sent along
+    each path. Each byte is counted once, along the slowest links that it uses.
     """
     total = prod(path.n for path in paths)
     held = total / max(total - 1, 1)
@@ -176,6 +184,6 @@ def _through(kind: str, paths: Sequence[Path]) -> Stage:
         (path.hops if kind == ALL_TO_ALL else path.stride) * path.links.latency for path in paths
     )
     for path in paths:
-        load = held * path.n / 4 / path.ways if kind == ALL_TO_ALL else 1.0
+        load = held * path.n / 4 / path.directions if kind == ALL_TO_ALL else 1.0
         legs.append(Leg(path.label, latency, load / path.bandwidth, shares[path.label]))
     return Stage(max(path.links.start for path in paths), tuple(legs))

@@ -1,7 +1,8 @@
-"""`Topology`: which links join the devices along each axis of a mesh, and which of them are slow.
+"""`Topology`: the links between the devices along each axis of a mesh, within hosts and between.
 
-An axis of a mesh may go from host to host, or be so long that its first part does: devices of one
-host are consecutive along it. Other links join hosts than devices of one host.
+The devices of a host are consecutive along an axis. An axis is within hosts, between hosts, or
+both: then its major factors are between hosts, and its minor factors within. Hosts may have other
+links between them than the devices of one host.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ BETWEEN = "between hosts"
 
 
 class Path(NamedTuple):
-    """The way of a collective along one kind of links of an axis.
+    """The part of a collective that uses one kind of links of one axis.
 
-    label: of the axis, and whether it is the part between hosts of one that has others too. n: how
-    many devices; stride: how far apart; is_whole: whether they are all that these links join.
-    crosses: whether from host to host.
+    label: the axis, with "between hosts" if this is that part of an axis that has both parts. n:
+    the number of devices in a group; stride: the distance between neighbours, in links. is_whole:
+    whether the group has all devices that these links join. crosses: whether the links are between
+    hosts.
     """
 
     label: str
@@ -46,29 +48,29 @@ class Path(NamedTuple):
         return self.links.wrap and self.is_whole
 
     @property
-    def ways(self) -> int:
-        """Round a ring data go both ways."""
+    def directions(self) -> int:
+        """The number of directions in which data is sent: 2 in a ring."""
         return 2 if self.is_ring and self.n > 2 else 1
 
     @property
     def hops(self) -> int:
-        """From a device to the farthest."""
+        """The number of links to the farthest device."""
         return (self.n // 2 if self.is_ring else self.n - 1) * self.stride
 
     @property
     def bandwidth(self) -> float:
-        """Bytes in a second, where groups of devices that are no neighbours share links."""
+        """Bytes per second; groups of devices that are no neighbours share links."""
         own = (self.links.pair_bandwidth if self.n == 2 else 0) or self.links.bandwidth
         return own / self.stride
 
 
 @dataclass(frozen=True)
 class Topology:
-    """A mesh, and the links of its axes.
+    """A mesh and the links of its axes.
 
-    mesh: devices along each axis, None for any mesh. names: of the axes. links: one for all axes or
-    one an axis. hosts: how many hosts there are along each axis, () where all devices are of one.
-    host_links: what joins them; None where it is what joins devices of one host too.
+    mesh: the number of devices along each axis; None for any mesh. names: the names of the axes.
+    links: one for all axes, or one per axis. hosts: the number of hosts along each axis; () if
+    there is one host. host_links: the links between hosts; None if they are those within a host.
     """
 
     mesh: Shape | None
@@ -79,20 +81,20 @@ class Topology:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all axes have the same links, all the way."""
+        """Whether all links are equal, within hosts and between."""
         between = self.host_links is None or self.host_links in self.links[:1]
         return len(set(self.links)) <= 1 and (between or not self.hosts)
 
-    def whole(self, axis: str) -> str:
-        """The mesh axis that a factor is of: `y` of `y0`."""
+    def whole_axis(self, axis: str) -> str:
+        """Return the mesh axis of a factor: `y` for `y0`."""
         return axis if axis in self.names else axis.rstrip("0123456789") or axis
 
     def paths(self, axes: Sequence[str], group_size: int) -> list[Path]:
-        """The ways of a collective along axes of the mesh, or their prime factors.
+        """Return the paths of a collective along mesh axes, or their prime factors.
 
-        Of a mesh unknown, as if from neighbour to neighbour.
+        If the mesh is unknown, the devices of a group are assumed to be neighbours.
         """
-        wholes = dict.fromkeys(map(self.whole, axes))
+        wholes = dict.fromkeys(map(self.whole_axis, axes))
         if self.mesh is None or not set(wholes) <= set(self.names[: len(self.mesh)]):
             found = [self.links_of(axis) for axis in wholes]
             n = int(-(-(group_size ** (1 / max(len(wholes), 1))) // 1))
@@ -119,40 +121,40 @@ class Topology:
         return found
 
     def links_of(self, axis: str) -> Links | None:
-        """The links of a whole axis within a host; None where none are stated."""
+        """Return the links of a mesh axis within a host; None if none are stated."""
         if len(self.links) <= 1:
             return self.links[0] if self.links else None
         return self.links[self.names.index(axis)]
 
-    def words(self, label: str) -> str:
-        """What a person is told of the links of a path: their bandwidth, where not all are alike.
+    def bandwidth_text(self, label: str) -> str:
+        """Return the bandwidth of a path as text for reports; empty if all links are equal.
 
         >>> links = Links(1e9), Links(10e9)
-        >>> Topology((2, 4), ("x", "y"), links).words("x")
+        >>> Topology((2, 4), ("x", "y"), links).bandwidth_text("x")
         ' at 1 GB/s'
         """
         axis = label.removesuffix(f" {BETWEEN}")
         if self.is_uniform or axis not in self._factors:
             return ""
-        is_apart = label != axis or self._between[axis] == len(self._factors[axis].names)
-        links = self.host_links if is_apart and self.host_links else self.links_of(axis)
-        between = f" {BETWEEN}" if is_apart and label == axis else ""
+        crosses = label != axis or self._between[axis] == len(self._factors[axis].names)
+        links = self.host_links if crosses and self.host_links else self.links_of(axis)
+        between = f" {BETWEEN}" if crosses and label == axis else ""
         return "" if links is None else f"{between} at {links.bandwidth / 1e9:g} GB/s"
 
     def crosses(self, axes: Sequence[str]) -> bool:
-        """Whether devices along some axes, or their prime factors, are of several hosts."""
-        return any(self.between(self.whole(axis), axis) for axis in axes)
+        """Return whether devices along some axes, or their prime factors, have several hosts."""
+        return any(self.between(self.whole_axis(axis), axis) for axis in axes)
 
     def between(self, axis: str, factor: str) -> bool:
-        """Whether a prime factor of an axis goes from host to host, or the axis itself does."""
+        """Return whether a prime factor of an axis, or a part of the axis, is between hosts."""
         if axis not in self._factors:
             return False
         outer = self._factors[axis].names[: self._between[axis]]
         return bool(outer) if factor == axis else factor in outer
 
     def kind(self, factor: str) -> tuple[Any, bool]:
-        """The links of a prime factor, and whether they join hosts: factors of a kind are alike."""
-        axis = self.whole(factor)
+        """Return the links of a prime factor, and whether they are between hosts."""
+        axis = self.whole_axis(factor)
         crosses = self.between(axis, factor)
         links = self.links_of(axis) if len(self.links) <= 1 or axis in self.names else None
         return (self.host_links or links if crosses else links), crosses
@@ -164,7 +166,7 @@ class Topology:
 
     @cached_property
     def _between(self) -> dict[str, int]:
-        """How many of the prime factors of each axis, the major ones, go from host to host."""
+        """The number of prime factors of each axis that are between hosts: the major ones."""
         hosts = dict(zip(self.names, self.hosts, strict=False))
         found = {}
         for name, factors in self._factors.items():
@@ -173,7 +175,10 @@ class Topology:
         return found
 
     def hosts_on(self, mesh: Shape | None) -> Shape:
-        """The hosts along the axes of another mesh, whose last axes are the first within one."""
+        """Return the number of hosts along the axes of another mesh.
+
+        The number of devices per host is unchanged; the devices of a host fill the last axes first.
+        """
         if mesh is None or not self.hosts or self.mesh is None:
             return ()
         if mesh == self.mesh:
@@ -187,7 +192,10 @@ class Topology:
 
 
 def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
-    """The hosts along each axis that a user states: numbers, or by names; `LayoutError` else.
+    """Return the number of hosts along each axis; () if there is one host.
+
+    hosts: what the user states: a number per axis, or a dict by names. Raises `LayoutError` for
+    other values.
 
     >>> stated_hosts({"y": 2}, (2, 4), ("x", "y")), stated_hosts((1, 1), (2, 4), ("x", "y"))
     ((1, 2), ())
@@ -195,12 +203,12 @@ def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
     if hosts is None or (isinstance(hosts, tuple) and not hosts):
         return ()
     if mesh is None:
-        raise LayoutError(f"hosts {hosts!r} are along axes of a mesh: give mesh= too")
+        raise LayoutError(f"hosts {hosts!r} are numbers per mesh axis: give mesh= too")
     if isinstance(hosts, Mapping):
         if unknown := [name for name in hosts if name not in names[: len(mesh)]]:
             raise LayoutError(
                 f"hosts {dict(hosts)!r} name {unknown[0]!r}, which is no axis: the mesh {mesh} has "
-                f"{', '.join(names[: len(mesh)])}"
+                f"the axes {', '.join(names[: len(mesh)])}"
             )
         hosts = [hosts.get(name, 1) for name in names[: len(mesh)]]
     counts = positive(hosts, "hosts")
@@ -209,8 +217,8 @@ def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
     for name, size, count in zip(names, mesh, counts, strict=False):
         if size % count:
             raise LayoutError(
-                f"{count} hosts along the axis {name} of {size} devices have unequal parts: give "
-                f"a number that divides {size}"
+                f"{count} hosts along the axis {name} of {size} devices would have unequal parts: "
+                f"give a number that divides {size}"
             )
     return counts if prod(counts) > 1 else ()
 
@@ -218,17 +226,17 @@ def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
 def stated_links(
     links: Any, mesh: Shape | None, axes: Any
 ) -> tuple[tuple[Links, ...], tuple[str, ...] | None]:
-    """The links and the axes' names that a user states; None where neither tells the names.
+    """Return the links, and the names of the axes; None if neither argument gives the names.
 
-    links: one for all axes, one an axis, or by their names. `LayoutError` where an axis has none,
-    or no name.
+    links: what the user states: one for all axes, one per axis, or a dict by names. axes: the
+    names, or None. Raises `LayoutError` for an axis without links or name.
     """
     if isinstance(links, Mapping):
         axes = tuple(links) if axes is None else axes
         if not isinstance(axes, Sequence) or set(axes) != set(links):
             raise LayoutError(
-                f"links by axes name {', '.join(map(repr, links))}, but the axes are {axes!r}: "
-                "give one gl.Links for each"
+                f"links are given for the axes {', '.join(map(repr, links))}, but the axes are "
+                f"{axes!r}: give one gl.Links for each"
             )
         links = [links[name] for name in axes]
     given: tuple[Any, ...] = tuple(links) if isinstance(links, Sequence) else (links,)
@@ -249,10 +257,10 @@ def stated_links(
 
 
 def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:
-    """How many hosts there are along each axis; () where there is one.
+    """Return the number of hosts along each axis; () if there is one host.
 
-    of_host: the host of each device, an array of the mesh's shape. Where the devices of a host are
-    not consecutive along an axis, each is taken to be a host of its own there.
+    of_host: the host of each device, in an array of the shape of the mesh. If the devices of a host
+    are not consecutive along an axis, each of them counts as a host along that axis.
 
     >>> import numpy as np
     >>> hosts_along(np.array([[0, 0, 1, 1], [2, 2, 3, 3]]), (2, 4))
@@ -265,7 +273,7 @@ def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:
         changes = {
             i for i in range(1, size) if (of_host.take(i, k) != of_host.take(i - 1, k)).any()
         }
-        # The most equal consecutive parts none of which has two hosts.
+        # The fewest equal consecutive parts of which each has one host.
         parts = (n for n in range(1, size + 1) if size % n == 0)
         count = next(n for n in parts if changes <= set(range(0, size, size // n)))
         found.append(count)
@@ -273,11 +281,11 @@ def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:
 
 
 def hosts_of(devices: Any, sizes: Sequence[int]) -> Shape:
-    """How many hosts there are along each axis of a mesh of so many devices; () where there is one.
+    """Return the number of hosts along each axis of a mesh of devices; () if there is one host.
 
-    As JAX has it for hybrid meshes, devices of different slices (`slice_index`) have slow links
-    between them: TPUs that are no torus, GPUs of different machines. Of CPUs, and where there are
-    no slices, those of different processes.
+    sizes: the shape of the mesh. As in JAX's hybrid meshes, devices of different slices
+    (`slice_index`) have slow links between them: TPUs that form no torus, GPUs of different
+    machines. For CPUs, and if there are no slices, each process counts as a host.
     """
 
     def host(device: Any) -> int:

@@ -1,7 +1,7 @@
-"""`Watch`: a thread that tells other processes where this one is, and ends it where it would hang.
+"""`Watch`: a thread that posts the state of this process, and ends the process if it would hang.
 
-A program that the devices of several processes run can't be interrupted, so a process that waits
-in one for another that never comes has no way to raise an error: it prints it, and ends.
+A program on the devices of several processes can't be interrupted. If a process waits in one for
+another process that never comes, it therefore can't raise an error: it prints the error and ends.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from time import monotonic, sleep
 from gridlayout.sharding.calls import Calls, State, absent
 from gridlayout.sharding.coordination import Board
 
-# A call that takes longer may be one that does not end.
+# Seconds after which a call is checked for missing processes.
 SHORTLY = 5.0
-# Seconds between two looks, and those that many processes take more.
+# Seconds between two checks: at least, and per process.
 _EVERY, _PER_PROCESS = 1.0, 1 / 64
 
 
 class Watch:
-    """What processes tell each other of their calls.
+    """The thread that watches the calls of this process and of the others of its group.
 
-    name: of this process. others: of the group. seconds: how long one that is in a program waits
-    for others to come to it.
+    name: the number of this process. others: those of the others. seconds: how long a process in a
+    program waits for others to come to it.
     """
 
     def __init__(
@@ -44,27 +44,27 @@ class Watch:
         self._thread.start()
 
     def post(self) -> None:
-        """Tell the others where this process is."""
+        """Post the state of this process, if it has changed."""
         if (text := self.calls.state.text) != self._posted:
             self.board.post(self.name, text)
             self._posted, self._at = text, monotonic()
 
     def absent(self, is_late: bool, is_patient: bool = False) -> dict[int, str]:
-        """Which of the others won't come to the call that this process is in, and why."""
-        said = self.board.read()
-        states = {p: State.parsed(said[p]) if p in said else State() for p in self.others}
+        """Return the other processes that do not come to the current call, with the reasons."""
+        posted = self.board.read()
+        states = {p: State.parsed(posted[p]) if p in posted else State() for p in self.others}
         return absent(self.calls.state, states, is_late, is_patient)
 
     def missed(self) -> str:
-        """What this process's last call waits for, where another one has failed or ended."""
+        """Return for whom the last call waits, if another process failed or ended; else ""."""
         try:
             found = self.absent(is_late=False)
-        except RuntimeError:  # the service is gone
+        except RuntimeError:  # the service has ended
             return ""
         return _waits(self.calls.state, found) if found else ""
 
     def end(self, reason: str) -> None:
-        """Tell the others that this process ends, and watch no longer."""
+        """Post that this process ends, and stop the thread."""
         self._stopped.set()
         if current_thread() is not self._thread:
             self._thread.join(SHORTLY)
@@ -74,19 +74,22 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopped.wait(self.every):
-            if not self._try(self._look):
+            if not self._try(self._check):
                 return
 
     def _try(self, do: Callable[[], None]) -> bool:
-        """Whether the service is there to do it; where it is not, JAX ends the process."""
+        """Call `do`; return False if the service has ended, in which case JAX ends the process."""
         try:
             do()
         except RuntimeError:
             return False
         return True
 
-    def _look(self) -> None:
-        """Post where this process is, unless it moves on, and see whether others come."""
+    def _check(self) -> None:
+        """Post the state if it is unchanged since the last check, and check that others come.
+
+        A process whose state changes posts it after a quarter of the time limit.
+        """
         state, seconds = self.calls.state, self.seconds()
         if state == self._seen or monotonic() - self._at > seconds / 4:
             self.post()
@@ -95,28 +98,28 @@ class Watch:
         if not state.inside or state.asks or waited < min(SHORTLY, seconds):
             return
         found = self.absent(waited > seconds)
-        if found and state == self.calls.state:  # it may have ended meanwhile
+        if found and state == self.calls.state:  # else the call has ended meanwhile
             self._leave(state, found)
 
     def _leave(self, state: State, found: dict[int, str]) -> None:
-        """End this process, and say why."""
+        """Print why this process ends, and end it."""
         words = _waits(state, found)
         print(
-            f"LayoutError: process {self.name} ends, as its {words}. What the devices run can't be "
-            "interrupted: start all processes again, from the last checkpoint",
+            f"LayoutError: process {self.name} ends, as its {words}. A program on the devices "
+            "can't be interrupted: start all processes again, from the last checkpoint",
             file=sys.stderr,
         )
         self.end(words)
-        sleep(2 * self.every)  # process 0, when it ends, takes the service along
+        sleep(2 * self.every)  # the service ends with process 0
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
 
 
 def _waits(state: State, found: dict[int, str]) -> str:
-    return f"call {state.number}, {state.what}, waits for {told(found)}"
+    return f"call {state.number}, {state.what}, waits for {in_words(found)}"
 
 
-def told(found: dict[int, str]) -> str:
-    """Who is absent, and why, in one line."""
+def in_words(found: dict[int, str]) -> str:
+    """Return absent processes and the reasons in one line."""
     return "; ".join(f"process {process}, which {why}" for process, why in found.items())

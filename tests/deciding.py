@@ -182,7 +182,7 @@ def every_way(fn, operands):
         else Replicated(x.shape, x.dtype)
         for x in given
     )
-    arrays = [x.storage if isinstance(x, gl.GridArray) else device.whole(x) for x in given]
+    arrays = [x.storage if isinstance(x, gl.GridArray) else device.replicate(x) for x in given]
     for way in offers(Op.of(eqn), specs, env):
         program = Program(device, specs)
         outs = program.append(way, [Value(spec, k) for k, spec in enumerate(specs)])

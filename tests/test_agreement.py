@@ -407,8 +407,8 @@ def test_a_failure_is_told_and_does_no_harm():
 
 def test_one_process_says_nothing():
     device = gl.DeviceGrid((2, 2))
-    call = agreement.crossing("gl.put", device)
-    assert call is agreement.crossing("gl.relayout", device)
+    call = agreement.joint_call("gl.put", device)
+    assert call is agreement.joint_call("gl.relayout", device)
     with call:
         call.agree(0, pytest.fail, data=pytest.fail)
 

@@ -49,13 +49,13 @@ def sent(programs):
     return sum(each.count for program in programs for each in program.collectives)
 
 
-OFTEN = LIMITS.often
+OFTEN = LIMITS.loop_collectives
 
 
 @pytest.fixture(autouse=True)
 def one_is_often(monkeypatch):
     """One collective a trip is often: loops that fit a test."""
-    monkeypatch.setattr(loops, "LIMITS", replace(LIMITS, often=1))
+    monkeypatch.setattr(loops, "LIMITS", replace(LIMITS, loop_collectives=1))
     decide._decide_cached.cache_clear()
     yield
     decide._decide_cached.cache_clear()

@@ -328,6 +328,14 @@ def test_other_files_are_refused(tmp_path, text):
         gl.Machine.load(path)
 
 
+def test_a_machine_without_links_is_refused_for_several_devices():
+    machine = gl.Machine("wormhole")
+    assert gl.DeviceGrid((1,), machine=machine).machine is machine
+    words = r"Machine\(Wormhole.*\) has no links, but a mesh of \(2, 4\).*links=gl\.Links"
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.DeviceGrid((2, 4), machine=machine)
+
+
 def test_a_saved_machine_of_another_mesh_is_refused(tmp_path):
     gl.Machine("n300").save(tmp_path / "m.json")
     machine = gl.Machine.load(tmp_path / "m.json")

@@ -103,8 +103,8 @@ def planned(name, machine):
 def with_room(machine, nbytes):
     """A ready machine whose cores have so many bytes of L1 for values."""
     made = gl.Machine(machine)
-    l1 = int(nbytes / (1 - LIMITS.buffers))
-    l1 += next(k for k in range(9) if int((l1 + k) * (1 - LIMITS.buffers)) >= nbytes)
+    l1 = int(nbytes / (1 - LIMITS.buffer_share))
+    l1 += next(k for k in range(9) if int((l1 + k) * (1 - LIMITS.buffer_share)) >= nbytes)
     chip = replace(made.chip, capacity={**made.chip.capacity, "l1": l1})
     return gl.Machine(chip, made.mesh, made.links, rates=made.rates)
 
@@ -279,7 +279,7 @@ def test_one_byte_less_changes_the_plan(name, machine):
     assert less.peak_bytes < plan.peak_bytes
     assert less.lives != plan.lives
     # A plan that is nearly as fast as the bound is the last that is looked for.
-    assert less.time >= min(plan.time, plan.bound * (1 + LIMITS.above)) * (1 - 1e-9)
+    assert less.time >= min(plan.time, plan.bound * (1 + LIMITS.memory_gap)) * (1 - 1e-9)
     assert replayed(less)[1] <= less.peak_bytes
     assert gl.simulate(fn, *args, plan=less) == less.simulation
 

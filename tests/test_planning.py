@@ -753,7 +753,7 @@ def test_arrays_are_laid_out_otherwise_only_where_that_saves_much(name, grids, t
     plan = gl.plan(fn, *args)
     seconds = gl.on_grid(fn).report(*args).seconds
     stays = [*plan.layouts.values()] == [each.layout for each in laid]
-    assert plan.bound <= plan.time <= seconds * ((1 if stays else 1 - LIMITS.stays) + 1e-9)
+    assert plan.bound <= plan.time <= seconds * ((1 if stays else 1 - LIMITS.relayout_gain) + 1e-9)
     plan.save(tmp_path / "plan.json")
     loaded = gl.load_plan(tmp_path / "plan.json", fn)
     for each in (plan, loaded):

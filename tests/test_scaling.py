@@ -219,7 +219,7 @@ REFUSED = {
     "an empty mesh": ({"devices": ((),)}, r"a mesh in devices"),
     "many": ({"devices": range(1, 5000)}, r"devices has 4,999 counts: give from 1 to 1,024"),
     "no machine": ({"machine": None}, r"machine None must be a gl.Machine, or the name"),
-    "another name": ({"machine": "tpu"}, r"machine 'tpu' is none of n150"),
+    "another name": ({"machine": "tpu"}, r"machine 'tpu' is unknown: give one of n150"),
     "another way": ({"ways": ("fast",)}, r"way 'fast' is not one of gathered, ring"),
     "no way": ({"ways": ()}, r"ways has no name: give some of gathered"),
     "a way twice": ({"ways": ("ring", "ring")}, r"has a name twice"),

@@ -59,13 +59,13 @@ def test_parts_are_those_of_an_array_of_devices(name):
 
 
 REFUSED = {
-    "nothing": (np.s_[4:], "takes no device along x"),
-    "beyond": (np.s_[:, 2], "takes no device along y"),
+    "nothing": (np.s_[4:], "selects no device along x"),
+    "beyond": (np.s_[:, 2], "selects no device along y"),
     "three axes": (np.s_[0, 0, 0], "more parts than"),
-    "no axis": (np.s_[0, 1], "leaves no axis"),
+    "no axis": (np.s_[0, 1], "retains no axis"),
     "two ellipses": (np.s_[..., ...], "whole number"),
     "a name": ("x", "whole number"),
-    "a truth value": (np.s_[True], "truth value"),
+    "a truth value": (np.s_[True], "not a bool"),
     "a float": (np.s_[0.5:], "whole number"),
     "a step of 0": (np.s_[::0], "step of 0"),
     "an array": (np.array([0, 1]), "whole number"),

@@ -23,7 +23,7 @@ from gridlayout.ops.array.in_parts import Held, stored
 from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 _WHAT = "gl.relayout to another device grid"
@@ -40,7 +40,7 @@ def relayout_to(x: GridArray, layout: Layout, device: DeviceGrid) -> GridArray:
             "jax.jit, jax.grad and gl.on_grid"
         )
     union = _union(x.device, device)
-    with crossing("gl.relayout", union, x) as call:
+    with joint_call("gl.relayout", union, x) as call:
         call.agree(
             (x.layout, layout, x.device, device),
             lambda: [

@@ -35,7 +35,7 @@ from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_te
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import check_has_part, crossing, layout_lines
+from gridlayout.sharding.agreement import check_has_part, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -179,7 +179,7 @@ class GridArray(metaclass=_Meta):
         check_has_data(self, "GridArray.physical")
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
-        with crossing("GridArray.physical", self.device, self) as call, self.device.active():
+        with joint_call("GridArray.physical", self.device, self) as call, self.device.active():
             call.agree(self.layout, lambda: layout_lines(("array", self.layout)))
             return call.ran(without_idle(_fetched(self), shape, self.device))
 
@@ -199,7 +199,7 @@ class GridArray(metaclass=_Meta):
         True
         """
         check_has_data(self, "GridArray.to_logical")
-        with crossing("GridArray.to_logical", self.device, self) as call:
+        with joint_call("GridArray.to_logical", self.device, self) as call:
             if sharding is not None:
                 check_no_stack(self)
                 check_sharding(sharding, self.shape)

@@ -33,7 +33,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.padding import has_padding, valid_mask
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
+from gridlayout.sharding.agreement import jaxpr_lines, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -79,7 +79,7 @@ def map_shards(
     for x in arrays:
         check_has_data(x, "gl.map_shards")
     mask = as_flag(mask, "map_shards: mask")
-    with crossing("gl.map_shards", device, arrays) as call:
+    with joint_call("gl.map_shards", device, arrays) as call:
         layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
         _check(found, layouts)
         if padding is not None:

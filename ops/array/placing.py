@@ -20,7 +20,7 @@ from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.spaces import brought_back
-from gridlayout.sharding.agreement import Crossing, crossing, layout_lines
+from gridlayout.sharding.agreement import JointCall, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.sharding.elements import Elements
 from gridlayout.text import parse
@@ -37,7 +37,7 @@ def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = 
             raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
         return described(layout, device)
     device.check_has_devices("gl.put")
-    with device.active(), crossing("gl.put", device, array) as call:
+    with device.active(), joint_call("gl.put", device, array) as call:
         layout.check_invertible()
         array = _source(array, layout)
         _agree(call, array, layout, check)
@@ -79,7 +79,7 @@ def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return array
 
 
-def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> None:
+def _agree(call: JointCall, array: Any, layout: Layout, check: bool | None) -> None:
     """Check that all processes put the same: one jax.Array over all, or equal data in each."""
     if isinstance(array, jax.core.Tracer):
         return
@@ -116,7 +116,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     check_device(device)
     check_layout(layout)
     device.check_has_devices("gl.from_physical")
-    with device.active(), crossing("gl.from_physical", device, physical) as call:
+    with device.active(), joint_call("gl.from_physical", device, physical) as call:
         physical = packing.as_array(physical, layout.dtype)
         if physical.shape != layout.physical_shape:
             raise LayoutError(

@@ -27,7 +27,7 @@ from gridlayout.ops.array.in_parts import (
 )
 from gridlayout.ops.array.placing import host_array
 from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
-from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 
@@ -74,12 +74,12 @@ def put_local(
     device.check_has_devices("gl.put_local")
     with device.active():
         lines = partial(layout_lines, ("layout", layout))
-        with crossing("gl.put_local", device) as call:
+        with joint_call("gl.put_local", device) as call:
             layout.check_invertible()
             source = _Source(pieces, layout, device)
             call.agree(layout, lines)
         shown = reporting("gl.put_local", source.total, progress)
-        with crossing("gl.put_local", device, patient=True) as call, shown as source.add:
+        with joint_call("gl.put_local", device, patient=True) as call, shown as source.add:
             storage = stored_parts(source.reader, layout, device)
             call.agree(layout, lines)
             if source.shared:

@@ -17,7 +17,7 @@ from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.pieces import Pieces
@@ -27,7 +27,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     """Return `gl.relayout` of one array; nothing moves where every element stays in place."""
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
-    with crossing("gl.relayout", x.device, x) as call:
+    with joint_call("gl.relayout", x.device, x) as call:
         check_relayout(x.layout, layout)
         check_no_stack(x)
         x.device.check_has_devices("gl.relayout")

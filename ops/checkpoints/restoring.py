@@ -25,7 +25,7 @@ from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path, i
 from gridlayout.ops.checkpoints.saving import finish_earlier
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
-from gridlayout.sharding.agreement import crossing
+from gridlayout.sharding.agreement import joint_call
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def restore(
     if device is not None:
         device.check_has_devices(_WHAT)
     common = DeviceGrid((len(jax.devices()),)) if device is None else device
-    with crossing(_WHAT, common, patient=True) as call:
+    with joint_call(_WHAT, common, patient=True) as call:
         finish_earlier()
         try:
             folder = _folder_of(paths.complete())

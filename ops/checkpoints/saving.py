@@ -21,7 +21,7 @@ from gridlayout.ops.checkpoints.files import write_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
-from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 
 _WHAT = "gl.save"
@@ -79,7 +79,7 @@ def save(
     check_progress(progress)
     orbax(_WHAT)
     leaves, structure = leaves_of(tree)
-    with crossing(_WHAT, _device_of(leaves), patient=True) as call:
+    with joint_call(_WHAT, _device_of(leaves), patient=True) as call:
         finish_earlier()
         item, kinds = _encode_tree(leaves, structure, is_copied=not wait)
         paths.check_replaceable()

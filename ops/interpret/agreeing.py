@@ -8,18 +8,18 @@ from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.function import Function, Signature
-from gridlayout.sharding.agreement import Crossing, crossing, jaxpr_lines, layout_lines
+from gridlayout.sharding.agreement import JointCall, jaxpr_lines, joint_call, layout_lines
 
 
 @contextmanager
 def agreed_call(
     lifted: Any, function: Function, arrays: Sequence[Any], signature: Signature
-) -> Iterator[Crossing]:
+) -> Iterator[JointCall]:
     """Enter a call that every process of the device grid makes, else `LayoutError`.
 
     They must call the same function on arrays of the same layouts, shapes and dtypes.
     """
-    with crossing(lifted, signature.device, arrays) as call:
+    with joint_call(lifted, signature.device, arrays) as call:
         call.agree(signature, lambda: _lines(function, signature), owner=function)
         yield call
 

@@ -17,6 +17,7 @@ from gridlayout.ops.interpret.grid_call import GridCall
 from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.mesh_in_use import on_mesh_in_use
 
 _LEAF = jax.tree.structure(0)
 
@@ -115,7 +116,7 @@ class _Kind:
                 return GridArray(arrays[0], layouts[0], device)
             return self.unflatten(map(GridArray, arrays, layouts, repeat(device)))
         return self.unflatten(
-            device.on_mesh_in_use(array)
+            on_mesh_in_use(array)
             if layout is None
             else placed(brought_back(array, layout, device), layout, device)
             for array, layout in zip(arrays, layouts, strict=True)

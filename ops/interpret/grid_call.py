@@ -30,6 +30,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.program_cache import program_of
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.programs.report import Report
+from gridlayout.sharding.mesh_in_use import on_mesh_in_use
 
 # Whether JAX's rules may return symbolic zeros; JAX 0.10 requires arrays of zeros.
 _REPORTS_ZEROS = hasattr(hijax, "HiPrim")
@@ -102,7 +103,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     def _value(self, spec: Spec, array: Any) -> Any:
         device = self.env.device
         if not isinstance(spec, Sharded):
-            return device.on_mesh_in_use(array)
+            return on_mesh_in_use(array)
         return GridArray(brought_back(array, spec.layout, device), spec.layout, device)
 
     def _aval(self, spec: Spec) -> Any:

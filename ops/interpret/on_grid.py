@@ -132,7 +132,7 @@ class OnGrid:
             return self._function.traced(operands, signature)
         with agreed_call(self, self._function, operands, signature) as call:
             compiled = self._function.compiled(signature)
-            storages = [x.storage if _is_grid(x) else device.whole(x) for x in operands]
+            storages = [x.storage if _is_grid(x) else device.replicate(x) for x in operands]
             found = call.ran(compiled(storages))
         if same is not None and len(device.processes) == 1:
             remember(self._function.known, same[0], compiled)

@@ -133,7 +133,7 @@ class Planner:
         if chosen.products <= LIMITS.products or other < seconds:
             alone = make(env, None, None)  # with the cheapest algorithm for each product
             other = alone.seconds
-        if other < LIMITS.less * seconds:
+        if other < LIMITS.cheaper_share * seconds:
             alone.against = seconds
             return alone
         together.against, together.chosen = other, chosen

@@ -236,9 +236,9 @@ def choices_for(
     units = units.between(*graph.average_product)
     products = sum(bool(node.flops) for node in graph.nodes)
     sends = sum(each.count for each in program.collectives)
-    if not often and products < 2 and sends < LIMITS.sends:
+    if not often and products < 2 and sends < LIMITS.collectives:
         return None
-    if not _has_choice(graph) or len(units.axes) > LIMITS.units:
+    if not _has_choice(graph) or len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
     wanted = [

@@ -33,7 +33,9 @@ def sends_often(decision: Decision, env: Env) -> bool:
         or env.algorithm is not None
     ):
         return False
-    often = any(_count(body.program.collectives) >= LIMITS.often for body in decision.bodies)
+    often = any(
+        _count(body.program.collectives) >= LIMITS.loop_collectives for body in decision.bodies
+    )
     return often and not _is_told(decision.op)
 
 

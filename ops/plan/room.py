@@ -90,7 +90,7 @@ class Room:
             most += float(self._copied(at).max()) if self.copies else 0.0
             if most > self.capacity:
                 found.setdefault((at, tuple(sorted(counts.items())), whole), least)
-        fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.rows]
+        fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
         rows = []
         for reader, key, whole in fullest:
             usages = {} if reader < 0 else {reader: self._copied(reader)}

@@ -284,7 +284,7 @@ class Strategies(Variables):
 
     def _move(self, before: Division, after: Division, size: int) -> float:
         sent = self.units.move(before, after, size)
-        return sent.seconds + LIMITS.once * sent.alone
+        return sent.seconds + LIMITS.collective_penalty * sent.alone
 
     # -- room --------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class Variables:
         self.ways = Ways(self.graph, self.units)
         own, nodes = labels(self.graph, len(self.given))
         merged: dict[Hashable, int] = {}
-        is_large = len(self.graph.nodes) > LIMITS.alike
+        is_large = len(self.graph.nodes) > LIMITS.separate_equations
         order: list[tuple[bytes, bool, int]] = []
         order += [(own[k], True, k) for k in range(len(self.given))]
         order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
@@ -87,7 +87,7 @@ class Variables:
     def _operand(self, number: int) -> Variable:
         choices = list(self.given[number])
         held = [self.ways.nbytes(number, place.division) for place in choices]
-        seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
+        seconds = [LIMITS.read_penalty * self.units.machine.seconds(nbytes=each) for each in held]
         return Variable(True, [number], choices, np.array(seconds))
 
     def _node(self, number: int) -> Variable:

@@ -141,7 +141,11 @@ class Ways:
 
     def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
         """Return the indices of the choices to keep: if too many, those that compute fastest."""
-        most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
+        most = (
+            LIMITS.choices
+            if len(self.graph.nodes) > LIMITS.separate_equations
+            else LIMITS.all_choices
+        )
         if len(choices) <= most:
             return np.arange(len(choices))
         computed = np.array([self.computing(node, choice) for choice in choices])
@@ -208,7 +212,7 @@ class Ways:
         if choice.summed:
             dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
             given = choice.summed, self.partial(node, choice), choice.scattered
-            seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.once
+            seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.collective_penalty
         return seconds
 
     def computing(self, node: Node, choice: Choice) -> float:

@@ -81,7 +81,7 @@ class _Known:
         for keeps in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
             plan = default_plan(traced, trips, keeps)
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
-                stays = LIMITS.stays if keeps and machine.figures else 0.0
+                stays = LIMITS.relayout_gain if keeps and machine.figures else 0.0
                 known.append(_Known(plan, plan.time * (1 - stays)))
         return min(known, key=lambda each: each.seconds, default=_Known(None))
 
@@ -127,7 +127,7 @@ def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | N
 
     `progress` is not called after an interrupt, because it may be what was interrupted.
     """
-    gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.alike else 0.0
+    gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.separate_equations else 0.0
     problem = _problem(strategies, clock)
     told = None if clock.interrupted else progress
     return solve(problem, clock.left, progress=told, gap=gap, on_interrupt=clock.interrupt)
@@ -263,7 +263,11 @@ class _Tries:
         clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.whole)
         for less in sorted({*peaks, *_LESS}, reverse=True):
             best = self.best
-            if best is None or best.time <= self.first.bound * (1 + LIMITS.above) or not clock.left:
+            if (
+                best is None
+                or best.time <= self.first.bound * (1 + LIMITS.memory_gap)
+                or not clock.left
+            ):
                 break
             # Even less room gives nothing better.
             if 0 < less < self.room and self.search(less, far, clock) > _WORSE * best.time:

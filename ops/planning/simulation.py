@@ -234,8 +234,8 @@ class Simulation:
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
         verdict = "" if self.fits else ": it does not fit"
-        words = self.machine.topology.words
-        sent = ", ".join(f"{axis} {n:,} B{words(axis)}" for axis, n in self.links.items())
+        bandwidth_text = self.machine.topology.bandwidth_text
+        sent = ", ".join(f"{axis} {n:,} B{bandwidth_text(axis)}" for axis, n in self.links.items())
         axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
             *aligned(rows, (3, 4)),

@@ -138,7 +138,7 @@ def first_fit(blocks: Sequence[Block]) -> list[int]:
 
 def room_in_l1(machine: Machine) -> int:
     """Return the bytes of a core's L1 for values, without the circular buffers of its kernels."""
-    return int(machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffers))
+    return int(machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffer_share))
 
 
 class _Search:

@@ -73,10 +73,14 @@ class Traced:
         fixed = [layout for layout in self.fixed_layouts if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
-        most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
+        most = (
+            LIMITS.three_units_products_of_cores
+            if self.device.machine.has_cores
+            else LIMITS.three_units_products
+        )
         units = Units.apart(self.device, stated, 3 if products <= most else 2)
         units = units.between(*graph.average_product)
-        if idle and products <= most and len(graph.nodes) <= LIMITS.alike:
+        if idle and products <= most and len(graph.nodes) <= LIMITS.separate_equations:
             units = replace(units, idle=True)
         return units
 

@@ -110,7 +110,7 @@ def _best(
 
     own = dict.fromkeys((matrices.grid, _grid_of(target, matrices)))
     others = [grid for grid in dict.fromkeys(_grids(matrices, device)) if grid not in own]
-    for grids, most in ((own, inf), (others, LIMITS.plans)):
+    for grids, most in ((own, inf), (others, LIMITS.plans_without_gain)):
         best, least = cheapest(offers(grids), best, least, most)
     return best
 

@@ -135,7 +135,7 @@ def _batched(
         cores = prod(device.placement(product.natural.grid).per_device)
         found[left, right] = cores * prod(product.natural.local_shape), product
     least = min(work for work, _ in found.values())
-    few = [sides for sides, (work, _) in found.items() if work <= LIMITS.work * least]
+    few = [sides for sides, (work, _) in found.items() if work <= LIMITS.work_ratio * least]
     if len(few) == 1:
         return few[0]
     return min(

@@ -261,7 +261,7 @@ def _concatenate_unsharded(b: Builder, op: Op, *values: Value) -> Any:
 
 def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None:
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
-    if len(values) > LIMITS.joined:
+    if len(values) > LIMITS.concatenated:
         return None
     target = _result_layouts(b, first, (axis,), op.out)[0]
     starts = accumulate((x.shape[axis] for x in values), initial=0)

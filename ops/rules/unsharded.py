@@ -119,7 +119,7 @@ def _spread_out(
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
     wide = own.replace(grid=grid, shard_shape=None)
     few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
-    return wide if few < LIMITS.saved * many else own
+    return wide if few < LIMITS.move_share * many else own
 
 
 def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:

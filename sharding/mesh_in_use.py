@@ -1,0 +1,58 @@
+"""Programs and arrays on a mesh, while the user has set another one with `jax.set_mesh`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh, Mesh, PartitionSpec
+
+from gridlayout.errors import LayoutError
+
+
+def programs_on(mesh: Mesh | AbstractMesh, owner: object) -> AbstractContextManager[Any]:
+    """Return the context in which JAX runs programs on a mesh.
+
+    owner: the object that error messages name. Raises `LayoutError` in the body of a
+    `jax.shard_map`, where XLA would crash, and if the mesh that the user has set has the same
+    devices in another order, because JAX then runs no program.
+    """
+    if axes := jax.sharding.get_abstract_mesh().manual_axes:
+        raise LayoutError(
+            f"the body of a jax.shard_map over {', '.join(map(str, axes))} runs on one device, but "
+            f"programs on {owner!r} run on all its devices: call gl.on_grid, gl.numpy and "
+            "functions that relayout GridArrays outside of it, or write it with gl.map_shards"
+        )
+    if isinstance(mesh, AbstractMesh):
+        return jax.sharding.use_abstract_mesh(mesh)
+    _check_order(mesh, owner)
+    return jax.sharding.use_abstract_mesh(mesh.abstract_mesh)
+
+
+def _check_order(own: Mesh, owner: object) -> None:
+    """Raise `LayoutError` if the mesh in use has the same devices in another order."""
+    try:
+        mesh = jax.sharding.get_mesh()
+    except ValueError:  # JAX is tracing, and has compared them
+        return
+    if mesh.empty:
+        return
+    devices, others = list(own.devices.flat), list(mesh.devices.flat)
+    if devices != others and set(devices) == set(others):
+        raise LayoutError(
+            f"the mesh in use, with axes {dict(mesh.shape)}, has the devices of {owner!r} in "
+            "another order, but JAX runs programs over one order only: set a mesh made of "
+            "device.fine.devices, or call outside of jax.set_mesh"
+        )
+
+
+def on_mesh_in_use(array: Any) -> Any:
+    """Return a replicated array on the mesh that the user has set, if there is one.
+
+    The functions of JAX accept only arrays of that mesh if its axes are Explicit.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty or isinstance(array, jax.core.Tracer):
+        return array
+    return jax.device_put(array, PartitionSpec())

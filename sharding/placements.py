@@ -1,0 +1,86 @@
+"""`Placements`: the placements of virtual core grids on one mesh, and the maps of their cores."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.affine.map import AffineExpr, AffineMap, dim
+from gridlayout.arguments import Shape
+from gridlayout.sharding.core_map import StatedMap
+from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
+
+
+class Placements:
+    """The placements of virtual core grids on one mesh, each computed once.
+
+    axes: the prime factors of the mesh axes. stated: the map that the user states; it places the
+    grids that it maps into the mesh, and the rule of `gl.DeviceGrid.placement` all others.
+    """
+
+    def __init__(self, axes: MeshAxes, stated: StatedMap | None) -> None:
+        self.axes, self.stated = axes, stated
+        self._found: dict[Shape, Placement] = {}
+        self._by_map: dict[Shape, Placement | None] = {}  # None: the map does not place the grid
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The mesh indices of the devices, in the order that placements use."""
+        stated = None if self.stated is None else self.stated.order
+        return stated or tuple(range(prod(self.axes.sizes)))
+
+    def known(self, grid: object) -> Placement | None:
+        """Return the placement of a grid if it was computed before; None for any other object."""
+        if type(grid) is tuple and set(map(type, grid)) <= {int}:
+            return self._found.get(grid)
+        return None
+
+    def of(self, grid: Shape) -> Placement:
+        """Return the placement of a grid."""
+        if grid not in self._found:
+            self._found[grid] = self._by_stated_map(grid) or default_placement(self.axes, grid)
+        return self._found[grid]
+
+    def _by_stated_map(self, grid: Shape) -> Placement | None:
+        if self.stated is not None and grid not in self._by_map:
+            self._by_map[grid] = self.stated.placement(grid)
+        return self._by_map.get(grid)
+
+    def core_map(self, placement: Placement) -> AffineMap:
+        """Return the map: virtual core -> (coordinates in the mesh ..., core in the device ...)."""
+        if self.stated is not None and self._by_stated_map(placement.grid) is not None:
+            return self.stated.map
+        digits: dict[str, AffineExpr] = {}
+        inside = []
+        for k, axes in enumerate(placement.axes):
+            index = dim(k) // placement.per_device[k]
+            for axis in reversed(axes):
+                size = self.axes.size_of[axis]
+                digits[axis] = index % size if axis != axes[0] else index
+                index = index // size
+            inside.append(dim(k) % placement.per_device[k])
+        rank = len(placement.grid)
+        if self.stated is None:
+            coordinates = self.axes.coordinates(digits)
+        else:
+            coordinates = self.stated.coordinates(rank, digits)
+        return AffineMap(rank, (*coordinates, *inside)).simplify(placement.grid)
+
+    def first_cores(self, placement: Placement) -> NDArray[np.int64]:
+        """Return the first core of each device, in the shape (devices, grid dims).
+
+        The devices are in the row-major order of the mesh. The first core may be an idle slot.
+        """
+        count = prod(self.axes.sizes)
+        places = np.unravel_index(np.arange(count), self.axes.sizes)
+        at = dict(zip(self.axes.names, places, strict=True))
+        found = np.zeros((count, len(placement.grid)), np.int64)
+        for k, axes in enumerate(placement.axes):
+            if axes:
+                sizes = tuple(map(self.axes.size_of.__getitem__, axes))
+                part = np.ravel_multi_index(tuple(at[axis] for axis in axes), sizes)
+                found[list(self.order), k] = part * placement.per_device[k]
+        return found
