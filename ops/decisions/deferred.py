@@ -1,4 +1,4 @@
-"""Making a deferred broadcast in the layout that an operation wants."""
+"""`materialized`: computes a deferred broadcast in the layout that an operation requests."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Shape = tuple[int, ...]
 
 
 def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -> Value:
-    """A deferred broadcast in `layout`, on each device, with no communication of its own.
+    """Return a deferred broadcast in `layout`; broadcasting it on a device sends nothing.
 
-    The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
-    does not vary along. Then it is broadcast along those.
+    The source is relaid out to a slice of `layout`, with grid and tile 1 in each collapsed dim that
+    it does not vary along. Then each device broadcasts its part along those dims.
     """
     spec = value.spec
     assert isinstance(spec, Deferred)
@@ -55,7 +55,10 @@ def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -
 
 @lru_cache(maxsize=4096)
 def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
-    """`layout` for a tensor of dims `dims` only: grid and tile 1 but in collapsed dims `kept`."""
+    """Return `layout` for the dims `dims` only, with grid and tile 1 outside the dims `kept`.
+
+    kept: collapsed dims.
+    """
     rows = layout.linear.compose(embedding(layout.ndim, dims)).results
     rank = len(layout.grid)
 
@@ -80,7 +83,7 @@ def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
 
 
 def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
-    """A placement with one core along the grid dims that a thin layout does not vary along."""
+    """Return the placement with one core along the grid dims that a thin layout does not use."""
     varies = [bool(used) for used in thin.linear.used_dims()]
     return Placement(
         thin.grid,
@@ -91,7 +94,7 @@ def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
 
 
 def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placement) -> Value:
-    """The source in the thin layout."""
+    """Return the source of a deferred broadcast in the thin layout."""
     spec = value.spec
     assert isinstance(spec, Deferred)
     inner = spec.source
@@ -117,7 +120,7 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
             [wide],
         )
     thin = thin.with_dtype(value.dtype, 0)
-    if not shape:  # one number: a part of one element
+    if not shape:  # one number: each device's part has one element
         spec_out = Sharded(thin.with_oob(None), after)
         dtype, local = value.dtype, spec_out.local_shape
         oob = logical.fact

@@ -1,4 +1,4 @@
-"""`Mover`: brings values from where they are to another place, by a move each."""
+"""`Mover`: records the moves of values to other layouts, or to every device."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Shape = tuple[int, ...]
 
 
 class Mover(Writer):
-    """Writes down what brings a value to a layout, or to every device, and sets its padding."""
+    """Records relayouts and replications of values, and the setting of their padding."""
 
     def relayout(self, x: Value, layout: Layout, placement: Placement | None = None) -> Value:
-        """A sharded value in a layout, whatever is known of its padding then."""
+        """Return a sharded value in a layout; its padding may then have any value."""
         spec, after = x.spec, placement or self.placement(layout)
         assert isinstance(spec, Sharded)
         if spec.placement == after and spec.layout.same_physical(layout):
@@ -38,7 +38,7 @@ class Mover(Writer):
         return self.moved(x, move, Sharded(layout, after))
 
     def replicated(self, value: Value) -> Value:
-        """The value as a logical array that every device has."""
+        """Return the value as a logical array that every device holds."""
         spec = value.spec
         if isinstance(spec, Deferred):
             if isinstance(spec.source, Indexed):
@@ -60,15 +60,15 @@ class Mover(Writer):
         return value
 
     def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
-        """A replicated value in a layout: each device keeps its part."""
+        """Return a replicated value in a layout: each device keeps its own part."""
         layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
         after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
     def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
-        """A sharded value with its padding set to `oob`, where it is not known to be that.
+        """Return a sharded value with its padding set to `oob`, unless it is known to be `oob`.
 
-        along: only padding in parts of the layout that touch these physical dims.
+        along: set only the padding along these physical dims.
         """
         spec = x.spec
         assert isinstance(spec, Sharded)
