@@ -1,7 +1,7 @@
 """Random numbers: each device draws its own part.
 
-Of JAX's default keys the bits of an element are a hash of the key and of the element's row-major
-index (`jax_threefry_partitionable`), so a device makes those of the elements that it has.
+With JAX's default keys, the bits of an element are a hash of the key and of the element's row-major
+index (`jax_threefry_partitionable`). So a device can draw the numbers of its own elements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gridlayout.ops.rules.threefry import Words, flat_index, threefry
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
-    """Random bits of Threefry, made where they are wanted; None of other keys."""
+    """Return deferred random bits, each device drawing its own; None unless keys are Threefry."""
     if not is_counted(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
@@ -48,7 +48,7 @@ def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
 
 
 def _in_width(words: Words, width: int, dtype: Any) -> Any:
-    """Bits of a width of the two words of an element."""
+    """Return random bits of a width from the two words of an element."""
     if width == 64:
         high, low = (lax.convert_element_type(word, dtype) for word in words)
         return (high << np.asarray(32, dtype)) | low
@@ -56,9 +56,9 @@ def _in_width(words: Words, width: int, dtype: Any) -> Any:
 
 
 def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
-    """Gamma variates: keys are split for the elements of a parameter, of which each draws its own.
+    """Return gamma variates; keys are split so that each element of `alpha` draws with its own.
 
-    Keys of other types are split whole: None, unless each element has one of its own already.
+    Keys of other types can't be split in parts: None, unless there is one key per element already.
     """
     keys = b.replicated(keys)
     if is_counted(keys) and (drawn := _of_own_keys(op)) is not None:
@@ -76,13 +76,13 @@ def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
 
 
 def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Value | None:
-    """Each element's key is the hash of its index under the key that is split for it."""
+    """Return variates whose keys are hashes of the elements' indices under the split keys."""
     x = b.on_cores(alpha)
     spec = x.spec
     assert isinstance(spec, Sharded)
     if spec.layout.is_scatter:
         return None
-    x = b.filled(x, 1)  # any number at which the search for a variate ends
+    x = b.filled(x, 1)  # any number for which the search for a variate ends
     words, lead, rest = key_words(b, keys), keys.ndim, alpha.shape[keys.ndim :]
     place = Place.part(spec.layout, spec.placement)
 
@@ -96,7 +96,10 @@ def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Valu
 
 
 def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
-    """What draws each variate of its own key, as JAX does once it has split the keys; else None."""
+    """Return a function that draws each variate from its own key, or None if JAX has no such one.
+
+    It is the part of JAX's implementation after the split of keys.
+    """
     draw = partial(op.primitive.impl, **op.params, use_vmap=True)
 
     def drawn(keys: Any, alpha: jax.Array) -> jax.Array:
