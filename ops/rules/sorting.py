@@ -30,7 +30,7 @@ Arrays = list[jax.Array]
 
 
 def sort(b: Builder, op: Op, *values: Value) -> Any:
-    """Return sorted vectors; None if it is faster that every device sorts all of them."""
+    """Return vectors sorted by the first ones; None if every device sorts them in less time."""
     n = values[0].shape[0]
     if b.device.size == 1 or not 1 < n < 2**31:
         return None
