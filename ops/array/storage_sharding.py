@@ -8,9 +8,9 @@ from gridlayout.errors import LayoutError
 
 
 class StorageSharding(NamedSharding):
-    """A sharding of the storage; JAX would apply it to arrays of the logical shape.
+    """The sharding of a storage; it raises for arrays of other shapes.
 
-    For those it raises.
+    JAX would otherwise give it to new arrays of the logical shape, as in `jnp.zeros_like`.
     """
 
     _shape: tuple[int, ...]
@@ -27,8 +27,8 @@ class StorageSharding(NamedSharding):
         """Return the shape of a shard; `LayoutError` for another shape than the storage's."""
         if tuple(global_shape) != self._shape:
             raise LayoutError(
-                f"the storage of {self._owner} has shape {self._shape}, and its sharding is for "
-                f"no array of shape {tuple(global_shape)}: gl.zeros_like makes a GridArray like "
+                f"the sharding of the storage of {self._owner} is for shape {self._shape}, not for "
+                f"an array of shape {tuple(global_shape)}: gl.zeros_like makes a GridArray like "
                 "another, and gl.on_grid(fn) runs a function that makes arrays like its "
                 "arguments, such as an optimizer's init"
             )
