@@ -315,7 +315,7 @@ class GridArray(metaclass=_Meta):
         if not name.startswith("_"):  # JAX requests such names very often
             for part in ("layout", "storage", "device"):
                 if name in dir(vars(self).get(part)):
-                    return f"x.{part}.{name} is the one of its {part}; {lifted}logical array"
+                    return f"x.{part}.{name} is that of its {part}; {lifted}logical array"
         return f"{lifted}logical array"
 
 
