@@ -96,8 +96,8 @@ def map_shards(
         ]
         inputs = tuple(x.layout for x in found)
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
-        is_told = bool(masked) or padding is not None
-        static = _Static(device, grid, spread, outs, structure, masked, is_told)
+        padding_is_constant = bool(masked) or padding is not None
+        static = _Static(device, grid, spread, outs, structure, masked, padding_is_constant)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
@@ -149,8 +149,9 @@ def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -
 class _Static:
     """The static part of a call.
 
-    masked: the layouts of operands for which `fn` gets masks, after all operands. is_told: whether
-    padding is set or masks are passed; then the padding of results has no derivative.
+    masked: the layouts of operands for which `fn` gets masks, after all operands.
+    padding_is_constant: whether the padding of results has no derivative, as padding is set or
+    masks are passed.
     """
 
     device: DeviceGrid
@@ -159,7 +160,7 @@ class _Static:
     outs: tuple[Layout, ...]
     structure: Any
     masked: tuple[Layout, ...] = ()
-    is_told: bool = False
+    padding_is_constant: bool = False
 
 
 _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
@@ -183,12 +184,12 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
     device, placement = static.device, static.device.placement(static.grid)
     run, spec = _on_one_device(held(), static), placement.spec
 
-    def told(*parts: jax.Array) -> tuple[jax.Array, ...]:
+    def without_derivative(*parts: jax.Array) -> tuple[jax.Array, ...]:
         made = zip(run(*parts), static.outs, strict=True)
         return tuple(_without_derivative(part, layout, placement) for part, layout in made)
 
     return jax.shard_map(
-        told if static.is_told else run,
+        without_derivative if static.padding_is_constant else run,
         mesh=device.fine,
         in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
         out_specs=(spec,) * len(static.outs),
