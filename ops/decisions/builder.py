@@ -124,7 +124,7 @@ class Builder(Mover):
                 return value
         return self.nearest(value, ways)
 
-    def settled(self, value: Value) -> Value:
+    def materialize(self, value: Value) -> Value:
         """Return the value, computed if deferred, so that it can enter a loop or a branch."""
         if not isinstance(value.spec, Deferred):
             return value

@@ -152,7 +152,7 @@ class Planner:
             if spec is not None:
                 out = self.apply(relay_out_to_spec, out, spec)
             else:
-                out = self.apply(Builder.settled, out)
+                out = self.apply(Builder.materialize, out)
             found.append(out)
         return self.made.finish(found)
 
@@ -275,7 +275,7 @@ class Planner:
             self._call_stack = outside
 
     def _behind_barrier(self, values: Sequence[Value]) -> list[Value]:
-        materialized = [self.apply(Builder.settled, value) for value in values]
+        materialized = [self.apply(Builder.materialize, value) for value in values]
         builder = Builder(self.env, [value.spec for value in materialized])
         inside = [Value(value.spec, k) for k, value in enumerate(materialized)]
 

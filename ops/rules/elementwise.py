@@ -98,7 +98,7 @@ def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[V
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for `lax.optimization_barrier`: specs stay, deferred values are computed."""
-    materialized = [b.settled(value) for value in values]
+    materialized = [b.materialize(value) for value in values]
     return b.run(lambda *xs: op.bind(*xs), materialized, [x.spec for x in materialized])
 
 
