@@ -49,7 +49,7 @@ class Builder(Mover):
 
     # -- relaying values out ---------------------------------------------------------------------
 
-    def brought(self, value: Value, layout: Layout) -> Value:
+    def to_layout(self, value: Value, layout: Layout) -> Value:
         """Return the value in a requested layout, also where that is in another memory space."""
         before = None if value.layout is None else value.layout.memory
         out = self.on_cores(value, layout)

@@ -291,7 +291,7 @@ class Planner:
 def relay_out_to_spec(b: Builder, value: Value, spec: Spec) -> Value:
     """Return the value with the spec of another one: in its layout, or replicated."""
     if isinstance(spec, Sharded):
-        out = b.brought(value, spec.layout)
+        out = b.to_layout(value, spec.layout)
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
         # The padding value that the spec states must be true of this value too.

@@ -88,7 +88,7 @@ class ResultPlacement:
         if spec.ndim == 0 or is_of_keys(spec):
             return b.replicated(x)
         if home is not None:
-            out = b.brought(x, home)
+            out = b.to_layout(x, home)
             if not self.updates_operands:
                 return out
             assert isinstance(out.spec, Sharded)

@@ -99,5 +99,5 @@ def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> 
         and isinstance(layout, GridLayout)
     ):
         layout = layout.replace(memory_space=before.memory)
-    out = b.brought(value, layout)
+    out = b.to_layout(value, layout)
     return out if layout.oob is None else b.filled(out, layout.oob)
