@@ -40,7 +40,7 @@ class Builder(Mover):
             layout = self.env.wider(shape, layout)
         return self.env.choose(shape, dtype, layout)
 
-    def wanted(self, op: Op, like: Any = None) -> Layout:
+    def result_layout(self, op: Op, like: Any = None) -> Layout:
         """Return the layout of the op's result: the one its users request, else the policy's."""
         chosen = self.choose(op.out.shape, op.out.dtype, like)
         if op.layout is None or not chosen.memory:
