@@ -101,7 +101,7 @@ class Builder(Mover):
         assert best is not None
         return self.relayout(value, best)
 
-    def fitted(self, value: Value, most: int, leaves: bool = False) -> Value:
+    def fit(self, value: Value, most: int, leaves: bool = False) -> Value:
         """Return a result in a layout that takes at most `most` bytes of storage, if one does.
 
         leaves: whether the result leaves the program. If not, it may be on the whole grid too: then

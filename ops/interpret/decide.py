@@ -192,7 +192,7 @@ def _fit_results(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) ->
     for out in outs:
         layout = out.layout
         if layout is not None:
-            out = b.fitted(out, most_bytes(layout.data_bytes, layouts, b.device))
+            out = b.fit(out, most_bytes(layout.data_bytes, layouts, b.device))
         found.append(out)
     return found
 

@@ -101,4 +101,4 @@ class ResultPlacement:
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)
-        return b.fitted(out, most, leaves=True)
+        return b.fit(out, most, leaves=True)
