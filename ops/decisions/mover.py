@@ -65,7 +65,7 @@ class Mover(Writer):
         after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
-    def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
+    def with_padding(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
         """Return a sharded value with its padding set to `oob`, unless it is known to be `oob`.
 
         along: set only the padding along these physical dims.

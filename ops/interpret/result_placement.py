@@ -93,7 +93,7 @@ class ResultPlacement:
                 return out
             assert isinstance(out.spec, Sharded)
             return (
-                b.filled(out, home.oob)
+                b.with_padding(out, home.oob)
                 if home.oob is not None
                 else out.seen(out.spec.with_oob(None))
             )

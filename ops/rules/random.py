@@ -82,7 +82,7 @@ def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Valu
     assert isinstance(spec, Sharded)
     if spec.layout.is_scatter:
         return None
-    x = b.filled(x, 1)  # any number for which the search for a variate ends
+    x = b.with_padding(x, 1)  # any number for which the search for a variate ends
     words, lead, rest = key_words(b, keys), keys.ndim, alpha.shape[keys.ndim :]
     place = Place.part(spec.layout, spec.placement)
 

@@ -97,7 +97,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     target = target if x.spec == own else None
     extent = Extent.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
-    x = b.filled(x, neutral, extent.along)
+    x = b.with_padding(x, neutral, extent.along)
     is_all = len(axes) == x.ndim
     out = (
         Replicated((), op.out.dtype)

@@ -100,4 +100,4 @@ def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> 
     ):
         layout = layout.replace(memory_space=before.memory)
     out = b.to_layout(value, layout)
-    return out if layout.oob is None else b.filled(out, layout.oob)
+    return out if layout.oob is None else b.with_padding(out, layout.oob)
