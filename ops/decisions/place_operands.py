@@ -37,7 +37,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
     if isinstance(spec, Deferred):
         place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
         if isinstance(spec.source, Indexed):
-            return b.made(value, place)
+            return b.compute_in(value, place)
         value = value.seen(spec.source)
     return looked_up(b, value, place)
 

@@ -120,7 +120,7 @@ class Writer:
         self.steps[-1] = replace(self.steps[-1], makes=makes)
         return value
 
-    def made(self, value: Value, place: Place) -> Value:
+    def compute_in(self, value: Value, place: Place) -> Value:
         """Return a value of logical indices as computed in a place."""
         (out,) = self.run(_not_run, [value], [place.spec(value.dtype)], place=place)
         return out
