@@ -107,7 +107,7 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
         move = find_move(
             inner.layout, thin.with_oob(inner.layout.oob), b.device, inner.placement, after
         )
-        return b.moved(source, move, Sharded(thin.with_oob(inner.layout.oob), after))
+        return b.run_move(source, move, Sharded(thin.with_oob(inner.layout.oob), after))
     logical = b.replicated(source)
     shape = tuple(spec.shape[d] for d in dims)
     at = tuple(dims.index(d) for d in spec.dims)
@@ -128,4 +128,4 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
         return b.run(lambda x: [jnp.broadcast_to(jnp.asarray(x, dtype), local)], [logical], [made])[
             0
         ]
-    return b.moved(logical, lay_out(thin, b.device, after), Sharded(thin, after))
+    return b.run_move(logical, lay_out(thin, b.device, after), Sharded(thin, after))

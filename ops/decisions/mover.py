@@ -35,7 +35,7 @@ class Mover(Writer):
             return x.seen(Sharded(layout, after))
         places = (spec.placement, after)
         move = find_move(spec.layout, layout, self.device, *places)
-        return self.moved(x, move, Sharded(layout, after))
+        return self.run_move(x, move, Sharded(layout, after))
 
     def replicated(self, value: Value) -> Value:
         """Return the value as a logical array that every device holds."""
@@ -56,14 +56,14 @@ class Mover(Writer):
             )[0]
         if isinstance(spec, Sharded):
             move = replicate(spec.layout, self.device, spec.placement)
-            return self.moved(value, move, Replicated(spec.shape, spec.dtype))
+            return self.run_move(value, move, Replicated(spec.shape, spec.dtype))
         return value
 
     def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
         """Return a replicated value in a layout: each device keeps its own part."""
         layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
         after = placement or self.placement(layout)
-        return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
+        return self.run_move(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
     def with_padding(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
         """Return a sharded value with its padding set to `oob`, unless it is known to be `oob`.

@@ -148,7 +148,7 @@ class Writer:
         """Return the value of one or a few numbers that are known before anything runs."""
         return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
 
-    def moved(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
+    def run_move(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
         """Return the result of a move, with the spec `spec`; move: None if no data moves."""
         if move is None:
             return value.seen(spec)
