@@ -144,7 +144,7 @@ class Writer:
         )
         return out
 
-    def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
+    def constant(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
         """Return the value of one or a few numbers that are known before anything runs."""
         return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
 

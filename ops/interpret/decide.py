@@ -253,13 +253,13 @@ def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
         parts = [known_values(value.spec) for value in values]
         some = [part for part in parts if part is not None]
         if len(some) == len(parts):
-            return b.known(np.concatenate(some, op.params["dimension"]), out.dtype)
+            return b.constant(np.concatenate(some, op.params["dimension"]), out.dtype)
     values = tuple(map(b.replicated, values))
     numbers = [getattr(value.spec, "number", None) for value in values]
     if out is not None and not out.shape and numbers and not any(x is None for x in numbers):
         pairs = zip(numbers, op.ins, strict=True)
         if (known := on_host(op, [number(x, aval.dtype) for x, aval in pairs])) is not None:
-            return b.known(known, out.dtype, out.weak_type)
+            return b.constant(known, out.dtype, out.weak_type)
     b.device_flops = flops(op)
     return on_every_device(b, op, values)
 
