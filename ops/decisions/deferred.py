@@ -37,7 +37,7 @@ def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -
             return b.compute_in(value, place)
         if grouped(layout) is None:
             kept = AffineMap(spec.ndim, tuple(map(dim, spec.dims)))
-            return b.compute_in(value, place.seen(kept))
+            return b.compute_in(value, place.reindexed(kept))
     own = grouped(layout)
     if own is None or 0 in spec.shape:
         return b.laid_out(b.replicated(value), layout, placement)
@@ -101,7 +101,7 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
     if isinstance(inner, Indexed):
         place = Place.part(thin.with_dtype(value.dtype), after)
         kept = AffineMap(len(dims), tuple(dim(dims.index(d)) for d in spec.dims))
-        return b.compute_in(value, place.seen(kept))
+        return b.compute_in(value, place.reindexed(kept))
     source = value.seen(inner)
     if isinstance(inner, Sharded) and spec.dims == dims and find_route(inner.layout, thin):
         move = find_move(

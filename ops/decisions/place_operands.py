@@ -35,7 +35,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
             return b.replicated(value)
         return b.on_cores(value, place.layout, placement=place.placement)
     if isinstance(spec, Deferred):
-        place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
+        place = place.reindexed(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
         if isinstance(spec.source, Indexed):
             return b.compute_in(value, place)
         value = value.seen(spec.source)

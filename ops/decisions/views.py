@@ -67,7 +67,7 @@ def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
     """
 
     def make(b: Builder, place: Place, value: Value) -> Value:
-        return in_place(b, value, place.seen(old))
+        return in_place(b, value, place.reindexed(old))
 
     return b.deferred(make, [value], shape, value.dtype)
 

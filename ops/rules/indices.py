@@ -217,7 +217,7 @@ def _concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
         for value, end in zip(values, ends, strict=True):
             start = end - value.shape[along]
             shifted = tuple(dim(d) - start if d == along else dim(d) for d in range(rank))
-            parts.append(in_place(b, value, place.seen(AffineMap(rank, shifted))))
+            parts.append(in_place(b, value, place.reindexed(AffineMap(rank, shifted))))
 
         def run(*arrays: Any) -> list[Any]:
             index, out = place.index()[along], arrays[-1]

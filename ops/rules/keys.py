@@ -71,7 +71,7 @@ def keys_in(
     """
     if not is_of_keys(source.spec):
         return source, lambda words, index: words_at(words, index[:lead])
-    keys = in_place(b, source, place.seen(_first(place, lead)))
+    keys = in_place(b, source, place.reindexed(_first(place, lead)))
     return keys, lambda keys, _: _words(keys)
 
 
@@ -164,7 +164,7 @@ def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
     def make(b: Builder, place: Place, data: Value) -> Value:
         rank = len(place.map.results)
         halves = [
-            in_place(b, data, place.seen(AffineMap(rank, (*map(dim, range(rank)), constant(k)))))
+            in_place(b, data, place.reindexed(AffineMap(rank, (*map(dim, range(rank)), constant(k)))))
             for k in range(2)
         ]
         return _made(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
