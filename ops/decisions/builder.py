@@ -72,7 +72,7 @@ class Builder(Mover):
         """
         spec = value.spec
         if isinstance(spec, Deferred) and spec.is_whole:
-            layout, value = layout or layout_of(spec), value.seen(spec.source)
+            layout, value = layout or layout_of(spec), value.with_spec(spec.source)
             spec = spec.source
         if isinstance(spec, Sharded):
             return value if layout is None else self.relayout(value, layout, placement)
@@ -111,7 +111,7 @@ class Builder(Mover):
         if isinstance(spec, Deferred) and spec.is_whole:
             assert spec.target_layout is not None
             target = fitting(spec.target_layout, most, self.device)[0]
-            return value.seen(replace(spec, target_layout=target))
+            return value.with_spec(replace(spec, target_layout=target))
         if not isinstance(spec, Sharded):
             return value
         if prod(spec.placement.slots) * spec.core_bytes <= most:

@@ -102,7 +102,7 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
         place = Place.part(thin.with_dtype(value.dtype), after)
         kept = AffineMap(len(dims), tuple(dim(dims.index(d)) for d in spec.dims))
         return b.compute_in(value, place.reindexed(kept))
-    source = value.seen(inner)
+    source = value.with_spec(inner)
     if isinstance(inner, Sharded) and spec.dims == dims and find_route(inner.layout, thin):
         move = find_move(
             inner.layout, thin.with_oob(inner.layout.oob), b.device, inner.placement, after

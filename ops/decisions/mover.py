@@ -29,10 +29,10 @@ class Mover(Writer):
         spec, after = x.spec, placement or self.placement(layout)
         assert isinstance(spec, Sharded)
         if spec.placement == after and spec.layout.same_physical(layout):
-            return x.seen(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
+            return x.with_spec(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
         layout = layout.with_dtype(x.dtype, None)
         if spec.placement == after and nothing_moves(spec.layout, layout):
-            return x.seen(Sharded(layout, after))
+            return x.with_spec(Sharded(layout, after))
         places = (spec.placement, after)
         move = find_move(spec.layout, layout, self.device, *places)
         return self.run_move(x, move, Sharded(layout, after))
@@ -44,7 +44,7 @@ class Mover(Writer):
             if isinstance(spec.source, Indexed):
                 source = self.compute_in(value, Place.whole(spec.source.shape))
             else:
-                source = self.replicated(value.seen(spec.source))
+                source = self.replicated(value.with_spec(spec.source))
             if spec.dims == tuple(range(spec.ndim)):
                 return source
             out = Replicated(spec.shape, spec.dtype)
@@ -78,7 +78,7 @@ class Mover(Writer):
             return x
         new = Sharded(known if along is None else layout.with_oob(None), placement)
         if not has_padding(layout, placement, along):
-            return x.seen(new) if along is None else x
+            return x.with_spec(new) if along is None else x
         (out,) = self.fused(
             lambda part: [fill_padding(part, layout, placement, known.oob, along)],
             [x],

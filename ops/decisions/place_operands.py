@@ -18,7 +18,7 @@ def number_of(value: Value) -> Value | None:
     spec = value.spec
     if isinstance(spec, Deferred) and spec.source.ndim == 0:
         assert isinstance(spec.source, Replicated)
-        return value.seen(spec.source)
+        return value.with_spec(spec.source)
     return None if value.ndim else value
 
 
@@ -38,7 +38,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
         place = place.reindexed(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
         if isinstance(spec.source, Indexed):
             return b.compute_in(value, place)
-        value = value.seen(spec.source)
+        value = value.with_spec(spec.source)
     return looked_up(b, value, place)
 
 

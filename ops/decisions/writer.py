@@ -151,7 +151,7 @@ class Writer:
     def run_move(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
         """Return the result of a move, with the spec `spec`; move: None if no data moves."""
         if move is None:
-            return value.seen(spec)
+            return value.with_spec(spec)
         (out,) = self.run(
             lambda x: [move.run(x)],
             [value],

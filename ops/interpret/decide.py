@@ -174,7 +174,7 @@ def _apply_rule(
         if op.requested is None and op.name != "with_layout":
             outs = _fit_results(builder, outs, operands)
         if space is not None:
-            outs = [out.seen(in_space(out.spec, space)) for out in outs]
+            outs = [out.with_spec(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
     # A fallback runs replicated, so every device does all the work.
     times = env.device.size if decision.how == FALLBACK else 1

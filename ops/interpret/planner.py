@@ -64,7 +64,7 @@ def planned(
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not result_specs and set(spaces) != {"l1"}:  # some results are in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
-            made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
+            made.outs = tuple(out.with_spec(in_space(out.spec, space)) for out, space in pairs)
         return made
 
     placement = ResultPlacement.of(env, closed.jaxpr, operands, result_specs, nexts)
@@ -295,7 +295,7 @@ def relay_out_to_spec(b: Builder, value: Value, spec: Spec) -> Value:
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
         # The padding value that the spec states must be true of this value too.
-        return out.seen(spec) if spec.layout.oob is None else b.with_padding(out, spec.layout.oob)
+        return out.with_spec(spec) if spec.layout.oob is None else b.with_padding(out, spec.layout.oob)
     out = b.replicated(value)
     if out.dtype == spec.dtype and isinstance(out.at, int):
         return out

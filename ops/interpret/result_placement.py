@@ -95,7 +95,7 @@ class ResultPlacement:
             return (
                 b.with_padding(out, home.oob)
                 if home.oob is not None
-                else out.seen(out.spec.with_oob(None))
+                else out.with_spec(out.spec.with_oob(None))
             )
         out = b.on_cores(x)
         if not self.is_free[number] or out.layout is None:

@@ -33,7 +33,7 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
     viewed = _split_dim(value.spec.layout, axis, count)
     if layout is None or viewed is None:
         return None
-    x = b.relayout(value.seen(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count))
+    x = b.relayout(value.with_spec(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count))
     part, at = b.sharded(layout), 1 + layout.core_rank
     if not _is_cheap(b, x) or not _has_same_devices(x, part):
         return None
@@ -66,7 +66,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     if not _has_same_devices(x, b.sharded(own)):
         return None
     x, out = b.relayout(x, split_layout), b.sharded(layout)
-    return x.seen(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
+    return x.with_spec(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
 
 
 def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | None:

@@ -133,11 +133,11 @@ def _number(b: Builder, op: Op, values: list[Value]) -> Value | None:
     (made,) = b.call(inner, *(_source(value) for value in values))
     if not isinstance(made.spec, Replicated):
         return None
-    return made.seen(Deferred(made.spec, (), op.out.shape))
+    return made.with_spec(Deferred(made.spec, (), op.out.shape))
 
 
 def _source(value: Value) -> Value:
-    return value.seen(value.spec.source) if isinstance(value.spec, Deferred) else value
+    return value.with_spec(value.spec.source) if isinstance(value.spec, Deferred) else value
 
 
 def _over_sources(b: Builder, op: Op, values: list[Value]) -> Value | None:
@@ -155,7 +155,7 @@ def _over_sources(b: Builder, op: Op, values: list[Value]) -> Value | None:
     out = _elementwise(b, inner, tuple(sources))
     if out is None or not isinstance(out.spec, Deferred) or len(out.spec.dims) != len(small):
         return None
-    return out.seen(Deferred(out.spec.source, first.dims, op.out.shape))
+    return out.with_spec(Deferred(out.spec.source, first.dims, op.out.shape))
 
 
 def _in_shape(value: Value, shape: tuple[int, ...]) -> Value:
@@ -164,10 +164,10 @@ def _in_shape(value: Value, shape: tuple[int, ...]) -> Value:
     if not isinstance(spec, Deferred):
         return value
     if spec.source.ndim == 0:
-        return value.seen(Deferred(spec.source, (), shape))
+        return value.with_spec(Deferred(spec.source, (), shape))
     if isinstance(spec.source, Indexed):
-        return value.seen(indexed(shape, spec.dtype))
-    return value.seen(Deferred(spec.source, tuple(range(len(shape))), shape))
+        return value.with_spec(indexed(shape, spec.dtype))
+    return value.with_spec(Deferred(spec.source, tuple(range(len(shape))), shape))
 
 
 # -- views -----------------------------------------------------------------------------------------
