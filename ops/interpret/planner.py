@@ -295,7 +295,9 @@ def relay_out_to_spec(b: Builder, value: Value, spec: Spec) -> Value:
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
         # The padding value that the spec states must be true of this value too.
-        return out.with_spec(spec) if spec.layout.oob is None else b.with_padding(out, spec.layout.oob)
+        return (
+            out.with_spec(spec) if spec.layout.oob is None else b.with_padding(out, spec.layout.oob)
+        )
     out = b.replicated(value)
     if out.dtype == spec.dtype and isinstance(out.at, int):
         return out

@@ -62,7 +62,7 @@ def _register(module: ModuleType) -> None:
         import_module(library.support).register(module)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         warnings.warn(
-            f"this version of {name} can't be extended for GridArrays ({error!r}): {library.failure}",
+            f"this version of {name} can't support GridArrays ({error!r}): {library.failure}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -280,7 +280,9 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
     if aval.ndim == value.ndim:
         x = b.on_cores(value)
         assert isinstance(x.spec, Sharded)
-        return elementwise(b, op, x.with_spec(x.spec.with_oob(None)))  # the bits of a NaN are not known
+        return elementwise(
+            b, op, x.with_spec(x.spec.with_oob(None))
+        )  # the bits of a NaN are not known
     kept = min(aval.ndim, value.ndim)
     axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
     if (rest := rest_layout(b, value, axes)) is None:

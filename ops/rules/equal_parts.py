@@ -33,7 +33,9 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
     viewed = _split_dim(value.spec.layout, axis, count)
     if layout is None or viewed is None:
         return None
-    x = b.relayout(value.with_spec(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count))
+    x = b.relayout(
+        value.with_spec(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count)
+    )
     part, at = b.sharded(layout), 1 + layout.core_rank
     if not _is_cheap(b, x) or not _has_same_devices(x, part):
         return None

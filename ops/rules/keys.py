@@ -164,7 +164,9 @@ def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
     def make(b: Builder, place: Place, data: Value) -> Value:
         rank = len(place.map.results)
         halves = [
-            in_place(b, data, place.reindexed(AffineMap(rank, (*map(dim, range(rank)), constant(k)))))
+            in_place(
+                b, data, place.reindexed(AffineMap(rank, (*map(dim, range(rank)), constant(k))))
+            )
             for k in range(2)
         ]
         return _made(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
