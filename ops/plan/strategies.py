@@ -65,11 +65,11 @@ class Strategies(Variables):
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and the limits on memory."""
         costs = [each.seconds * len(each.members) for each in self.variables]
-        if far := self._far:
+        if far := self._always_in_dram:
             for at, variable in enumerate(self.variables):
                 self.each_step()
                 if not variable.is_operand:
-                    costs[at] = costs[at] + self._spilled(variable, far)
+                    costs[at] = costs[at] + self._dram_seconds(variable, far)
         # The users of each value, by how often they read it: a loop repeats the moves inside it.
         readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
@@ -87,18 +87,18 @@ class Strategies(Variables):
         for (at, position, size, mine), count in counts.items():
             self.each_step()
             fetches.append(self._fetch(at, position, size, mine, count))
-        fetches += self._streams()
-        fetches += self._joined(costs)
+        fetches += self._dram_reads()
+        fetches += self._joined_sums(costs)
         for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
                 if isinstance(divisions, int):
-                    fetches.append(self._tied(source, divisions, size))
+                    fetches.append(self._to_next_value(source, divisions, size))
                     continue
                 if not divisions:
                     continue
-                moved = {x: self._home(x, divisions, size)[0] for x in set(self.held(*source))}
+                moved = {x: self._cheapest_division(x, divisions, size)[0] for x in set(self.held(*source))}
                 more = np.array([moved[x] for x in self.held(*source)])
                 costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
@@ -121,16 +121,16 @@ class Strategies(Variables):
         key = tuple(kinds), tuple(forms), size
         if key not in self._prices:
             self._prices[key] = np.array(
-                [[self._brought(a, b, size) for b in forms] for a in kinds]
+                [[self._place_move(a, b, size) for b in forms] for a in kinds]
             ).reshape(len(kinds), len(forms))
         prices = self._prices[key][rows] * count
-        if self._folded(mine[0][0], mine, at):
+        if self._is_folded(mine[0][0], mine, at):
             same = [[a.division == b for b in forms] for a in kinds]
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
         return Fetch(at, prices, tuple(readers))
 
     @property
-    def _far(self) -> frozenset[int]:
+    def _always_in_dram(self) -> frozenset[int]:
         """The values that are in DRAM for every choice: those of `dram`, and some operands.
 
         The times in which a node reads and writes them add up, while it computes.
@@ -138,7 +138,7 @@ class Strategies(Variables):
         only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
         return self.dram | frozenset(only)
 
-    def _spilled(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
+    def _dram_seconds(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
         """Return the seconds that reading and writing DRAM adds to each choice of a variable."""
         more = np.zeros(len(variable.choices))
         for n in variable.members:
@@ -160,14 +160,14 @@ class Strategies(Variables):
             self._computing[key] = self.ways.computing(node, choice) * node.times
         return self._computing[key]
 
-    def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
+    def _to_next_value(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
         """Return the costs of relaying a result out to the operand whose next value it is."""
         at = self._of_operand[operand]
         places, held = self.variables[at].choices, self.held(*source)
         prices = [[self._move(x, place.division, size) for place in places] for x in held]
         return Fetch(source[0], np.array(prices), ((at, np.arange(len(places))),))
 
-    def _home(
+    def _cheapest_division(
         self, held: Division, divisions: Sequence[Division], size: int
     ) -> tuple[float, Division]:
         """Return the least seconds to relay a result out as allowed, and the division it gets."""
@@ -193,10 +193,10 @@ class Strategies(Variables):
                 made.append(None)
                 continue
             held = self.held(*source)[found[source[0]]]
-            made.append(self._home(held, divisions, size)[1])
+            made.append(self._cheapest_division(held, divisions, size)[1])
         return made
 
-    def _joined(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
+    def _joined_sums(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
         """Return the latencies that joined all-reduces of results share.
 
         All-reduces of results over the same devices do not depend on each other, so they are joined
@@ -245,7 +245,7 @@ class Strategies(Variables):
                 found.discard(node.outs[0])
         return found - others
 
-    def _folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
+    def _is_folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
         """Whether the only user of a product is a transpose, which is computed with it.
 
         A move between the two would instead move the transposed product to its users.
@@ -256,15 +256,15 @@ class Strategies(Variables):
         maker, only = (nodes[self.variables[k].members[0]] for k in (at, reader))
         return maker.name == "dot_general" and only.name == "transpose"
 
-    def _brought(self, place: Place, need: Division, size: int) -> float:
+    def _place_move(self, place: Place, need: Division, size: int) -> float:
         """Return the seconds to move an operand; one in DRAM moves between chips only."""
         if not place.in_dram:
             return self._move(place.division, need, size)
         return self._move(place.division, self.units.among_chips(need), size)
 
-    def _streams(self) -> list[Fetch]:
+    def _dram_reads(self) -> list[Fetch]:
         """Return the seconds by which reading operands from DRAM takes longer than computing."""
-        found, far = [], self._far
+        found, far = [], self._always_in_dram
         for n, node in enumerate(self.graph.nodes):
             self.each_step()
             for position, v in enumerate(node.ins):
