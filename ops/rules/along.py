@@ -71,13 +71,13 @@ def run(
     rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    entered = [unstack(b, value, own, rest) for value, own in operands]
+    inputs = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
-    left = [
+    out_specs = [
         beside(b, rest, own, aval.shape, aval.dtype)
         for aval, own in zip(op.outs, made, strict=True)
     ]
-    mapped = (-1,) * len(entered) + (None,) * len(others)
+    mapped = (-1,) * len(inputs) + (None,) * len(others)
 
     def over_rest(*arrays: Any) -> Any:
         return jax.vmap(fn, in_axes=mapped, out_axes=-1)(*arrays)
@@ -85,8 +85,8 @@ def run(
     each = fn if native else over_rest
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
-    outs = run(kernel, [*entered, *others], left, is_lazy=True)
-    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+    outs = run(kernel, [*inputs, *others], out_specs, is_lazy=True)
+    return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
 
 def _on_blocks(
@@ -106,24 +106,24 @@ def _on_blocks(
     def there(shape: Shape, dtype: Any) -> Sharded:
         return block_spec(shape, dtype, spec.placement, space)
 
-    entered = []
+    inputs = []
     for value, _ in operands:
         own = there(value.shape, value.dtype)
-        entered.append(b.on_cores(value, own.layout, placement=own.placement))
-    left = [there(aval.shape, aval.dtype) for aval in op.outs]
-    shapes = [block_shape(value.spec) for value in entered]  # type: ignore[arg-type]
+        inputs.append(b.on_cores(value, own.layout, placement=own.placement))
+    out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
+    shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]
 
     def kernel(*parts: Any) -> list[Any]:
         blocks = [part.reshape(n) for part, n in zip(parts, shapes, strict=False)]
         made = fn(*blocks, *parts[len(shapes) :])
-        return [out.reshape(own.local_shape) for out, own in zip(made, left, strict=True)]
+        return [out.reshape(own.local_shape) for out, own in zip(made, out_specs, strict=True)]
 
     run = b.fused if op.name in _CUTS else b.run
-    outs = run(kernel, [*entered, *others], left)
-    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+    outs = run(kernel, [*inputs, *others], out_specs)
+    return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
 
-def _home(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
+def _in_target_layout(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
     """Return a result in its target layout."""
     ways = target_layouts(b, made.layout, first, axes)
     return b.nearest(out, [layout.with_dtype(made.dtype) for layout in ways])
