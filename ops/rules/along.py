@@ -28,13 +28,13 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.rules.elementwise import elementwise
 from gridlayout.ops.rules.unsharded import (
-    beside,
+    stacked_spec,
     from_front,
     in_front,
     rest_layout,
     stacked,
     unstack,
-    without,
+    layout_without,
 )
 
 Shape = tuple[int, ...]
@@ -74,7 +74,7 @@ def run(
     inputs = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     out_specs = [
-        beside(b, rest, own, aval.shape, aval.dtype)
+        stacked_spec(b, rest, own, aval.shape, aval.dtype)
         for aval, own in zip(op.outs, made, strict=True)
     ]
     mapped = (-1,) * len(inputs) + (None,) * len(others)
@@ -132,7 +132,7 @@ def _in_target_layout(b: Builder, out: Value, made: Sharded, first: Value, axes:
 def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
     """Return `rest_layout`, untiled if the value is relaid out, which saves work on padding."""
     rest = rest_layout(b, first, axes)
-    if rest is None or (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
+    if rest is None or (isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes)):
         return rest
     return rest.replace(tile=None, face=None, row_alignment=None)
 
@@ -203,7 +203,7 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
-    if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
+    if isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes):
         own = as_grid(first.spec.layout)
         if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
             return resized(own, found.shape)
@@ -288,7 +288,7 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
     if (rest := rest_layout(b, value, axes)) is None:
         return None
     cores = len(rest.grid)
-    out = beside(b, rest, out_axes, aval.shape, aval.dtype)
+    out = stacked_spec(b, rest, out_axes, aval.shape, aval.dtype)
 
     def kernel(part: jax.Array) -> list[Any]:
         # `run` does not suit: under vmap, JAX would join elements along the mapped dim.

@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.unsharded import stacked, without
+from gridlayout.ops.rules.unsharded import layout_without, stacked
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.placement import Placement
 
@@ -75,7 +75,7 @@ def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayou
     """Return the layout of a result like that of the operand `value`, or None."""
     found = b.choose(aval.shape, aval.dtype, value)
     layout = target_layout(b, found, value, (axis,))
-    if layout is found and value.layout is not None and without(value.layout, (axis,)) is not None:
+    if layout is found and value.layout is not None and layout_without(value.layout, (axis,)) is not None:
         return None
     own = as_grid(layout)
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)

@@ -48,10 +48,10 @@ def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
 
 
 @lru_cache(maxsize=4096)
-def without(layout: Layout, axes: Shape) -> GridLayout | None:
+def layout_without(layout: Layout, axes: Shape) -> GridLayout | None:
     """Return the layout of the other dims, if each of `axes` has an untiled grid dim of its own.
 
-    >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
+    >>> layout_without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
     GridLayout((4, 6), 'float32', grid=(2, 3))
     """
     if (own := grouped(layout)) is None:
@@ -92,7 +92,7 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
     if not shape or 0 in value.shape:
         return None
-    if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
+    if isinstance(value.spec, Sharded) and (own := layout_without(value.spec.layout, axes)) is not None:
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
     times = prod(value.shape[a] for a in axes)
@@ -122,7 +122,7 @@ def _spread_out(
     return wide if few < LIMITS.saved * many else own
 
 
-def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
+def stacked_spec(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
     """Return the spec of `stacked`, with each core on the same device as in `rest`.
 
     The device grid might place the larger grid differently, as a core map may exist for one only.
@@ -133,7 +133,7 @@ def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) 
 
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
     """Return the value with dims `axes` unsharded; rest: the layout of the other dims."""
-    there = beside(b, rest, axes, value.shape, value.dtype)
+    there = stacked_spec(b, rest, axes, value.shape, value.dtype)
     return b.on_cores(value, there.layout, placement=there.placement)
 
 
