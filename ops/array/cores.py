@@ -92,29 +92,29 @@ def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0
     missing = jnp.full(x.shape, fill, x.dtype)
     found = []
     for slot in range(per_device):
-        wanted = []
+        requests = []
         for here in range(cores.devices(k)):
             core = here * per_device + slot
             source = (core - offset) % grid if wrap else core - offset
             if core < grid and 0 <= source < grid:
-                wanted.append((source // per_device, here, source % per_device))
-        found.append(_fetched(block, wanted, cores, k, missing))
+                requests.append((source // per_device, here, source % per_device))
+        found.append(_exchanged(block, requests, cores, k, missing))
     return jnp.stack(found)[lax.axis_index(local[0])] if local else found[0]
 
 
-def _fetched(
-    block: jax.Array, wanted: list[tuple[int, int, int]], cores: Cores, k: int, missing: jax.Array
+def _exchanged(
+    block: jax.Array, requests: list[tuple[int, int, int]], cores: Cores, k: int, missing: jax.Array
 ) -> jax.Array:
     """Return a buffer of another device's block.
 
-    wanted: (source device, target device, place in the source's block), for each target device.
+    requests: (source device, target device, place in the source's block), for each target device.
     """
     axes = cores.placement.axes[k]
     me, out = _index(axes), missing
-    while wanted:
+    while requests:
         # In one permutation, each device sends once.
-        first = {source: (source, here, place) for source, here, place in reversed(wanted)}
-        wanted = [one for one in wanted if first[one[0]] != one]
+        first = {source: (source, here, place) for source, here, place in reversed(requests)}
+        requests = [one for one in requests if first[one[0]] != one]
         places = {source: place for source, _, place in first.values()}
         if len(set(places.values())) == 1:
             sent = block[next(iter(places.values()))]

@@ -217,10 +217,10 @@ def represent(cls: Any) -> None:
     """Make `GridType` the type of `cls`, whose values have a storage, a layout and a device."""
     GridType.of_storage = cls
     hijax.register_hitype(cls, attrgetter("type"))
-    remat_p.to_lojax = _raised(remat_p.to_lojax)  # type: ignore[method-assign]
+    remat_p.to_lojax = _with_stated_types(remat_p.to_lojax)  # type: ignore[method-assign]
 
 
-def _raised(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
+def _with_stated_types(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
     """Return JAX's rule for `jax.checkpoint`, changed to return values of the stated types.
 
     Up to JAX 0.12, the rule returns their storages instead. A function that is not lifted could

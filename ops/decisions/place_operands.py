@@ -39,10 +39,10 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
         if isinstance(spec.source, Indexed):
             return b.compute_in(value, place)
         value = value.with_spec(spec.source)
-    return looked_up(b, value, place)
+    return lookup(b, value, place)
 
 
-def looked_up(b: Builder, value: Value, place: Place) -> Value:
+def lookup(b: Builder, value: Value, place: Place) -> Value:
     """Return the elements of a replicated array at the indices of a place."""
 
     def run(x: Any) -> list[Any]:

@@ -157,7 +157,7 @@ class Function:
         return closed, results, replace(env, nexts=tuple((k, first + n) for k, n in pairs))
 
 
-class _Equals:
+class _EqualFunctions:
     """Weak references to equal functions, such as bound methods; a call returns a live one."""
 
     def __init__(self) -> None:
@@ -172,13 +172,13 @@ class _Equals:
         return next(fn for ref in self._refs if (fn := ref()) is not None)
 
 
-_functions: WeakKeyDictionary[Any, tuple[_Equals, dict[Any, Function]]] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[Any, tuple[_EqualFunctions, dict[Any, Function]]] = WeakKeyDictionary()
 
 
 def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
     """Return the cached `Function` of a function and a policy, while the function exists."""
     try:
-        equals, known = _functions.setdefault(fn, (_Equals(), {}))
+        equals, known = _functions.setdefault(fn, (_EqualFunctions(), {}))
         equals.add(fn)
         return known.setdefault(policy, Function(equals, policy))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared

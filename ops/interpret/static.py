@@ -52,7 +52,7 @@ class Results:
         ([1.0], {'a': 2.0, 'b': 'text', 'c': None})
         """
         leaves, structure = jax.tree.flatten(tree)
-        static = tuple((k, x) for k, x in enumerate(leaves) if not _is_taken(x))
+        static = tuple((k, x) for k, x in enumerate(leaves) if not _counts_as_array(x))
         gone = {k for k, _ in static}
         return cls(structure, static), [x for k, x in enumerate(leaves) if k not in gone]
 
@@ -83,7 +83,7 @@ class Results:
         return self.structure.unflatten(leaves)
 
 
-def _is_taken(x: Any) -> bool:
+def _counts_as_array(x: Any) -> bool:
     """Whether a leaf counts as an array: JAX accepts it, or rejects it with an error of its own."""
     if isinstance(x, (str, bytes)):  # NumPy's too
         return False

@@ -117,7 +117,7 @@ def _batched(
     """
     joint = tuple(range(len(batch[0])))
     ways = (
-        *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
+        *(_own_runs(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
         ((joint, prod(like.grid)),),
         ((joint, prod(like.grid[:-1])),),
     )
@@ -143,7 +143,7 @@ def _batched(
     )
 
 
-def _held(layout: Layout, batch: Dims) -> Runs:
+def _own_runs(layout: Layout, batch: Dims) -> Runs:
     """Return each batch dim alone, with the cores of the grid dims where it is outermost."""
     cores = dict.fromkeys(batch, 1)
     if (own := grouped(layout)) is not None:

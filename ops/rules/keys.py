@@ -33,7 +33,7 @@ def is_threefry(dtype: Any) -> bool:
     return str(dtype) == _THREEFRY and bool(jax.config.jax_threefry_partitionable)
 
 
-def is_counted(keys: Value) -> bool:
+def is_hashed_by_index(keys: Value) -> bool:
     """Whether random bits from these keys are, for each element, a hash of its index."""
     is_known = isinstance(keys.spec, Replicated) or is_indexed(keys.spec)
     return is_known and is_threefry(keys.dtype)
@@ -101,7 +101,7 @@ def is_large(b: Builder, shape: Shape) -> bool:
     return b.env.is_large(Replicated((*shape, 2), jnp.uint32.dtype))
 
 
-def _made(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value:
+def _keys_of_words(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value:
     """Return the keys in a place, from the two words that `run` returns.
 
     A barrier separates them from their users. Without it XLA would compute them again for each
@@ -119,7 +119,7 @@ def _made(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value
 
 def _split(b: Builder, op: Op, keys: Value) -> Value | None:
     """Return split keys: each is the hash of its index under the key that is split."""
-    if not is_counted(keys):
+    if not is_hashed_by_index(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
     shape = op.out.shape[lead:]
@@ -131,7 +131,7 @@ def _split(b: Builder, op: Op, keys: Value) -> Value | None:
             index = place.index()
             return threefry(words(keys, index), flat_index(index[lead:], shape))
 
-        return _made(b, place, op, run, keys)
+        return _keys_of_words(b, place, op, run, keys)
 
     return b.deferred(make, [source], op.out.shape, op.out.dtype)
 
@@ -139,7 +139,7 @@ def _split(b: Builder, op: Op, keys: Value) -> Value | None:
 def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
     """Return folded keys: each is the hash of a number under its key."""
     shape = op.out.shape
-    if not is_counted(keys) or keys.shape not in ((), shape) or data.shape not in ((), shape):
+    if not is_hashed_by_index(keys) or keys.shape not in ((), shape) or data.shape not in ((), shape):
         return None
     source, lead = key_source(b, keys), keys.ndim
 
@@ -151,7 +151,7 @@ def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
             low = lax.convert_element_type(_thin(data, place), jnp.uint32)
             return threefry(words(keys, place.index()), (jnp.zeros_like(low), low))
 
-        return _made(b, place, op, run, keys, numbers)
+        return _keys_of_words(b, place, op, run, keys, numbers)
 
     return b.deferred(make, [source, data], shape, op.out.dtype)
 
@@ -169,7 +169,7 @@ def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
             )
             for k in range(2)
         ]
-        return _made(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
+        return _keys_of_words(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
 
     return b.deferred(make, [data], op.out.shape, op.out.dtype)
 
@@ -183,7 +183,7 @@ def _seed(b: Builder, op: Op, seeds: Value) -> Value | None:
         def run(seeds: jax.Array) -> Words:
             return _words(op.bind(_thin(seeds, place))[0])
 
-        return _made(b, place, op, run, in_place(b, seeds, place))
+        return _keys_of_words(b, place, op, run, in_place(b, seeds, place))
 
     return b.deferred(make, [seeds], op.out.shape, op.out.dtype)
 

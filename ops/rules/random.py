@@ -23,13 +23,13 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.keys import KEYS, is_counted, key_source, key_words, keys_in, words_at
+from gridlayout.ops.rules.keys import KEYS, is_hashed_by_index, key_source, key_words, keys_in, words_at
 from gridlayout.ops.rules.threefry import Words, flat_index, threefry
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
     """Return deferred random bits, each device drawing its own; None unless keys are Threefry."""
-    if not is_counted(keys):
+    if not is_hashed_by_index(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
     width, dtype, shape = op.params["bit_width"], op.out.dtype, op.out.shape[lead:]
@@ -61,7 +61,7 @@ def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
     Keys of other types can't be split in parts: None, unless there is one key per element already.
     """
     keys = b.replicated(keys)
-    if is_counted(keys) and (drawn := _of_own_keys(op)) is not None:
+    if is_hashed_by_index(keys) and (drawn := _of_own_keys(op)) is not None:
         return _gamma_of_indices(b, drawn, keys, alpha)
     name = str(keys.dtype)
     if name not in KEYS or keys.layout is not None or keys.shape != alpha.shape:
