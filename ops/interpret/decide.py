@@ -44,7 +44,7 @@ from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
-from gridlayout.ops.rules.indices import is_spread, of_indices_alone
+from gridlayout.ops.rules.indices import is_spread, deferred_result
 from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
@@ -134,7 +134,7 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     if not is_laid and not (op.name in LOOPS and (env.replicates_small or draws_much(op, env))):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
-        yield of_indices_alone
+        yield deferred_result
         yield _with_large_laid_out
         yield _on_logical_arrays
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):

@@ -40,7 +40,7 @@ from gridlayout.ops.rules.shapes import broadcast_in_dim, transpose
 _MOST, _PARTS = 2**31, 4
 
 
-def of_indices_alone(b: Builder, op: Op, *values: Value) -> Any:
+def deferred_result(b: Builder, op: Op, *values: Value) -> Any:
     """Return the deferred result of an op whose operands have no layout; None to compute it now."""
     if len(op.outs) != 1 or not op.out.shape or not 0 < max(op.out.shape) < _MOST:
         return None
