@@ -26,7 +26,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
-from gridlayout.ops.array.crossing import storage_of
+from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, represent
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
