@@ -23,9 +23,9 @@ from jax.extend.core.primitives import remat_p
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of
 from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
+from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
 

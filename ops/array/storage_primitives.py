@@ -52,7 +52,7 @@ def grid_array_of(of: Type, storage: Any) -> Any:
     return _GridArrayOf(of)(storage)
 
 
-class _Crossing(Primitive):  # type: ignore[misc]
+class _Conversion(Primitive):  # type: ignore[misc]
     """A conversion between a GridArray and its storage: one operand, one result, linear."""
 
     skip_linearization_on_zero_tangents = True
@@ -88,7 +88,7 @@ class _Crossing(Primitive):  # type: ignore[misc]
         accum.accum(self.back(hijax.instantiate_zeros(ct)))
 
 
-class _StorageOf(_Crossing):
+class _StorageOf(_Conversion):
     """The conversion of a GridArray to its storage."""
 
     def __init__(self, of: Type) -> None:
@@ -115,7 +115,7 @@ class _StorageOf(_Crossing):
         return brought_back(made, one, device), 0
 
 
-class _GridArrayOf(_Crossing):
+class _GridArrayOf(_Conversion):
     """The conversion of a storage to its GridArray."""
 
     def __init__(self, of: Type) -> None:

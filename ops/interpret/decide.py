@@ -44,7 +44,7 @@ from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
-from gridlayout.ops.rules.indices import is_spread, deferred_result
+from gridlayout.ops.rules.indices import deferred_result, is_spread
 from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,

@@ -172,7 +172,9 @@ class _EqualFunctions:
         return next(fn for ref in self._refs if (fn := ref()) is not None)
 
 
-_functions: WeakKeyDictionary[Any, tuple[_EqualFunctions, dict[Any, Function]]] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[Any, tuple[_EqualFunctions, dict[Any, Function]]] = (
+    WeakKeyDictionary()
+)
 
 
 def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:

@@ -89,7 +89,7 @@ class Strategies(Variables):
             fetches.append(self._fetch(at, position, size, mine, count))
         fetches += self._dram_reads()
         fetches += self._joined_sums(costs)
-        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
+        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
@@ -98,7 +98,10 @@ class Strategies(Variables):
                     continue
                 if not divisions:
                     continue
-                moved = {x: self._cheapest_division(x, divisions, size)[0] for x in set(self.held(*source))}
+                moved = {
+                    x: self._cheapest_division(x, divisions, size)[0]
+                    for x in set(self.held(*source))
+                }
                 more = np.array([moved[x] for x in self.held(*source)])
                 costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
@@ -180,7 +183,7 @@ class Strategies(Variables):
     def results(self, found: Sequence[int]) -> list[Division | None]:
         """Return the division of each result; None for a number, or where the rule decides."""
         made: list[Division | None] = []
-        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
+        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             if v is None or not self.graph.shapes[v]:
                 made.append(None)
                 continue

@@ -49,7 +49,7 @@ class Variable:
 class Variables:
     """The variables of a graph, and the choices of each.
 
-    given: for each operand, the places that it may have. wanted: for each result, the divisions
+    given: for each operand, the places that it may have. targets: for each result, the divisions
     that it may have; or the number of the operand whose next value it is, and whose division it
     takes. names: of the operands. each_step: is called at each step of the construction, and ends
     it by raising.
@@ -58,7 +58,7 @@ class Variables:
     graph: Graph
     units: Units
     given: Sequence[Sequence[Place]]
-    wanted: Sequence[Sequence[Division] | int]
+    targets: Sequence[Sequence[Division] | int]
     names: Sequence[str] = ()
     each_step: Callable[[], None] = field(default=no_step, repr=False)
     variables: list[Variable] = field(default_factory=list)

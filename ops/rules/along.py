@@ -28,13 +28,13 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.rules.elementwise import elementwise
 from gridlayout.ops.rules.unsharded import (
-    stacked_spec,
     from_front,
     in_front,
+    layout_without,
     rest_layout,
     stacked,
+    stacked_spec,
     unstack,
-    layout_without,
 )
 
 Shape = tuple[int, ...]
@@ -132,7 +132,9 @@ def _in_target_layout(b: Builder, out: Value, made: Sharded, first: Value, axes:
 def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
     """Return `rest_layout`, untiled if the value is relaid out, which saves work on padding."""
     rest = rest_layout(b, first, axes)
-    if rest is None or (isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes)):
+    if rest is None or (
+        isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes)
+    ):
         return rest
     return rest.replace(tile=None, face=None, row_alignment=None)
 

@@ -75,7 +75,11 @@ def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayou
     """Return the layout of a result like that of the operand `value`, or None."""
     found = b.choose(aval.shape, aval.dtype, value)
     layout = target_layout(b, found, value, (axis,))
-    if layout is found and value.layout is not None and layout_without(value.layout, (axis,)) is not None:
+    if (
+        layout is found
+        and value.layout is not None
+        and layout_without(value.layout, (axis,)) is not None
+    ):
         return None
     own = as_grid(layout)
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)

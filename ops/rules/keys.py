@@ -139,7 +139,11 @@ def _split(b: Builder, op: Op, keys: Value) -> Value | None:
 def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
     """Return folded keys: each is the hash of a number under its key."""
     shape = op.out.shape
-    if not is_hashed_by_index(keys) or keys.shape not in ((), shape) or data.shape not in ((), shape):
+    if (
+        not is_hashed_by_index(keys)
+        or keys.shape not in ((), shape)
+        or data.shape not in ((), shape)
+    ):
         return None
     source, lead = key_source(b, keys), keys.ndim
 
@@ -169,7 +173,9 @@ def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
             )
             for k in range(2)
         ]
-        return _keys_of_words(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
+        return _keys_of_words(
+            b, place, op, lambda *words: [_thin(x, place) for x in words], *halves
+        )
 
     return b.deferred(make, [data], op.out.shape, op.out.dtype)
 

@@ -23,7 +23,14 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.keys import KEYS, is_hashed_by_index, key_source, key_words, keys_in, words_at
+from gridlayout.ops.rules.keys import (
+    KEYS,
+    is_hashed_by_index,
+    key_source,
+    key_words,
+    keys_in,
+    words_at,
+)
 from gridlayout.ops.rules.threefry import Words, flat_index, threefry
 
 

@@ -92,7 +92,10 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
     if not shape or 0 in value.shape:
         return None
-    if isinstance(value.spec, Sharded) and (own := layout_without(value.spec.layout, axes)) is not None:
+    if (
+        isinstance(value.spec, Sharded)
+        and (own := layout_without(value.spec.layout, axes)) is not None
+    ):
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
     times = prod(value.shape[a] for a in axes)
