@@ -136,7 +136,7 @@ class Strategies(Variables):
     def _always_in_dram(self) -> frozenset[int]:
         """The values that are in DRAM for every choice: those of `dram`, and some operands.
 
-        The times in which a node reads and writes them add up, while it computes.
+        A node reads and writes them while it computes; the times of these transfers add up.
         """
         only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
         return self.dram | frozenset(only)
