@@ -21,6 +21,7 @@ def threefry(key: Words, count: Words) -> Words:
 
     JAX's own is a loop on CPUs, which holds four arrays; XLA fuses this one into its consumers.
 
+    >>> import jax.numpy as jnp
     >>> key, count = jnp.uint32([0x13198A2E, 0x03707344]), jnp.uint32([0x243F6A88, 0x85A308D3])
     >>> [hex(int(word)) for word in threefry(tuple(key), tuple(count))]  # from the authors' tests
     ['0xc4923a9c', '0x483df7a0']
@@ -42,6 +43,7 @@ def flat_index(index: Sequence[Any], shape: Sequence[int]) -> Words:
 
     index: one integer array per dim; they broadcast.
 
+    >>> import jax.numpy as jnp
     >>> high, low = flat_index([jnp.array([0, 70000]), jnp.array(69999)], (70001, 70000))
     >>> [(int(h) << 32) + int(w) for h, w in zip(high, low)] == [69999, 70000 * 70000 + 69999]
     True
