@@ -210,9 +210,9 @@ class GridArray(metaclass=_Meta):
                 storage = _fetched(self)
                 if sharding is None and not _is_large(self):
                     return call.ran(to_logical(storage, self.layout, self.device))
-                wanted = self.device.replicated if sharding is None else sharding
-                found = logical_as(storage, self.layout, self.device, wanted)
-                return call.ran(found if found is not None else _placed_as(self, storage, wanted))
+                target = self.device.replicated if sharding is None else sharding
+                found = logical_as(storage, self.layout, self.device, target)
+                return call.ran(found if found is not None else _placed_as(self, storage, target))
 
     def local_boxes(self) -> list[tuple[slice, ...]]:
         """Return the boxes of the logical array that this process's devices hold, each once.
@@ -245,8 +245,8 @@ class GridArray(metaclass=_Meta):
         check_has_data(self, "GridArray.local")
         check_no_stack(self)
         check_has_part(self.device, repr(self))
-        wanted = as_box(box, self.shape)
-        return Held(self.storage, self.layout, self.device).read(wanted)
+        requested = as_box(box, self.shape)
+        return Held(self.storage, self.layout, self.device).read(requested)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -334,7 +334,7 @@ def check_same_devices(x: GridArray, device: DeviceGrid, what: str) -> None:
         raise LayoutError(
             f"{what}: the arrays are on different device grids, {device.words} and "
             f"{x.device.words}; an operation runs on one. gl.relayout(y, y.layout, x.device) "
-            f"brings y, here {x!r}, to the device grid of x"
+            f"moves y, here {x!r}, to the device grid of x"
         )
 
 

@@ -115,8 +115,8 @@ def _padded(x: Any, padding: Any) -> Any:
     """Return an array with `padding` in its padding; unchanged if that is known to be there."""
     if not isinstance(x, GridArray):
         return x
-    wanted = x.layout.with_oob(padding)
-    return x if repr(wanted.oob) == repr(x.layout.oob) else x.with_oob(padding)
+    filled = x.layout.with_oob(padding)
+    return x if repr(filled.oob) == repr(x.layout.oob) else x.with_oob(padding)
 
 
 def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
@@ -131,7 +131,7 @@ def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
         if layout.core_shape != grid:
             raise LayoutError(
                 f"map_shards: {what} has core grid {layout.core_shape}, but the first array has "
-                f"{grid}; gl.relayout brings arrays onto one grid"
+                f"{grid}; gl.relayout moves arrays to one grid"
             )
     for x in found:
         check_same_devices(x, device, "map_shards")

@@ -196,10 +196,10 @@ def _not_run(*_: Any) -> Any:
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
     """Return the steps that results depend on: a rule may have tried another way first."""
-    wanted = {out.at for out in outs if isinstance(out.at, int)}
+    needed = {out.at for out in outs if isinstance(out.at, int)}
     found = []
     for step in reversed(steps):
-        if wanted.intersection(step.writes) or step.is_global:
-            wanted.update(k for k in step.reads if isinstance(k, int))
+        if needed.intersection(step.writes) or step.is_global:
+            needed.update(k for k in step.reads if isinstance(k, int))
             found.append(step)
     return tuple(reversed(found))

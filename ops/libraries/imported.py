@@ -31,13 +31,13 @@ _LIBRARIES = {
     "orbax.checkpoint": _Library(
         "type_handlers",
         "gridlayout.ops.checkpoints.orbax",
-        "its own API saves none of them, nor do gl.save and gl.restore",
+        "neither its own API nor gl.save and gl.restore can save them",
     ),
     # Without it, a GridArray is no array for filters: filter_grad finds nothing to differentiate.
     "equinox": _Library(
         "filter_vmap",
         "gridlayout.ops.libraries.equinox",
-        "its filters pass them over, and filter_grad gives None for them: use jax.grad, jax.jit "
+        "its filters ignore them, and filter_grad returns None for them: use jax.grad, jax.jit "
         "and jax.vmap around gl.on_grid, or its filters inside",
     ),
 }
