@@ -46,15 +46,16 @@ class Room:
         Each value is divided the most. The largest values come first.
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in self._alive():
+        for n, live in self._live_values():
             each = [
-                (v, min(self._sizes(v, *at)) if at else self._whole(v)) for v, at in live.items()
+                (v, min(self._sizes(v, *at)) if at else self._full_bytes(v))
+                for v, at in live.items()
             ]
             if (total := sum(nbytes for _, nbytes in each)) > most:
                 most, found, where = total, each, self.of.graph.nodes[n].name
         return where, sorted(found, key=lambda pair: -pair[1])
 
-    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
+    def _live_values(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
         """Yield each node with its live values and their variables.
 
         On machines with cores these include values without a variable: each core holds all of such
@@ -65,7 +66,7 @@ class Room:
         known = {v: source for v, source in found if every or source is not None}
         return live_values(self.of.graph, known, len(self.of.given), self.copies)
 
-    def _whole(self, value: int) -> int:
+    def _full_bytes(self, value: int) -> int:
         """Return the bytes of a value that a device holds in full."""
         return self.of.ways.held(value, ((),) * len(self.of.graph.shapes[value]))
 
@@ -75,11 +76,11 @@ class Room:
             return []
         sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
-        for n, live in self._alive():
+        for n, live in self._live_values():
             self.of.each_step()
             near = {v: source for v, source in live.items() if v not in self.dram}
             counts = Counter(source for source in near.values() if source is not None)
-            whole = sum(self._whole(v) for v, source in near.items() if source is None)
+            whole = sum(self._full_bytes(v) for v, source in near.items() if source is None)
             most = least = float(whole)
             for source, count in counts.items():
                 if source not in sizes:

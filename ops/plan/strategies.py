@@ -235,7 +235,7 @@ class Strategies(Variables):
         return [Fetch(len(costs) - 1, np.array([latencies]), tuple(readers))]
 
     def _ends(self) -> set[int]:
-        """Return the values that only elementwise ops and transposes turn into results."""
+        """Return the values that reach results through elementwise ops and transposes only."""
         graph = self.graph
         found = {v for v in graph.outs if v is not None}
         others: set[int] = set()

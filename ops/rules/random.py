@@ -103,9 +103,9 @@ def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Valu
 
 
 def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
-    """Return a function that draws each variate from its own key, or None if JAX has no such one.
+    """Return a function that draws each variate from its own key, else None.
 
-    It is the part of JAX's implementation after the split of keys.
+    It is the part of JAX's implementation after the split of keys; None if JAX's has another form.
     """
     draw = partial(op.primitive.impl, **op.params, use_vmap=True)
 
