@@ -32,7 +32,8 @@ def product_of(
 ) -> Product:
     """Return a product of two operands, with the layout of its result before any relayout.
 
-    contract, batch: dims of each operand. order, shape, dtype: of the result's dims, of the result.
+    contract, batch: the dims of each operand. order: of the result's dims. shape, dtype: of the
+    result.
     """
     rows = _rows(left, right, batch, order)
     return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
@@ -189,7 +190,7 @@ def _arrangement(
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
     """Return the result's collapsed dims, ordered by the first result dim that each holds.
 
-    So the rows of a transposed product are divided over the first grid dim as well.
+    This divides the rows of a transposed product over the first grid dim too.
     """
     at = len(batch[0])
     found = []
