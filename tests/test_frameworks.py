@@ -273,7 +273,7 @@ def test_equinox_is_told_wherever_it_is_imported(place):
 
 def test_another_version_that_cannot_be_told_says_what_to_write():
     with pytest.warns(RuntimeWarning, match=r"filter_grad returns None for them: use jax\.grad"):
-        imported._tell(types.ModuleType("equinox"))
+        imported._register(types.ModuleType("equinox"))
 
 
 # -- Flax NNX --------------------------------------------------------------------------------------
