@@ -272,8 +272,8 @@ def test_equinox_is_told_wherever_it_is_imported(place):
 
 
 def test_another_version_that_cannot_be_told_says_what_to_write():
-    with pytest.warns(RuntimeWarning, match=r"filter_grad gives None for them: use jax\.grad"):
-        imported._tell(types.ModuleType("equinox"))
+    with pytest.warns(RuntimeWarning, match=r"filter_grad returns None for them: use jax\.grad"):
+        imported._register(types.ModuleType("equinox"))
 
 
 # -- Flax NNX --------------------------------------------------------------------------------------

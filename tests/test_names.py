@@ -143,7 +143,7 @@ def test_updates_by_at_differentiate_and_say_what_there_is():
 
 def test_the_call_that_brings_an_array_to_another_device_grid_is_named_and_works():
     x, y = laid(), laid(gl.DeviceGrid((COUNT,) if len(MESH) > 1 else (1, COUNT)))
-    words = "gl.relayout(y, y.layout, x.device) brings y"
+    words = "gl.relayout(y, y.layout, x.device) moves y"
     kernel = lambda a, b: a + b  # noqa: E731
     for call in (lambda: x + y, lambda: gl.map_shards(kernel, x, y, out=LAYOUT)):
         with pytest.raises(gl.LayoutError, match=re.escape(words)):

@@ -397,7 +397,7 @@ SHUFFLES = {
 @pytest.mark.parametrize("name", few(SHUFFLES, 3))
 def test_what_is_shuffled_is_sorted_in_blocks(name, monkeypatch):
     force = lambda b, op, ways, whole, *values: ways[0](b, op, *values)  # noqa: E731
-    monkeypatch.setattr(sorting, "blocked_or_whole", force)
+    monkeypatch.setattr(sorting, "blocked_or_replicated", force)
     fn, device = SHUFFLES[name], gl.DeviceGrid((2, 4), machine=FAST)
     x = poisoned(numbers((SIZE,)), gl.GridLayout((SIZE,), grid=(8,)), device)
     made = gl.on_grid(fn)

@@ -1,7 +1,7 @@
-"""What a function that `gl.map_shards` runs may ask of the core that it runs on, and send others.
+"""The functions for use inside `gl.map_shards`: the core's index, and collectives over cores.
 
-Cores of one device are a `vmap` inside `shard_map`: a collective over a grid dim is one over the
-axis of that vmap and the mesh axes that divide the dim.
+The cores of one device are a `vmap` inside `shard_map`. So a collective over a grid dim is one over
+the axis of that vmap and the mesh axes that divide the dim.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _here: ContextVar[Cores | None] = ContextVar("gridlayout_cores", default=None)
 
 @dataclass(frozen=True)
 class Cores:
-    """The grid that a function is being mapped over."""
+    """The grid of cores that a function is being mapped over."""
 
     placement: Placement
 
     def local_name(self, k: int) -> Axes:
-        """The vmap axis of grid dim `k`: a device's own cores, if it holds several."""
+        """Return the vmap axis of grid dim `k`, if a device holds several cores along it."""
         return (f"gridlayout_core{k}",) if self.placement.per_device[k] > 1 else ()
 
     def names(self, k: int) -> Axes:
-        """The mesh axes and the vmap axis of grid dim `k`."""
+        """Return the mesh axes and the vmap axis of grid dim `k`."""
         return (*self.placement.axes[k], *self.local_name(k))
 
     def devices(self, k: int) -> int:
-        """Devices along grid dim `k`."""
+        """Return the number of devices along grid dim `k`."""
         return self.placement.slots[k] // self.placement.per_device[k]
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside, the functions of this module are about these cores."""
+        """Return a context in which the functions of this module act on these cores."""
         token = _here.set(self)
         try:
             yield
@@ -55,7 +55,7 @@ class Cores:
 
 
 def core_index(dim: int | None = None) -> Any:
-    """This core's coordinate along grid dim `dim`, an int32; of all dims, a tuple of them.
+    """Return this core's coordinate along grid dim `dim`, an int32; by default a tuple of all.
 
     For use inside `gl.map_shards`.
     """
@@ -66,11 +66,11 @@ def core_index(dim: int | None = None) -> Any:
 
 
 def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0) -> jax.Array:
-    """`x` of the core `offset` places before this one along grid dim `dim`, as in `jnp.roll`.
+    """Return `x` of the core `offset` places before this one along grid dim `dim`.
 
-    So `shift(x, 1)` is the previous core's `x` and `shift(x, -1)` the next one's. wrap: the first
-    core and the last are neighbours; else cores without that neighbour get `fill`. For use inside
-    `gl.map_shards`.
+    As in `jnp.roll`, `shift(x, 1)` is the previous core's `x` and `shift(x, -1)` the next one's.
+    wrap: whether the first and the last core are neighbours; else cores without such a neighbour
+    get `fill`. For use inside `gl.map_shards`.
 
     >>> from gridlayout import DeviceGrid, GridLayout, map_shards, put
     >>> layout = GridLayout((3,), "int32", grid=(3,))
@@ -92,26 +92,29 @@ def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0
     missing = jnp.full(x.shape, fill, x.dtype)
     found = []
     for slot in range(per_device):
-        wanted = []
+        requests = []
         for here in range(cores.devices(k)):
             core = here * per_device + slot
             source = (core - offset) % grid if wrap else core - offset
             if core < grid and 0 <= source < grid:
-                wanted.append((source // per_device, here, source % per_device))
-        found.append(_fetched(block, wanted, cores, k, missing))
+                requests.append((source // per_device, here, source % per_device))
+        found.append(_exchanged(block, requests, cores, k, missing))
     return jnp.stack(found)[lax.axis_index(local[0])] if local else found[0]
 
 
-def _fetched(
-    block: jax.Array, wanted: list[tuple[int, int, int]], cores: Cores, k: int, missing: jax.Array
+def _exchanged(
+    block: jax.Array, requests: list[tuple[int, int, int]], cores: Cores, k: int, missing: jax.Array
 ) -> jax.Array:
-    """A buffer of the block of another device; wanted: (device there, device here, place there)."""
+    """Return a buffer of another device's block.
+
+    requests: (source device, target device, place in the source's block), for each target device.
+    """
     axes = cores.placement.axes[k]
     me, out = _index(axes), missing
-    while wanted:
-        # One permutation sends from each device once.
-        first = {source: (source, here, place) for source, here, place in reversed(wanted)}
-        wanted = [one for one in wanted if first[one[0]] != one]
+    while requests:
+        # In one permutation, each device sends once.
+        first = {source: (source, here, place) for source, here, place in reversed(requests)}
+        requests = [one for one in requests if first[one[0]] != one]
         places = {source: place for source, _, place in first.values()}
         if len(set(places.values())) == 1:
             sent = block[next(iter(places.values()))]
@@ -127,17 +130,17 @@ def _fetched(
 
 
 def psum(x: Any, dim: int | Sequence[int]) -> jax.Array:
-    """The sum of all cores' `x` along one grid dim or several. For use inside `gl.map_shards`."""
+    """Return the sum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("psum", lax.psum, x, dim, 0)
 
 
 def pmax(x: Any, dim: int | Sequence[int]) -> jax.Array:
-    """The maximum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
+    """Return the maximum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("pmax", lax.pmax, x, dim, -1)
 
 
 def pmin(x: Any, dim: int | Sequence[int]) -> jax.Array:
-    """The minimum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
+    """Return the minimum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("pmin", lax.pmin, x, dim, 1)
 
 
@@ -148,7 +151,7 @@ def _reduced(name: str, reduce: Callable[..., Any], x: Any, dim: Any, sign: int)
     if sign and not jnp.issubdtype(x.dtype, jnp.number):
         raise LayoutError(f"{name} takes numbers, not {x.dtype.name}")
     for k in dims:
-        if cores.placement.slots[k] != cores.placement.grid[k]:  # idle slots take no part
+        if cores.placement.slots[k] != cores.placement.grid[k]:  # idle slots do not count
             neutral = jnp.zeros((), x.dtype) if not sign else _extreme(x.dtype, sign)
             x = jnp.where(core_index(k) < cores.placement.grid[k], x, neutral)
     names = tuple(name for k in sorted(dims) for name in cores.names(k))
@@ -163,7 +166,7 @@ def _extreme(dtype: Any, sign: int) -> jax.Array:
 
 
 def all_gather(x: Any, dim: int = 0) -> jax.Array:
-    """All cores' `x` along grid dim `dim`, stacked in front. For use inside `gl.map_shards`."""
+    """Return all cores' `x` along a grid dim, stacked in front. For use inside `gl.map_shards`."""
     cores = _cores("all_gather")
     k = _dim(cores, dim)
     x = as_operand(x, "all_gather")
@@ -181,7 +184,7 @@ def _index(names: Axes) -> jax.Array:
 def _cores(name: str) -> Cores:
     cores = _here.get()
     if cores is None:
-        raise LayoutError(f"gl.{name} speaks of the core it runs on: call it inside gl.map_shards")
+        raise LayoutError(f"gl.{name} acts on the core that runs it: call it inside gl.map_shards")
     return cores
 
 

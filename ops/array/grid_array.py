@@ -1,12 +1,12 @@
-"""`GridArray`: a logical tensor that lives, laid out, on a device grid.
+"""`GridArray`: a logical tensor in a layout on a device grid.
 
-One value to JAX, a leaf of any pytree (its type is in `gridlayout.ops.array.grid_type`). It goes
-through jit, grad, vmap, scan and `jax.tree_util`; what is not lifted to the grid does not see its
-storage. Traced ones are JAX's tracers of that type, and have all that is defined here.
+To JAX it is one value, a leaf of any pytree (its type is in `gridlayout.ops.array.grid_type`). It
+passes through jit, grad, vmap, scan and `jax.tree_util`. Functions that are not lifted to the grid
+can't access its storage. A traced GridArray is JAX's tracer of that type, with the same attributes.
 
-What the layout says of the padding (`oob`) is true of the storage it was said of. The inside of a
-jit, a gradient or a loop's carry has a layout with an undef `oob`, so that nothing is ever computed
-on a claim that may not hold. Calls of this library's own functions hand claims on.
+The known padding value of a layout (`oob`) holds for the storage of this array only. Inside a jit,
+in a gradient and in a loop's carry, layouts have an undef `oob`, as the value might not hold there.
+Functions of this library pass known padding values on.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
-from gridlayout.ops.array.crossing import storage_of
 from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, represent
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
 from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
+from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import check_has_part, joint_call, layout_lines
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class _Meta(type):
-    """JAX's errors name the type of what they can't take: this name says what takes it."""
+    """The class of `GridArray`; JAX's errors print its repr, which says what accepts one."""
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, jax.core.Tracer) and isinstance(x.aval, GridType)
@@ -55,10 +55,10 @@ class _Meta(type):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class GridArray(metaclass=_Meta):
-    """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
+    """A logical tensor in a layout on a device grid; `gl.put` and every operation return one.
 
-    storage: the one placed `jax.Array`, of the layout's physical shape with the grid dims rounded
-    up by idle slots where the mesh needs it; in front of them, what `lax.scan` stacked.
+    storage: one sharded `jax.Array` of the layout's physical shape. Its grid dims are rounded up by
+    idle slots where the mesh requires it. In front of them are the dims that `lax.scan` stacked.
     """
 
     storage: jax.Array
@@ -66,15 +66,15 @@ class GridArray(metaclass=_Meta):
     device: DeviceGrid
 
     def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
-        # As dataclasses do it, it takes twice as long, for every result of every call.
+        # The generated `__init__` takes twice as long, for each result of each call.
         held = self.__dict__
         held["storage"], held["layout"], held["device"] = storage, layout, device
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------
 
     @cached_property
     def type(self) -> GridType:
-        """What JAX knows of it."""
+        """Its type, as JAX knows it."""
         stack = self.storage.shape[: len(self.storage.shape) - len(self.layout.physical_shape)]
         return grid_type(self.layout, self.device, stack)
 
@@ -131,7 +131,7 @@ class GridArray(metaclass=_Meta):
         return self.layout.summary().beside(drawing.svg)
 
     def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
-        """One line that unfolds to the layout's summary, where treescope shows a tree."""
+        """Return one line that unfolds to the layout's summary, for trees in treescope."""
         return folded_line(repr(self), str(self.layout.summary()), path)
 
     def __len__(self) -> int:
@@ -155,9 +155,9 @@ class GridArray(metaclass=_Meta):
         return operator.index(self.to_logical())
 
     def locate(self, index: Sequence[int]) -> DeviceLocation:
-        """Where an element is: its core and device, and the place in the core's buffer.
+        """Return the location of an element: device, core and position in the core's buffer.
 
-        index: logical, a number for each dim. `LayoutError` for one outside of the shape.
+        index: the logical index, one number per dim. `LayoutError` if it is outside the shape.
 
         >>> from gridlayout import GridLayout, put
         >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
@@ -167,13 +167,13 @@ class GridArray(metaclass=_Meta):
         check_no_stack(self)
         return located(index, self.type.layout, self.type.device)
 
-    # -- out of the grid -----------------------------------------------------------------------
+    # -- reading data --------------------------------------------------------------------------
 
     @property
     def physical(self) -> jax.Array:
-        """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept).
+        """The storage without idle slots, of shape `layout.physical_shape` after stacked dims.
 
-        Where there are idle slots to leave out, every device gets the whole.
+        If there are idle slots to remove, the result is replicated.
         """
         shape = self.layout.physical_shape
         check_has_data(self, "GridArray.physical")
@@ -184,12 +184,12 @@ class GridArray(metaclass=_Meta):
             return call.ran(without_idle(_fetched(self), shape, self.device))
 
     def to_logical(self, sharding: Sharding | None = None) -> jax.Array:
-        """The logical array, a `jax.Array`; in multi-process too.
+        """Return the logical array, a `jax.Array`; also with several processes.
 
-        sharding: a `jax.sharding.NamedSharding` on any mesh, whose shards go from device to device
-        as in a relayout; by default every device has the whole. Traced, or on other devices than
-        the array's, every device has it whole before it is sharded. `LayoutError` for a dim that is
-        no multiple of its devices, as arrays of JAX have equal shards.
+        sharding: a `jax.sharding.NamedSharding` on any mesh; by default the result is replicated.
+        Devices send each other the shards as in a relayout. If the array is traced, or the mesh has
+        other devices, the array is replicated before it is sharded. `LayoutError` if a dim is not a
+        multiple of the number of its devices, as JAX's arrays have equal shards.
 
         >>> from gridlayout import DeviceGrid, GridLayout, put
         >>> device = DeviceGrid((1,))
@@ -210,17 +210,17 @@ class GridArray(metaclass=_Meta):
                 storage = _fetched(self)
                 if sharding is None and not _is_large(self):
                     return call.ran(to_logical(storage, self.layout, self.device))
-                wanted = self.device.replicated if sharding is None else sharding
-                found = logical_as(storage, self.layout, self.device, wanted)
-                return call.ran(found if found is not None else _placed_as(self, storage, wanted))
+                target = self.device.replicated if sharding is None else sharding
+                found = logical_as(storage, self.layout, self.device, target)
+                return call.ran(found if found is not None else _placed_as(self, storage, target))
 
     def local_boxes(self) -> list[tuple[slice, ...]]:
-        """The boxes of the logical array that this process's devices hold, each once.
+        """Return the boxes of the logical array that this process's devices hold, each once.
 
-        Tuples of slices, disjoint, in order of their first corners; known without data too. A
-        device whose cores divide joined dims has a few: of `k` joined ones, `2 k - 1` at most.
-        Where cores divide no linear axes (maps that use a dim twice, Sophon's lanes) a box bounds
-        what a device has, and may overlap others.
+        They are tuples of slices, disjoint, in order of their first corners, and are known without
+        data too. A device whose cores divide joined dims holds several: at most `2 k - 1` for `k`
+        joined dims. If cores do not divide linear axes (maps that use a dim twice, Sophon's lanes),
+        a box bounds the elements of a device, and may overlap others.
 
         >>> from gridlayout import DeviceGrid, GridLayout, put
         >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
@@ -232,10 +232,10 @@ class GridArray(metaclass=_Meta):
         return [slices_of(box) for box in boxes_here(self.layout, self.device)]
 
     def local(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
-        """A box of the logical array as a new NumPy array, from what this process's devices hold.
+        """Return a box of the logical array as a new NumPy array, read from this process's devices.
 
-        box: one of `local_boxes()`, or any other whose elements are all here. Nothing is sent, and
-        other processes need not call it. `LayoutError`: a box of which this process lacks a part.
+        box: one of `local_boxes()`, or another box that this process holds in full. Nothing is
+        sent, and other processes need not call it. `LayoutError` if the process lacks a part of it.
 
         >>> from gridlayout import DeviceGrid, GridLayout, put
         >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
@@ -245,8 +245,8 @@ class GridArray(metaclass=_Meta):
         check_has_data(self, "GridArray.local")
         check_no_stack(self)
         check_has_part(self.device, repr(self))
-        wanted = as_box(box, self.shape)
-        return Held(self.storage, self.layout, self.device).read(wanted)
+        requested = as_box(box, self.shape)
+        return Held(self.storage, self.layout, self.device).read(requested)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -265,7 +265,7 @@ class GridArray(metaclass=_Meta):
         return array if dtype is None else array.astype(dtype)
 
     def with_oob(self, oob: Any) -> GridArray:
-        """The same data with its padding written to `oob`, or with nothing known of it (None)."""
+        """Return the same data with its padding set to `oob`; None: with unknown padding."""
         layout = self.layout.with_oob(oob)
         if layout.oob is None:
             return placed(self.storage, layout, self.device)
@@ -275,7 +275,7 @@ class GridArray(metaclass=_Meta):
             return placed(brought_back(storage, layout, self.device), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
-        """Wait until the data is there."""
+        """Wait until the data is computed, and return this array."""
         check_has_data(self, "GridArray.block_until_ready")
         self.storage.block_until_ready()
         return self
@@ -312,7 +312,7 @@ class GridArray(metaclass=_Meta):
 
     def _instead(self, name: str) -> str:
         lifted = "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
-        if not name.startswith("_"):  # those JAX asks for again and again
+        if not name.startswith("_"):  # JAX requests such names very often
             for part in ("layout", "storage", "device"):
                 if name in dir(vars(self).get(part)):
                     return f"x.{part}.{name} is that of its {part}; {lifted}logical array"
@@ -320,7 +320,7 @@ class GridArray(metaclass=_Meta):
 
 
 def check_no_stack(x: GridArray) -> None:
-    """`LayoutError` for what `lax.scan` stacked: its layout does not speak of the first dim."""
+    """Raise `LayoutError` for a stack from `lax.scan`, whose layout lacks the first dim."""
     if stack := x.type.stack:
         raise LayoutError(
             f"{x!r} is a stack of {stack} that lax.scan made: give gl.on_grid the whole "
@@ -329,31 +329,31 @@ def check_no_stack(x: GridArray) -> None:
 
 
 def check_same_devices(x: GridArray, device: DeviceGrid, what: str) -> None:
-    """`LayoutError` for an array of another device grid than `device`, that of the others."""
+    """Raise `LayoutError` if an array is not on the device grid `device` of the others."""
     if x.device is not device and x.device != device:
         raise LayoutError(
             f"{what}: the arrays are on different device grids, {device.words} and "
             f"{x.device.words}; an operation runs on one. gl.relayout(y, y.layout, x.device) "
-            f"brings y, here {x!r}, to the device grid of x"
+            f"moves y, here {x!r}, to the device grid of x"
         )
 
 
 def has_no_data(x: Any) -> bool:
-    """Whether it is a `jax.ShapeDtypeStruct`, or what `gl.put` makes of one."""
+    """Whether it is a `jax.ShapeDtypeStruct`, or the result of `gl.put` of one."""
     return isinstance(x.storage if type(x) is GridArray else x, jax.ShapeDtypeStruct)
 
 
 def check_has_data(x: Any, what: str) -> None:
-    """`LayoutError` where there is a shape alone, and `what` needs data."""
+    """Raise `LayoutError` if `x` has a shape but no data, which `what` needs."""
     if has_no_data(x):
         raise LayoutError(
-            f"{what} needs data, and {x!r} has a shape alone: gl.on_grid(fn).report and "
-            "gl.relayout_plan take it"
+            f"{what} needs data, and {x!r} has only a shape: gl.on_grid(fn).report and "
+            "gl.relayout_plan accept it"
         )
 
 
 def _is_large(x: GridArray) -> bool:
-    """Whether it is so large that the host reads it from its own memory, where it is there."""
+    """Whether an array in host memory is so large that the host reads it from there."""
     return (
         x.storage.ndim == len(x.layout.physical_shape)
         and x.layout.nbytes >= LIMITS.host_bytes
@@ -362,7 +362,7 @@ def _is_large(x: GridArray) -> bool:
 
 
 def _placed_as(x: GridArray, storage: jax.Array, sharding: Sharding) -> jax.Array:
-    """The logical array whole on every device first."""
+    """Return the logical array in a sharding; it is replicated first."""
     found = to_logical(storage, x.layout, x.device)
     if isinstance(found, jax.core.Tracer):
         return jax.lax.with_sharding_constraint(found, sharding)
@@ -374,7 +374,7 @@ def _fetched(x: GridArray) -> jax.Array:
     return found
 
 
-# -- to JAX --------------------------------------------------------------------------------------
+# -- registration with JAX -------------------------------------------------------------------------
 
 represent(GridArray)
 for _name in ("to_logical", "with_oob", "physical", "locate"):

@@ -1,9 +1,9 @@
-"""`GridType`: what JAX's transformations know of a `GridArray`, a type of `jax.experimental.hijax`.
+"""`GridType`: the type of a `GridArray` in JAX's transformations, by `jax.experimental.hijax`.
 
-To JAX a `GridArray` is one value of this type, with a logical shape and a dtype, and no pytree of
-its storage: what is not lifted can't reach the storage, nor the padding in it. Jit, scan, while and
-cond carry the storage. Only this module, `mapped` and `crossing` beside it and
-`gridlayout.ops.interpret.grid_call` know hijax, which has other names in JAX 0.10.
+To JAX a `GridArray` is one value of this type, with a logical shape and a dtype. It is not a pytree
+of its storage: functions that are not lifted can't access the storage or its padding. Jit, scan,
+while and cond carry the storage. Only this module, `mapped`, `storage_primitives` and
+`gridlayout.ops.interpret.grid_call` use hijax, which has other names in JAX 0.10.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from jax.extend.core.primitives import remat_p
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.crossing import grid_array_of, storage_of
 from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
+from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
 @dataclass(frozen=True, eq=False)
 class GridType(hijax.HiType):
-    """The type of a `GridArray`: its layout, without what is known of the padding, and devices.
+    """The type of a `GridArray`: its layout, without a known padding value, and its device grid.
 
-    stack: dims of the storage in front of the layout's own, of GridArrays stacked by `lax.scan`.
-    JAX hashes, compares and asks the type of every argument of every call: what that takes is kept.
+    stack: dims of the storage in front of the layout's own, if `lax.scan` stacked GridArrays. JAX
+    hashes and compares the type of each argument of each call, so the attributes are cached.
     """
 
     layout: Layout
     device: DeviceGrid
     stack: tuple[int, ...] = ()
 
-    # Set by the class that it is the type of.
+    # Set by `represent`: the class of the values of this type.
     of_storage: ClassVar[Callable[[Any, Layout, DeviceGrid], Any]]
 
     def __eq__(self, other: object) -> bool:
@@ -58,7 +58,7 @@ class GridType(hijax.HiType):
     def _hash(self) -> int:
         return hash(self._key)
 
-    # -- as an array -----------------------------------------------------------------------------
+    # -- attributes of an array ------------------------------------------------------------------
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class GridType(hijax.HiType):
 
     @property
     def type(self) -> GridType:
-        """Itself, as of a `GridArray`."""
+        """Itself, as for a `GridArray`."""
         return self
 
     @property
@@ -91,27 +91,28 @@ class GridType(hijax.HiType):
         return self.layout.nbytes
 
     def str_short(self, short_dtypes: Any = False, mesh_axis_types: Any = False) -> str:
-        """The type as JAX's errors and jaxprs print it."""
+        """Return the type as JAX's errors and jaxprs print it."""
         stack = f"{list(self.stack)} of " if self.stack else ""
         return f"GridArray({stack}{self.layout!r}, {self.device!r})"
 
-    def __str__(self) -> str:  # as JAX's errors name what they can't take
+    def __str__(self) -> str:  # as JAX's errors print what they do not accept
         return f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take,"
 
     @property
     def sharding(self) -> Any:
-        """An `AttributeError`: functions of JAX that ask for it build arrays of their own."""
+        """Raises `AttributeError`: functions of JAX that use it create arrays of their own."""
         raise AttributeError(
-            f"{self} has no sharding of a logical array: what builds arrays like it goes inside, "
-            "gl.on_grid(jnp.zeros_like)(x), and so do jax.jacfwd, jacrev and hessian, which build "
-            "a basis: gl.on_grid(jax.jacfwd(fn))(x), gl.on_grid(jax.hessian(fn))(x)"
+            f"{self} has no sharding of a logical array: call functions that create arrays like it "
+            "inside gl.on_grid, gl.on_grid(jnp.zeros_like)(x), and so too jax.jacfwd, jacrev and "
+            "hessian, which create a basis: gl.on_grid(jax.jacfwd(fn))(x), "
+            "gl.on_grid(jax.hessian(fn))(x)"
         )
 
     @hijax.aval_method
     def __jax_array__(self: Any) -> Any:  # of a traced GridArray
         raise LayoutError(
-            f"a {self.aval.str_short()} was given to a function of JAX that is not lifted: "
-            "gl.on_grid(fn) runs a function on the grid, gl.numpy and gl.nn hold lifted ones; "
+            f"a {self.aval.str_short()} was passed to a function of JAX that is not lifted: "
+            "gl.on_grid(fn) runs a function on the grid, gl.numpy and gl.nn have lifted ones; "
             "x.to_logical() is the logical array"
         )
 
@@ -125,27 +126,27 @@ class GridType(hijax.HiType):
         return hijax.ShapedArray(shape, self.dtype, memory_space=jax.memory.Space.Host)
 
     def lo_ty(self) -> list[Any]:
-        """The type of the storage."""
+        """Return the type of the storage, as a list of one."""
         return [self._storage]
 
     def lower_val(self, x: Any, /) -> list[Any]:
-        """The storage."""
+        """Return the storage, as a list of one."""
         return [x.storage]
 
     def raise_val(self, storage: Any, /) -> Any:
-        """The GridArray of a storage."""
-        # Where a cond lacks a value JAX makes one up, outside of its lowering too: only the private
-        # trace of the storage tells.
+        """Return the GridArray of a storage."""
+        # If a cond lacks a value, JAX creates a placeholder, outside of its lowering too. Only the
+        # private trace of the storage shows that.
         if isinstance(storage, jax.core.Tracer) and not storage._trace.requires_low:
             return grid_array_of(self, storage)
         made = GridType.of_storage(storage, self.layout, self.device)
-        if storage.ndim == self._storage.ndim:  # lax.scan gives a stack to the type of one
-            made.__dict__["type"] = self  # what it is asked next, as an argument of the next call
+        if storage.ndim == self._storage.ndim:  # lax.scan passes a stack to the type of one
+            made.__dict__["type"] = self  # the next call reads it
         return made
 
     @property
     def mat(self) -> Any:
-        """What shard_map knows of it, of the storage: JAX 0.12 asks every type."""
+        """The manual axis type of the storage, which JAX 0.12 reads of every type."""
         return self._storage.mat
 
     @property
@@ -154,23 +155,23 @@ class GridType(hijax.HiType):
         return self._storage.vma
 
     def strip_weak_type(self) -> GridType:
-        """Itself: a layout's dtype is never weak."""
+        """Return itself: a layout's dtype is never weak."""
         return self
 
     def update(self, **_: Any) -> GridType:
-        """Itself, where JAX changes what only arrays have."""
+        """Return itself: JAX updates attributes that only arrays have."""
         return self
 
     # -- derivatives -----------------------------------------------------------------------------
 
     def to_tangent_aval(self) -> Any:
-        """Tangents and cotangents of floats are laid out alike; others have none."""
+        """Return the type of tangents: this type for floats, else JAX's float0."""
         if jnp.issubdtype(self.dtype, np.inexact):
             return self
         return hijax.ShapedArray(self.shape, jax.dtypes.float0)
 
     def vspace_zero(self) -> Any:
-        """Zeros in this layout."""
+        """Return zeros of this type."""
         with self.device.active():
             zeros = jnp.zeros(self._storage.shape, self.dtype)
         if not isinstance(zeros, jax.core.Tracer):
@@ -179,14 +180,14 @@ class GridType(hijax.HiType):
         return grid_array_of(self, zeros)
 
     def vspace_add(self, x: Any, y: Any) -> Any:
-        """The sum of two of this type."""
+        """Return the sum of two values of this type."""
         with self.device.active():
             return grid_array_of(self, storage_of(x) + storage_of(y))
 
-    # -- one of several --------------------------------------------------------------------------
+    # -- batches and stacks ----------------------------------------------------------------------
 
     def dec_rank(self, size: int | None, spec: Any) -> GridType:
-        """The type of one of them, along a logical dim (`jax.vmap`) or of a stack (`lax.scan`)."""
+        """Return the type of a slice along a logical dim (`jax.vmap`) or a stack (`lax.scan`)."""
         if isinstance(spec, Stacked) or self.stack:
             if not (self.stack and isinstance(spec, Stacked)):
                 raise LayoutError(_NO_STACK)
@@ -199,7 +200,7 @@ class GridType(hijax.HiType):
         return grid_type(like, self.device)
 
     def inc_rank(self, size: int | None, spec: Any) -> GridType:
-        """The type of so many of them along a new dim."""
+        """Return the type of `size` values of this type along a new dim."""
         if isinstance(spec, Stacked):
             return grid_type(self.layout, self.device, (size or 0, *self.stack))
         shape = list(self.shape)
@@ -208,22 +209,22 @@ class GridType(hijax.HiType):
         return grid_type(like, self.device)
 
     def leading_axis_spec(self) -> Stacked:
-        """How `lax.scan` takes them apart."""
+        """Return the spec by which `lax.scan` slices and stacks values of this type."""
         return Stacked()
 
 
 def represent(cls: Any) -> None:
-    """Let `GridType` be the type of `cls`, values with a storage, a layout and a device."""
+    """Make `GridType` the type of `cls`, whose values have a storage, a layout and a device."""
     GridType.of_storage = cls
     hijax.register_hitype(cls, attrgetter("type"))
-    remat_p.to_lojax = _raised(remat_p.to_lojax)  # type: ignore[method-assign]
+    remat_p.to_lojax = _with_stated_types(remat_p.to_lojax)  # type: ignore[method-assign]
 
 
-def _raised(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
-    """JAX's rule by which `jax.checkpoint` runs, giving values of the types that it states.
+def _with_stated_types(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
+    """Return JAX's rule for `jax.checkpoint`, changed to return values of the stated types.
 
-    Up to 0.12 JAX's gives the arrays that they are made of: a function that is not lifted would
-    see storages, padding included.
+    Up to JAX 0.12, the rule returns their storages instead. A function that is not lifted could
+    then access storages, padding included.
     """
 
     def rule(*args: Any, jaxpr: Any, **params: Any) -> list[Any]:
@@ -241,7 +242,7 @@ def _raised(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def give(name: str, attribute: Any) -> None:
-    """Let JAX's tracers of GridArrays have a method, a property or an operator of `GridArray`."""
+    """Give JAX's tracers of GridArrays a method, a property or an operator of `GridArray`."""
     if isinstance(attribute, property):
         setattr(GridType, name, hijax.aval_property(attribute.fget))
     elif name.startswith("__"):
@@ -259,12 +260,12 @@ _NO_STACK = (
 
 @lru_cache(maxsize=4096)
 def grid_type(layout: Layout, device: DeviceGrid, stack: tuple[int, ...] = ()) -> GridType:
-    """The one type of GridArrays in a layout, whatever is known of its padding."""
+    """Return the type of GridArrays in a layout, which is the same for all padding values."""
     return GridType(layout.with_oob(None), device, stack)
 
 
 def placed(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
-    """The `GridArray` of a storage, which may be traced."""
+    """Return the `GridArray` of a storage, which may be traced."""
     if isinstance(storage, jax.core.Tracer):
         return grid_array_of(grid_type(layout, device), storage)
     return GridType.of_storage(storage, layout, device)

@@ -1,8 +1,8 @@
-"""`map_shards`: a function of one core's shard on every core.
+"""`map_shards`: runs a function of one core's shard on every core.
 
-Cores of one device are a `vmap` inside `shard_map`, so that a collective over a grid dim is one
-over the axis of that vmap and the mesh axes that divide the dim. Idle slots run the function too;
-nothing reads what they make.
+The cores of one device are a `vmap` inside `shard_map`. So a collective over a grid dim is one over
+the axis of that vmap and the mesh axes that divide the dim. Idle slots run the function too; their
+results are not used.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ def map_shards(
 ) -> Any:
     """Run `fn` on each core's shard.
 
-    fn: a function of one core's buffers, arrays of each layout's `local_shape` (tiles and padding
-    as they lie), traced once for all cores. Inside it `gl.core_index`, `gl.shift`, `gl.psum`,
-    `gl.pmax`, `gl.pmin` and `gl.all_gather` speak of the grid of cores; a Pallas kernel may be
-    called. arrays: `GridArray`s on one device grid whose layouts have one `core_shape`; plain
-    arrays go to every core whole. out: the layout of the result, or a pytree of them like what `fn`
-    returns; nothing is claimed of a result's padding, whatever `out` says. Moves nothing by itself.
-    Differentiable; the derivative is that of `fn` on the buffers, padding included. `LayoutError`
-    where grids or shapes do not fit.
+    fn: a function of one core's buffers, arrays of each layout's `local_shape` (tiled and padded as
+    stored), traced once for all cores. It may call a Pallas kernel, and `gl.core_index`,
+    `gl.shift`, `gl.psum`, `gl.pmax`, `gl.pmin` and `gl.all_gather`, which work on the grid of
+    cores. arrays: `GridArray`s on one device grid whose layouts have the same `core_shape`, and
+    plain arrays, which every core gets in full. out: the layout of the result, or a pytree of
+    layouts of the structure that `fn` returns; results have no known padding value, even if `out`
+    states one. `map_shards` itself moves no data. It is differentiable; the derivative is that of
+    `fn` on the buffers, padding included. `LayoutError` if grids or shapes do not fit.
 
-    padding: what is written to the padding of all `GridArray`s before, as a layout's `oob` says it,
-    but where it is known to be that; None leaves it as it lies, which after `x + 1` is no 0 any
-    more. mask: whether `fn` gets, after its buffers, one more for each `GridArray`, in their order:
-    bools, True where an element lives. With either, padding of results has no derivative.
+    padding: a value, as for a layout's `oob`, that is written to the padding of all `GridArray`s
+    first, unless it is known to be there. With None the padding stays as it is; after `x + 1`, for
+    example, it is no longer 0. mask: whether `fn` gets one more buffer per `GridArray`, in their
+    order after the others: bools, True at elements, False in padding. With `padding` or `mask`, the
+    padding of results has no derivative.
 
     >>> from gridlayout import DeviceGrid, GridLayout, core_index, psum, put
     >>> layout = GridLayout((5,), "float32", grid=(3,))
@@ -84,7 +85,7 @@ def map_shards(
         _check(found, layouts)
         if padding is not None:
             arrays = tuple(_padded(x, padding) for x in arrays)
-        # Programs are shared by layouts that differ in what they claim of padding only.
+        # Layouts that differ in their known padding values only share one program.
         outs = tuple(layout.with_oob(None) for layout in layouts)
         spread = tuple(isinstance(x, GridArray) for x in arrays)
         operands = [
@@ -95,8 +96,8 @@ def map_shards(
         ]
         inputs = tuple(x.layout for x in found)
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
-        is_told = bool(masked) or padding is not None
-        static = _Static(device, grid, spread, outs, structure, masked, is_told)
+        padding_is_constant = bool(masked) or padding is not None
+        static = _Static(device, grid, spread, outs, structure, masked, padding_is_constant)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
@@ -111,15 +112,15 @@ def map_shards(
 
 
 def _padded(x: Any, padding: Any) -> Any:
-    """An array with a number in its padding; itself where it is known to be there."""
+    """Return an array with `padding` in its padding; unchanged if that is known to be there."""
     if not isinstance(x, GridArray):
         return x
-    wanted = x.layout.with_oob(padding)
-    return x if repr(wanted.oob) == repr(x.layout.oob) else x.with_oob(padding)
+    filled = x.layout.with_oob(padding)
+    return x if repr(filled.oob) == repr(x.layout.oob) else x.with_oob(padding)
 
 
 def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
-    """`LayoutError` unless arrays and results have one core grid, on one device grid."""
+    """Raise `LayoutError` unless arrays and results have one core grid, on one device grid."""
     device, grid = found[0].device, found[0].layout.core_shape
     for x in found:
         check_no_stack(x)
@@ -130,14 +131,14 @@ def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
         if layout.core_shape != grid:
             raise LayoutError(
                 f"map_shards: {what} has core grid {layout.core_shape}, but the first array has "
-                f"{grid}; gl.relayout brings arrays onto one grid"
+                f"{grid}; gl.relayout moves arrays to one grid"
             )
     for x in found:
         check_same_devices(x, device, "map_shards")
 
 
 def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -> list[str]:
-    """A call as lines: its layouts, and the program."""
+    """Return the lines that describe a call: its layouts, and the program."""
     named = [*(("array", x) for x in layouts), *(("out", x) for x in static.outs)]
     with static.device.active():
         closed = jax.make_jaxpr(partial(_mapped, lambda: fn, static=static))(operands)
@@ -146,10 +147,11 @@ def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -
 
 @dataclass(frozen=True)
 class _Static:
-    """The part of a call that is known when it is traced.
+    """The static part of a call.
 
-    masked: the layouts of operands of which `fn` gets masks, after all operands. is_told: whether
-    it is told what is padding, so that nothing depends on that of results.
+    masked: the layouts of operands for which `fn` gets masks, after all operands.
+    padding_is_constant: whether the padding of results has no derivative, as padding is set or
+    masks are passed.
     """
 
     device: DeviceGrid
@@ -158,14 +160,14 @@ class _Static:
     outs: tuple[Layout, ...]
     structure: Any
     masked: tuple[Layout, ...] = ()
-    is_told: bool = False
+    padding_is_constant: bool = False
 
 
 _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 
 
 def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The jitted program of a function, kept as long as the function."""
+    """Return the jitted program of a function, which is cached as long as the function exists."""
     try:
         if fn not in _programs:
             _programs[fn] = _jitted(weakref.ref(fn))
@@ -182,12 +184,12 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
     device, placement = static.device, static.device.placement(static.grid)
     run, spec = _on_one_device(held(), static), placement.spec
 
-    def told(*parts: jax.Array) -> tuple[jax.Array, ...]:
+    def without_derivative(*parts: jax.Array) -> tuple[jax.Array, ...]:
         made = zip(run(*parts), static.outs, strict=True)
         return tuple(_without_derivative(part, layout, placement) for part, layout in made)
 
     return jax.shard_map(
-        told if static.is_told else run,
+        without_derivative if static.padding_is_constant else run,
         mesh=device.fine,
         in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
         out_specs=(spec,) * len(static.outs),
@@ -196,14 +198,14 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
 
 
 def _without_derivative(part: jax.Array, layout: Layout, placement: Placement) -> jax.Array:
-    """A device's part, whose padding nothing of the logical array depends on."""
+    """Return a device's part with no derivative through its padding."""
     if not has_padding(layout, placement):
         return part
     return jnp.where(valid_mask(layout, placement), part, lax.stop_gradient(part))
 
 
 def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any]:
-    """`fn` for all cores of one device, for use in `shard_map`."""
+    """Return `fn` for all cores of one device, for use in `shard_map`."""
     cores = Cores(static.device.placement(static.grid))
     run: Callable[..., Any] = partial(_on_one_core, fn, cores, static)
     spread = (*static.spread, *(True for _ in static.masked))
@@ -215,7 +217,7 @@ def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any
 def _with_masks(
     run: Callable[..., Any], placement: Placement, layouts: Sequence[Layout]
 ) -> Callable[..., Any]:
-    """`run` of a device's parts, and of where elements live in those of some layouts."""
+    """Return `run` of a device's parts with the masks of `layouts` as further arguments."""
 
     def masked(*parts: Any) -> Any:
         shapes = [(*placement.per_device, *layout.local_shape) for layout in layouts]
@@ -228,10 +230,11 @@ def _with_masks(
 def on_parts(
     fn: Callable[..., Any], device: DeviceGrid, operands: Sequence[Layout | None], outs: Any
 ) -> Callable[..., Any]:
-    """`map_shards` of one device's parts, inside `shard_map`: a tuple of its parts of results.
+    """Return `map_shards` as a function of one device's parts, for use inside `shard_map`.
 
-    operands: their layouts; None for what every core gets whole. outs: the results' layouts.
-    `LayoutError` where their core grids differ.
+    It returns a tuple of the device's parts of results. operands: their layouts; None for an
+    operand that every core gets in full. outs: the results' layouts. `LayoutError` if core grids
+    differ.
     """
     grids = {layout.core_shape for layout in (*operands, *outs) if layout is not None}
     if len(grids) != 1:
@@ -245,7 +248,7 @@ def on_parts(
 def _over_local_cores(
     run: Callable[..., Any], cores: Cores, k: int, spread: Sequence[bool]
 ) -> Callable[..., Any]:
-    """`run` for all of a device's cores along grid dim `k`, the first dim of every buffer."""
+    """Return `run` for a device's cores along grid dim `k`, the first dim of every buffer."""
     if name := cores.local_name(k):
         axes = tuple(0 if yes else None for yes in spread)
         return jax.vmap(run, in_axes=axes, axis_name=name[0])

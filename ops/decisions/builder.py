@@ -1,7 +1,7 @@
-"""`Builder`: how a rule writes a decision down.
+"""`Builder`: the interface through which a rule records its decision.
 
-A rule works on `Value`s, which have a spec and no data, and says what is to be done: bring this
-value to that layout, run this kernel on these. Nothing runs and nothing is traced.
+A rule works on `Value`s, which have a spec but no data. It records steps: relay a value out to a
+layout, run a kernel on values. Nothing is executed or traced.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ Shape = tuple[int, ...]
 
 
 class Builder(Mover):
-    """Writes down the steps of a decision and chooses layouts for its values; handed to rules."""
+    """Records the steps of a decision and chooses layouts for its values; passed to rules."""
 
     # -- choosing layouts ------------------------------------------------------------------------
 
     def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
-        """The policy's layout for a new value that comes from the value or layout `like`."""
+        """Return the policy's layout for a new value that is derived from `like`."""
         layout = like.layout if isinstance(like, Value) else like
         if isinstance(like, Value) and isinstance(like.spec, Deferred) and layout is not None:
             layout = self.env.wider(shape, layout)
         return self.env.choose(shape, dtype, layout)
 
-    def wanted(self, op: Op, like: Any = None) -> Layout:
-        """Where the op's result belongs: where what reads it brings it, else by the policy."""
+    def result_layout(self, op: Op, like: Any = None) -> Layout:
+        """Return the layout of the op's result: the one its users request, else the policy's."""
         chosen = self.choose(op.out.shape, op.out.dtype, like)
         if op.layout is None or not chosen.memory:
             return chosen
         return op.layout.replace(memory_space=chosen.memory)
 
-    # -- bringing values to layouts --------------------------------------------------------------
+    # -- relaying values out ---------------------------------------------------------------------
 
-    def brought(self, value: Value, layout: Layout) -> Value:
-        """The value in a layout that was asked for, also in another memory space."""
+    def to_layout(self, value: Value, layout: Layout) -> Value:
+        """Return the value in a requested layout, also where that is in another memory space."""
         before = None if value.layout is None else value.layout.memory
         out = self.on_cores(value, layout)
         assert isinstance(out.spec, Sharded)
@@ -66,13 +66,13 @@ class Builder(Mover):
         like: Any = None,
         placement: Placement | None = None,
     ) -> Value:
-        """The value sharded: in `layout`, or as it is, or where the policy puts it.
+        """Return the value sharded: in `layout`, else in its own layout, else in the policy's.
 
-        placement: of `layout`, if not where the device grid places it.
+        placement: of `layout`, by default the device grid's.
         """
         spec = value.spec
         if isinstance(spec, Deferred) and spec.is_whole:
-            layout, value = layout or layout_of(spec), value.seen(spec.source)
+            layout, value = layout or layout_of(spec), value.with_spec(spec.source)
             spec = spec.source
         if isinstance(spec, Sharded):
             return value if layout is None else self.relayout(value, layout, placement)
@@ -87,7 +87,7 @@ class Builder(Mover):
         return self.laid_out(value, layout, placement)
 
     def nearest(self, value: Value, layouts: Sequence[Layout]) -> Value:
-        """A sharded value in the one of these layouts that takes the least time, or the first."""
+        """Return a sharded value in the layout that is reached in the least time."""
         spec = value.spec
         assert isinstance(spec, Sharded)
 
@@ -101,16 +101,17 @@ class Builder(Mover):
         assert best is not None
         return self.relayout(value, best)
 
-    def fitted(self, value: Value, most: int, leaves: bool = False) -> Value:
-        """A result whose storage takes at most so many bytes, where it leaves the program.
+    def fit(self, value: Value, most: int, leaves: bool = False) -> Value:
+        """Return a result in a layout that takes at most `most` bytes of storage, if one does.
 
-        Where it does not, a core may have nothing of it: others then hold no copies.
+        leaves: whether the result leaves the program. If not, it may be on the whole grid too: then
+        no core holds a copy, and some hold only padding.
         """
         spec = value.spec
         if isinstance(spec, Deferred) and spec.is_whole:
             assert spec.target_layout is not None
             target = fitting(spec.target_layout, most, self.device)[0]
-            return value.seen(replace(spec, target_layout=target))
+            return value.with_spec(replace(spec, target_layout=target))
         if not isinstance(spec, Sharded):
             return value
         if prod(spec.placement.slots) * spec.core_bytes <= most:
@@ -123,8 +124,8 @@ class Builder(Mover):
                 return value
         return self.nearest(value, ways)
 
-    def settled(self, value: Value) -> Value:
-        """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
+    def materialize(self, value: Value) -> Value:
+        """Return the value, computed if deferred, so that it can enter a loop or a branch."""
         if not isinstance(value.spec, Deferred):
             return value
         if is_of_keys(value.spec):
@@ -134,9 +135,9 @@ class Builder(Mover):
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
-    """The ways to do an op that do not decline, the one that takes the least time first.
+    """Return the ways to run an op that do not decline, the fastest first; None if all decline.
 
-    Of ways that take as long, the first; what follows one in which nothing is sent is not tried.
+    Of equally fast ways the first one wins. After a way that takes no time, no more are tried.
     """
     found: list[tuple[float, Decide]] = []
 

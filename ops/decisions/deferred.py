@@ -1,4 +1,4 @@
-"""Making a deferred broadcast in the layout that an operation wants."""
+"""`materialized`: computes a deferred broadcast in the layout that an operation requests."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Shape = tuple[int, ...]
 
 
 def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -> Value:
-    """A deferred broadcast in `layout`, on each device, with no communication of its own.
+    """Return a deferred broadcast in `layout`; broadcasting it on a device sends nothing.
 
-    The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
-    does not vary along. Then it is broadcast along those.
+    The source is relaid out to a slice of `layout`, with grid and tile 1 in each collapsed dim that
+    it does not vary along. Then each device broadcasts its part along those dims.
     """
     spec = value.spec
     assert isinstance(spec, Deferred)
     if isinstance(spec.source, Indexed) and 0 not in spec.shape and not layout.is_scatter:
         place = Place.part(layout, placement)
         if spec.dims == tuple(range(spec.ndim)):
-            return b.made(value, place)
+            return b.compute_in(value, place)
         if grouped(layout) is None:
             kept = AffineMap(spec.ndim, tuple(map(dim, spec.dims)))
-            return b.made(value, place.seen(kept))
+            return b.compute_in(value, place.reindexed(kept))
     own = grouped(layout)
     if own is None or 0 in spec.shape:
         return b.laid_out(b.replicated(value), layout, placement)
@@ -55,7 +55,10 @@ def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -
 
 @lru_cache(maxsize=4096)
 def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
-    """`layout` for a tensor of dims `dims` only: grid and tile 1 but in collapsed dims `kept`."""
+    """Return `layout` for the dims `dims` only, with grid and tile 1 outside the dims `kept`.
+
+    kept: collapsed dims.
+    """
     rows = layout.linear.compose(embedding(layout.ndim, dims)).results
     rank = len(layout.grid)
 
@@ -80,7 +83,7 @@ def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
 
 
 def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
-    """A placement with one core along the grid dims that a thin layout does not vary along."""
+    """Return the placement with one core along the grid dims that a thin layout does not use."""
     varies = [bool(used) for used in thin.linear.used_dims()]
     return Placement(
         thin.grid,
@@ -91,20 +94,20 @@ def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
 
 
 def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placement) -> Value:
-    """The source in the thin layout."""
+    """Return the source of a deferred broadcast in the thin layout."""
     spec = value.spec
     assert isinstance(spec, Deferred)
     inner = spec.source
     if isinstance(inner, Indexed):
         place = Place.part(thin.with_dtype(value.dtype), after)
         kept = AffineMap(len(dims), tuple(dim(dims.index(d)) for d in spec.dims))
-        return b.made(value, place.seen(kept))
-    source = value.seen(inner)
+        return b.compute_in(value, place.reindexed(kept))
+    source = value.with_spec(inner)
     if isinstance(inner, Sharded) and spec.dims == dims and find_route(inner.layout, thin):
         move = find_move(
             inner.layout, thin.with_oob(inner.layout.oob), b.device, inner.placement, after
         )
-        return b.moved(source, move, Sharded(thin.with_oob(inner.layout.oob), after))
+        return b.run_move(source, move, Sharded(thin.with_oob(inner.layout.oob), after))
     logical = b.replicated(source)
     shape = tuple(spec.shape[d] for d in dims)
     at = tuple(dims.index(d) for d in spec.dims)
@@ -117,7 +120,7 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
             [wide],
         )
     thin = thin.with_dtype(value.dtype, 0)
-    if not shape:  # one number: a part of one element
+    if not shape:  # one number: each device's part has one element
         spec_out = Sharded(thin.with_oob(None), after)
         dtype, local = value.dtype, spec_out.local_shape
         oob = logical.fact
@@ -125,4 +128,4 @@ def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placemen
         return b.run(lambda x: [jnp.broadcast_to(jnp.asarray(x, dtype), local)], [logical], [made])[
             0
         ]
-    return b.moved(logical, lay_out(thin, b.device, after), Sharded(thin, after))
+    return b.run_move(logical, lay_out(thin, b.device, after), Sharded(thin, after))

@@ -1,4 +1,4 @@
-"""`Mover`: brings values from where they are to another place, by a move each."""
+"""`Mover`: records the moves of values to other layouts, or to every device."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Shape = tuple[int, ...]
 
 
 class Mover(Writer):
-    """Writes down what brings a value to a layout, or to every device, and sets its padding."""
+    """Records relayouts and replications of values, and the setting of their padding."""
 
     def relayout(self, x: Value, layout: Layout, placement: Placement | None = None) -> Value:
-        """A sharded value in a layout, whatever is known of its padding then."""
+        """Return a sharded value in a layout; its padding may then have any value."""
         spec, after = x.spec, placement or self.placement(layout)
         assert isinstance(spec, Sharded)
         if spec.placement == after and spec.layout.same_physical(layout):
-            return x.seen(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
+            return x.with_spec(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
         layout = layout.with_dtype(x.dtype, None)
         if spec.placement == after and nothing_moves(spec.layout, layout):
-            return x.seen(Sharded(layout, after))
+            return x.with_spec(Sharded(layout, after))
         places = (spec.placement, after)
         move = find_move(spec.layout, layout, self.device, *places)
-        return self.moved(x, move, Sharded(layout, after))
+        return self.run_move(x, move, Sharded(layout, after))
 
     def replicated(self, value: Value) -> Value:
-        """The value as a logical array that every device has."""
+        """Return the value as a logical array that every device holds."""
         spec = value.spec
         if isinstance(spec, Deferred):
             if isinstance(spec.source, Indexed):
-                source = self.made(value, Place.whole(spec.source.shape))
+                source = self.compute_in(value, Place.whole(spec.source.shape))
             else:
-                source = self.replicated(value.seen(spec.source))
+                source = self.replicated(value.with_spec(spec.source))
             if spec.dims == tuple(range(spec.ndim)):
                 return source
             out = Replicated(spec.shape, spec.dtype)
@@ -56,19 +56,19 @@ class Mover(Writer):
             )[0]
         if isinstance(spec, Sharded):
             move = replicate(spec.layout, self.device, spec.placement)
-            return self.moved(value, move, Replicated(spec.shape, spec.dtype))
+            return self.run_move(value, move, Replicated(spec.shape, spec.dtype))
         return value
 
     def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
-        """A replicated value in a layout: each device keeps its part."""
+        """Return a replicated value in a layout: each device keeps its own part."""
         layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
         after = placement or self.placement(layout)
-        return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
+        return self.run_move(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
-    def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
-        """A sharded value with its padding set to `oob`, where it is not known to be that.
+    def with_padding(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
+        """Return a sharded value with its padding set to `oob`, unless it is known to be `oob`.
 
-        along: only padding in parts of the layout that touch these physical dims.
+        along: set only the padding along these physical dims.
         """
         spec = x.spec
         assert isinstance(spec, Sharded)
@@ -78,7 +78,7 @@ class Mover(Writer):
             return x
         new = Sharded(known if along is None else layout.with_oob(None), placement)
         if not has_padding(layout, placement, along):
-            return x.seen(new) if along is None else x
+            return x.with_spec(new) if along is None else x
         (out,) = self.fused(
             lambda part: [fill_padding(part, layout, placement, known.oob, along)],
             [x],

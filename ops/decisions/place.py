@@ -63,7 +63,7 @@ class Place:
             return self.shape
         return Sharded(self.layout, self.placement).local_shape
 
-    def seen(self, old: AffineMap) -> Place:
+    def reindexed(self, old: AffineMap) -> Place:
         """Return the place for another value. old: this value's index -> the other one's index."""
         return replace(self, map=old.compose(self.map))
 

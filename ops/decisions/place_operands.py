@@ -1,4 +1,4 @@
-"""The operands of a value that is made in a place, as they are there."""
+"""The operands of a deferred value that is computed in a place, relaid out to that place."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from gridlayout.ops.decisions.value import Value
 
 
 def number_of(value: Value) -> Value | None:
-    """The number that a value is, or that it broadcasts; None of any other value."""
+    """Return the number that a value is, or that it broadcasts; None for any other value."""
     spec = value.spec
     if isinstance(spec, Deferred) and spec.source.ndim == 0:
         assert isinstance(spec.source, Replicated)
-        return value.seen(spec.source)
+        return value.with_spec(spec.source)
     return None if value.ndim else value
 
 
 def in_place(b: Builder, value: Value, place: Place) -> Value:
-    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
+    """Return an operand as its consumer, which is computed in a place, needs it there.
+
+    A number, or a broadcast of one, is returned as the number.
+    """
     if (number := number_of(value)) is not None:
         return number
     spec = value.spec
@@ -32,15 +35,15 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
             return b.replicated(value)
         return b.on_cores(value, place.layout, placement=place.placement)
     if isinstance(spec, Deferred):
-        place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
+        place = place.reindexed(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
         if isinstance(spec.source, Indexed):
-            return b.made(value, place)
-        value = value.seen(spec.source)
-    return looked_up(b, value, place)
+            return b.compute_in(value, place)
+        value = value.with_spec(spec.source)
+    return lookup(b, value, place)
 
 
-def looked_up(b: Builder, value: Value, place: Place) -> Value:
-    """The elements of an array that every device has at the indices of a place."""
+def lookup(b: Builder, value: Value, place: Place) -> Value:
+    """Return the elements of a replicated array at the indices of a place."""
 
     def run(x: Any) -> list[Any]:
         found = jnp.asarray(x).at[tuple(place.index())].get(mode="clip")

@@ -52,7 +52,7 @@ class Value:
         """The known value of its padding, or of a known number itself; else None."""
         return fact(self.spec)
 
-    def seen(self, spec: Spec) -> Value:
+    def with_spec(self, spec: Spec) -> Value:
         """Return a value of the same array that represents another logical array, by `spec`."""
         return Value(spec, self.at)
 

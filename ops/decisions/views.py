@@ -57,7 +57,7 @@ def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value
     if source is None or target is None:
         return None
     inner = Sharded(source, spec.source.placement)
-    return value.seen(Deferred(inner, tuple(range(len(shape))), shape, target))
+    return value.with_spec(Deferred(inner, tuple(range(len(shape))), shape, target))
 
 
 def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
@@ -67,7 +67,7 @@ def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
     """
 
     def make(b: Builder, place: Place, value: Value) -> Value:
-        return in_place(b, value, place.seen(old))
+        return in_place(b, value, place.reindexed(old))
 
     return b.deferred(make, [value], shape, value.dtype)
 
@@ -87,13 +87,13 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
         inner = [i for i, d in enumerate(spec.dims) if d in at]
         if isinstance(spec.source, Indexed):
             return _squeezed_source(b, value, inner, [at[spec.dims[i]] for i in inner], shape)
-        source = squeezed(b, value.seen(spec.source), inner)
+        source = squeezed(b, value.with_spec(spec.source), inner)
         target = spec.target_layout
         if target is not None:
             target = relabelled(target, source.shape, embedding(target.ndim, inner))
         assert isinstance(source.spec, (Sharded, Replicated))
         dims = tuple(at[spec.dims[i]] for i in inner)
-        return source.seen(Deferred(source.spec, dims, shape, target))
+        return source.with_spec(Deferred(source.spec, dims, shape, target))
     made = Replicated(shape, value.dtype)
     return b.fused(lambda x: [jnp.reshape(x, shape)], [value], [made])[0]
 
@@ -104,15 +104,15 @@ def _squeezed_source(
     """Return a deferred value that keeps only the dims `inner` of its source, as `dims`."""
     assert isinstance(value.spec, Deferred)
     old = value.spec.source
-    source = value.seen(indexed(old.shape, value.dtype))
+    source = value.with_spec(indexed(old.shape, value.dtype))
     if len(inner) < old.ndim:
         extents = tuple(old.shape[i] for i in inner)
         source = of_indices(b, source, extents, embedding(old.ndim, inner))
     if not inner:
         source = b.replicated(source)
-        return source.seen(Deferred(source.spec, (), shape)) if shape else source  # type: ignore[arg-type]
+        return source.with_spec(Deferred(source.spec, (), shape)) if shape else source  # type: ignore[arg-type]
     assert isinstance(source.spec, Deferred)
-    return source.seen(Deferred(source.spec.source, tuple(dims), shape))
+    return source.with_spec(Deferred(source.spec.source, tuple(dims), shape))
 
 
 def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Value:
@@ -129,13 +129,13 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
         if is_view and (same := relabelled_whole(value, shape, old)) is not None:
             return same
         new_dims = tuple(dims[d] for d in spec.dims)
-        return value.seen(Deferred(spec.source, new_dims, shape, spec.target_layout))
+        return value.with_spec(Deferred(spec.source, new_dims, shape, spec.target_layout))
     if isinstance(spec, Sharded) and is_view:
         return reshaped(b, value, shape, old)
     if dims == tuple(range(len(shape))):
         return value
     assert not isinstance(value.spec, Deferred)
-    return value.seen(Deferred(value.spec, dims, shape))
+    return value.with_spec(Deferred(value.spec, dims, shape))
 
 
 def reshaped(
@@ -150,7 +150,7 @@ def reshaped(
     assert isinstance(spec, Sharded)
     layout = None if old is None else relabelled(spec.layout, shape, old)
     if layout is not None:
-        return x.seen(Sharded(layout, spec.placement))
+        return x.with_spec(Sharded(layout, spec.placement))
     made = Replicated(shape, x.dtype)
     change = change or (lambda logical: logical.reshape(shape))
     (out,) = b.fused(lambda logical: [change(logical)], [b.replicated(x)], [made])
@@ -166,7 +166,7 @@ def transposed(b: Builder, value: Value, order: Shape) -> Value:
         if (same := relabelled_whole(value, shape, old)) is not None:
             return same
         dims = tuple(order.index(d) for d in spec.dims)
-        return value.seen(Deferred(spec.source, dims, shape, spec.target_layout))
+        return value.with_spec(Deferred(spec.source, dims, shape, spec.target_layout))
     if isinstance(spec, Replicated):
         out = Replicated(shape, value.dtype)
         return b.fused(lambda x: [x.transpose(order)], [value], [out], is_lazy=True)[0]

@@ -1,6 +1,6 @@
-"""`Writer`: the steps of a decision as they are written down, one after another.
+"""`Writer`: records the steps of a decision, one after another.
 
-Nothing runs and nothing is traced: values have a spec, and a register that a step writes.
+Nothing is executed or traced: a value has a spec, and a register that a step writes.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
-# How a device makes what it has of a deferred value: `(builder, place, *operands)`.
+# Records how a device computes its part of a deferred value: `(builder, place, *operands)`.
 Make = Callable[..., Value]
 _DEFERRED = Op(core.Primitive("deferred"), {}, (), ())
 
 
 class Writer:
-    """Writes down the steps of a decision.
+    """Records the steps of a decision.
 
-    ask: gives the decision for another op. plan: makes a planner of the programs that run inside.
+    ask: returns the decision for another op. plan: makes a planner of inner programs.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Writer:
         self.how = ""
         self.stated: Any = None
         self.device_flops: int | None = None
-        self.computing = 0.0  # seconds of a device, of ways that differ in what they compute
+        self.computing = 0.0  # seconds on a device, where ways to run an op compute differently
 
     @property
     def device(self) -> DeviceGrid:
@@ -67,11 +67,11 @@ class Writer:
         return self.env.placement(layout)
 
     def sharded(self, layout: Layout, placement: Placement | None = None) -> Sharded:
-        """The spec of an array in a layout, where the device grid places it by default."""
+        """Return the spec of an array in a layout; placement: by default the device grid's."""
         return Sharded(layout, placement or self.placement(layout))
 
     def collectives(self) -> Collectives:
-        """An empty list of collectives on these devices."""
+        """Return an empty list of collectives on these devices."""
         return Collectives(self.device)
 
     # -- steps ---------------------------------------------------------------------------------
@@ -84,25 +84,29 @@ class Writer:
         collectives: Collectives | Iterable[Collective] = (),
         **facts: Any,
     ) -> list[Value]:
-        """A kernel: `fn` of one device's parts of the operands, a list of its parts of results."""
+        """Record a kernel and return its results.
+
+        facts: other fields of its `Step`. fn: maps one device's parts of the operands to a list
+        of its parts of the results.
+        """
         found = collectives.found if isinstance(collectives, Collectives) else collectives
         writes = tuple(range(len(self.registers), len(self.registers) + len(specs)))
         # A deferred broadcast's register holds its source.
         self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
         reads = tuple(value.at for value in operands)
         self.steps.append(Step(reads, writes, fn, tuple(found), **facts))
-        # A device's own is read by a later kernel alone, which knows what it is.
+        # Only a later kernel of the same rule reads a `Local`, and knows what it is.
         return [Value(cast(Spec, spec), at) for spec, at in zip(specs, writes, strict=True)]
 
     def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
-        """A kernel whose results XLA makes where they are read, as it does its operands."""
+        """Record a kernel that XLA fuses with its consumers and its operands' producers."""
         return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
 
     def deferred(self, make: Make, operands: Sequence[Value], shape: Shape, dtype: Any) -> Value:
-        """A value that is computed of logical indices where it is wanted.
+        """Return a value that is computed from logical indices, in each place that requests it.
 
-        make: `make(builder, place, *operands)` writes down how a device makes what it has of the
-        value there.
+        make: `make(builder, place, *operands)` records how a device computes its part of the value
+        in a place.
         """
         specs = tuple(value.spec for value in operands)
 
@@ -116,13 +120,13 @@ class Writer:
         self.steps[-1] = replace(self.steps[-1], makes=makes)
         return value
 
-    def made(self, value: Value, place: Place) -> Value:
-        """A value that is computed of logical indices, made in a place."""
+    def compute_in(self, value: Value, place: Place) -> Value:
+        """Return a value of logical indices as computed in a place."""
         (out,) = self.run(_not_run, [value], [place.spec(value.dtype)], place=place)
         return out
 
     def all_reduced(self, part: Value, axes: Axes, spec: Spec, dtype: Any) -> Value:
-        """The sum of every device's part along mesh axes, as `spec` has it, in a type."""
+        """Return the sum of devices' parts along mesh axes, with spec `spec` and type `dtype`."""
         nbytes = prod(part.shape) * part.dtype.itemsize
         shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
 
@@ -140,14 +144,14 @@ class Writer:
         )
         return out
 
-    def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
-        """A number, or a few, that are known before anything runs."""
+    def constant(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
+        """Return the value of one or a few numbers that are known before anything runs."""
         return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
 
-    def moved(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
-        """The value where a move brings it; None moves nothing."""
+    def run_move(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
+        """Return the result of a move, with the spec `spec`; move: None if no data moves."""
         if move is None:
-            return value.seen(spec)
+            return value.with_spec(spec)
         (out,) = self.run(
             lambda x: [move.run(x)],
             [value],
@@ -166,18 +170,18 @@ class Writer:
     # -- other ops -------------------------------------------------------------------------------
 
     def call(self, op: Op, *values: Value) -> list[Value]:
-        """Another op's decision, done here."""
+        """Record the decision of another op, and return its results."""
         assert self.ask is not None
         return self.inlined(self.ask(op, tuple(value.spec for value in values)), values)
 
     def inlined(self, decision: Decision, values: Sequence[Value]) -> list[Value]:
-        """The steps of a decision, on these values."""
+        """Record the steps of a decision on these values, and return its results."""
         at = Renumbering(decision, values, self.registers)
         self.steps += [at.step(step) for step in decision.steps]
         return at.outs()
 
     def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
-        """What has been written down."""
+        """Return the decision with the steps recorded so far that its results need."""
         steps = _needed(self.steps, outs)
         how = self.how or (RULE if steps else VIEW)
         return Decision(
@@ -191,11 +195,11 @@ def _not_run(*_: Any) -> Any:
 
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
-    """The steps that results are made of: a rule may have tried another way first."""
-    wanted = {out.at for out in outs if isinstance(out.at, int)}
+    """Return the steps that results depend on: a rule may have tried another way first."""
+    needed = {out.at for out in outs if isinstance(out.at, int)}
     found = []
     for step in reversed(steps):
-        if wanted.intersection(step.writes) or step.is_global:
-            wanted.update(k for k in step.reads if isinstance(k, int))
+        if needed.intersection(step.writes) or step.is_global:
+            needed.update(k for k in step.reads if isinstance(k, int))
             found.append(step)
     return tuple(reversed(found))

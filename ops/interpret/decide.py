@@ -44,7 +44,7 @@ from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
-from gridlayout.ops.rules.indices import is_spread, of_indices_alone
+from gridlayout.ops.rules.indices import deferred_result, is_spread
 from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
@@ -134,7 +134,7 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     if not is_laid and not (op.name in LOOPS and (env.replicates_small or draws_much(op, env))):
         if op.name == "with_layout":
             yield from (rule.decide for rule in rules_of(op))
-        yield of_indices_alone
+        yield deferred_result
         yield _with_large_laid_out
         yield _on_logical_arrays
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
@@ -174,7 +174,7 @@ def _apply_rule(
         if op.requested is None and op.name != "with_layout":
             outs = _fit_results(builder, outs, operands)
         if space is not None:
-            outs = [out.seen(in_space(out.spec, space)) for out in outs]
+            outs = [out.with_spec(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
     # A fallback runs replicated, so every device does all the work.
     times = env.device.size if decision.how == FALLBACK else 1
@@ -192,7 +192,7 @@ def _fit_results(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) ->
     for out in outs:
         layout = out.layout
         if layout is not None:
-            out = b.fitted(out, most_bytes(layout.data_bytes, layouts, b.device))
+            out = b.fit(out, most_bytes(layout.data_bytes, layouts, b.device))
         found.append(out)
     return found
 
@@ -253,13 +253,13 @@ def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
         parts = [known_values(value.spec) for value in values]
         some = [part for part in parts if part is not None]
         if len(some) == len(parts):
-            return b.known(np.concatenate(some, op.params["dimension"]), out.dtype)
+            return b.constant(np.concatenate(some, op.params["dimension"]), out.dtype)
     values = tuple(map(b.replicated, values))
     numbers = [getattr(value.spec, "number", None) for value in values]
     if out is not None and not out.shape and numbers and not any(x is None for x in numbers):
         pairs = zip(numbers, op.ins, strict=True)
         if (known := on_host(op, [number(x, aval.dtype) for x, aval in pairs])) is not None:
-            return b.known(known, out.dtype, out.weak_type)
+            return b.constant(known, out.dtype, out.weak_type)
     b.device_flops = flops(op)
     return on_every_device(b, op, values)
 

@@ -1,4 +1,4 @@
-"""`Function`: a function for the grid, and what is compiled of it, call by call."""
+"""`Function`: a function for the grid, with a cache of its compiled programs per signature."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
-# Whether a function is being traced for the grid: a lifted function called inside just runs.
+# Whether a function is being traced for the grid; then a lifted function in it is called as is.
 tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
-_MOST_KEPT = 1024  # programs of a function
+_MOST_KEPT = 1024  # programs per function
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The part of a call that is known when it is traced.
+    """The static part of a call.
 
-    kinds: of each array among the leaves, its layout if it is a `GridArray`, else its spec.
+    kinds: for each array among the leaves, its layout if it is a `GridArray`, else its spec.
     """
 
     structure: Any
@@ -51,7 +51,7 @@ class Signature:
 
     @cached_property
     def specs(self) -> list[Spec]:
-        """What is known of each array."""
+        """The spec of each array."""
         return [
             Sharded(kind, self.device.placement(kind.core_shape))
             if isinstance(kind, Layout)
@@ -61,33 +61,33 @@ class Signature:
 
 
 class Function:
-    """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s.
+    """The compiled programs of a function, cached while it exists and shared by its `OnGrid`s.
 
-    fn: gives the function. policy: chooses layouts; or a plan's choices, by the default policy
-    where these say nothing.
+    fn: returns the function. policy: chooses layouts; or the choices of a plan, and the default
+    policy where the plan makes none.
     """
 
     def __init__(self, fn: Callable[[], Any], policy: Policy | Stated) -> None:
         self.fn = fn
         self.stated = policy if isinstance(policy, Stated) else None
         self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
-        self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
+        self.known: dict[Any, Compiled] = {}  # for calls, by their layouts only
         self.programs: dict[Signature, Compiled] = {}
         self.calls: dict[Any, tuple[GridCall, list[Any], Results]] = {}
 
     def compiled(self, signature: Signature) -> Compiled:
-        """The program of calls none of whose operands is traced."""
+        """Return the program of calls that have no traced operand."""
         if signature not in self.programs:
             remember(self.programs, signature, Compiled(self, signature))
         return self.programs[signature]
 
     def traced(self, operands: Sequence[Any], signature: Signature) -> Any:
-        """A call with traced operands, by whichever transformations of JAX."""
+        """Return the results of a call with operands traced by any transformations of JAX."""
         call, consts, results = self.call(signature)
         return results.unflatten(call(*consts, *operands))
 
     def report(self, signature: Signature) -> Report:
-        """What a call does, without running it."""
+        """Return the report of a call, without running it."""
         call, consts, results = self.call(signature)
         fn = self.fn()
         names = ["constant"] * len(consts) + _array_names(fn, signature)
@@ -95,7 +95,7 @@ class Function:
         return call.report.named(*named)
 
     def call(self, signature: Signature) -> tuple[GridCall, list[Any], Results]:
-        """The call as a primitive, its first operands, and what its results are made into."""
+        """Return the call as a primitive, its constants, and the tree of its results."""
         key = signature, trace_context()
         if (found := self.calls.get(key)) is not None:
             return found
@@ -110,7 +110,7 @@ class Function:
         return found
 
     def jaxpr(self, signature: Signature) -> tuple[Any, Results, Env]:
-        """The function on logical shapes: its jaxpr, what results become, and the environment."""
+        """Return the jaxpr of the function on logical shapes, its results' tree, and the `Env`."""
         fn = self.fn()
         templates: dict[tuple[int, ...], Layout] = {}
         for kind in signature.kinds:
@@ -142,7 +142,7 @@ class Function:
             with signature.device.active():
                 avals = map(struct, signature.specs)
                 closed = jax.make_jaxpr(logical)(*avals)
-        except Exception as error:  # JAX's own, of logical shapes: say where they come from
+        except Exception as error:  # JAX's own, about logical shapes: add the call to it
             if "passed to shard_map" in str(error):
                 raise LayoutError(
                     f"{function_name(fn)} calls jax.shard_map, which gl.on_grid does not support: "
@@ -157,14 +157,14 @@ class Function:
         return closed, results, replace(env, nexts=tuple((k, first + n) for k, n in pairs))
 
 
-class _Equals:
-    """Functions that are equal, as bound methods are, none of them held; gives one that lives."""
+class _EqualFunctions:
+    """Weak references to equal functions, such as bound methods; a call returns a live one."""
 
     def __init__(self) -> None:
         self._refs: list[weakref.ref[Any]] = []
 
     def add(self, fn: Any) -> None:
-        """One more."""
+        """Add a function."""
         alive = [ref for ref in self._refs if ref() is not None and ref() is not fn]
         self._refs = [*alive, weakref.ref(fn)]
 
@@ -172,13 +172,15 @@ class _Equals:
         return next(fn for ref in self._refs if (fn := ref()) is not None)
 
 
-_functions: WeakKeyDictionary[Any, tuple[_Equals, dict[Any, Function]]] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[Any, tuple[_EqualFunctions, dict[Any, Function]]] = (
+    WeakKeyDictionary()
+)
 
 
 def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
-    """What is kept of a function under a policy, as long as somebody has the function."""
+    """Return the cached `Function` of a function and a policy, while the function exists."""
     try:
-        equals, known = _functions.setdefault(fn, (_Equals(), {}))
+        equals, known = _functions.setdefault(fn, (_EqualFunctions(), {}))
         equals.add(fn)
         return known.setdefault(policy, Function(equals, policy))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
@@ -186,28 +188,28 @@ def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
 
 
 def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep it, with at most so many others."""
+    """Cache a value by a key; a full cache is cleared first."""
     if len(memory) >= _MOST_KEPT:
         memory.clear()
     memory[key] = value
 
 
 def _array_names(fn: Any, signature: Signature) -> list[str]:
-    """What the arrays of a call are called."""
+    """Return the names of the arrays of a call."""
     known = dict(signature.leaves)
     names = enumerate(argument_names(fn, signature.structure))
     return [name for k, name in names if k not in known]
 
 
 def _nexts(signature: Signature, shapes: Any) -> list[tuple[int, int]]:
-    """The numbers of results and of the arrays whose next values they are, tree for tree.
+    """Return pairs of a result's number and the number of the array whose next value it is.
 
-    A result, or a part of a container of results, is the next value of the first argument of the
-    same structure, shapes and types that no part before it is: trees of several leaves only.
+    All results together, else each item of a container of results, are matched with the first free
+    argument of the same structure, shapes and types. Trees with one leaf are not matched.
     """
     leaves: list[Any] = list(range(len(signature.kinds)))
     for i, _ in signature.leaves:
-        leaves.insert(i, None)  # no array: the structure is another one
+        leaves.insert(i, None)  # a static leaf: the structure then differs
     args, kwargs = jax.tree.unflatten(signature.structure, leaves)
     given = [jax.tree.flatten(each) for each in (*args, *kwargs.values())]
     structs, structure = jax.tree.flatten(shapes)
@@ -233,7 +235,7 @@ def _nexts(signature: Signature, shapes: Any) -> list[tuple[int, int]]:
 
 
 def _described(fn: Any, signature: Signature) -> str:
-    """A call as an error's note tells it: logical shapes, and each array's layout."""
+    """Return the note about a call for an error: each array's logical shape and layout."""
     lines = [f"on the grid, {function_name(fn)} was called with"]
     for name, kind in zip(_array_names(fn, signature), signature.kinds, strict=True):
         dims = f"{kind.dtype.name}[{','.join(map(str, kind.shape))}]"

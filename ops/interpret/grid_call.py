@@ -20,10 +20,10 @@ from jax.extend import core
 from jax.extend.core.primitives import convert_element_type_p
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.array.crossing import Primitive
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, grid_type
 from gridlayout.ops.array.mapped import along
+from gridlayout.ops.array.storage_primitives import Primitive
 from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec

@@ -64,7 +64,7 @@ def planned(
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not result_specs and set(spaces) != {"l1"}:  # some results are in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
-            made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
+            made.outs = tuple(out.with_spec(in_space(out.spec, space)) for out, space in pairs)
         return made
 
     placement = ResultPlacement.of(env, closed.jaxpr, operands, result_specs, nexts)
@@ -152,7 +152,7 @@ class Planner:
             if spec is not None:
                 out = self.apply(relay_out_to_spec, out, spec)
             else:
-                out = self.apply(Builder.settled, out)
+                out = self.apply(Builder.materialize, out)
             found.append(out)
         return self.made.finish(found)
 
@@ -275,7 +275,7 @@ class Planner:
             self._call_stack = outside
 
     def _behind_barrier(self, values: Sequence[Value]) -> list[Value]:
-        materialized = [self.apply(Builder.settled, value) for value in values]
+        materialized = [self.apply(Builder.materialize, value) for value in values]
         builder = Builder(self.env, [value.spec for value in materialized])
         inside = [Value(value.spec, k) for k, value in enumerate(materialized)]
 
@@ -291,11 +291,13 @@ class Planner:
 def relay_out_to_spec(b: Builder, value: Value, spec: Spec) -> Value:
     """Return the value with the spec of another one: in its layout, or replicated."""
     if isinstance(spec, Sharded):
-        out = b.brought(value, spec.layout)
+        out = b.to_layout(value, spec.layout)
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
         # The padding value that the spec states must be true of this value too.
-        return out.seen(spec) if spec.layout.oob is None else b.filled(out, spec.layout.oob)
+        return (
+            out.with_spec(spec) if spec.layout.oob is None else b.with_padding(out, spec.layout.oob)
+        )
     out = b.replicated(value)
     if out.dtype == spec.dtype and isinstance(out.at, int):
         return out

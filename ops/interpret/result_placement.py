@@ -88,17 +88,17 @@ class ResultPlacement:
         if spec.ndim == 0 or is_of_keys(spec):
             return b.replicated(x)
         if home is not None:
-            out = b.brought(x, home)
+            out = b.to_layout(x, home)
             if not self.updates_operands:
                 return out
             assert isinstance(out.spec, Sharded)
             return (
-                b.filled(out, home.oob)
+                b.with_padding(out, home.oob)
                 if home.oob is not None
-                else out.seen(out.spec.with_oob(None))
+                else out.with_spec(out.spec.with_oob(None))
             )
         out = b.on_cores(x)
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)
-        return b.fitted(out, most, leaves=True)
+        return b.fit(out, most, leaves=True)

@@ -1,1 +1,1 @@
-"""Other libraries, which are told of `GridArray`s once a program imports them."""
+"""Support for `GridArray`s in other libraries, which is registered when they are imported."""

@@ -1,8 +1,9 @@
-"""Equinox is told that a `GridArray` is an array: its filters then take it as they take others.
+"""Support for `GridArray`s in Equinox, whose filters then treat them as arrays.
 
-They ask `isinstance(x, jax.Array)`, which JAX answers for its own arrays alone, and for no type of
-`jax.experimental.hijax`. Here alone functions of Equinox are changed, for `GridArray`s only: their
-code and not their names, as its modules, its default arguments and programs hold them already.
+The filters check `isinstance(x, jax.Array)`, which is true for JAX's own arrays only, and for no
+type of `jax.experimental.hijax`. So this module changes functions of Equinox, for `GridArray`s
+only. It replaces their code, as other modules, default arguments and programs already refer to the
+function objects.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gridlayout.ops.user import numpy as lifted
 
 @cache
 def register(equinox: Any) -> None:
-    """Let Equinox's filters, `filter_vmap` and (de)serialisation know `GridArray`s."""
+    """Make Equinox's filters, `filter_vmap` and (de)serialisation accept `GridArray`s."""
     is_here: dict[str, Callable[..., Any]] = {
         "is_array": _is_array,
         "is_array_like": _is_array,
@@ -40,7 +41,7 @@ def register(equinox: Any) -> None:
 
 
 def _extend(function: FunctionType, instead: Callable[..., Any]) -> None:
-    """Let a function do something else where an argument is a `GridArray`."""
+    """Make a function call `instead` if an argument is a `GridArray`."""
     known = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__
     )
@@ -66,17 +67,17 @@ def _is_inexact(element: GridArray) -> bool:
 
 
 def _moved(array: GridArray, axis: int) -> Any:
-    """The mapped dim, which is in front, where `out_axes` says."""
+    """Return the array with its mapped dim, the first one, at `axis`."""
     return array if axis == 0 else lifted.moveaxis(array, 0, axis)
 
 
 def _write(f: Any, x: GridArray) -> None:
-    """The logical array, as Equinox writes one of JAX."""
+    """Write the logical array, as Equinox writes an array of JAX."""
     jnp.save(f, np.asarray(x))
 
 
 def _read(f: Any, x: GridArray) -> GridArray:
-    """What was written, in the layout of `x`; `LayoutError` for another shape or type."""
+    """Return the array in a file, in the layout of `x`; `LayoutError` for another shape or type."""
     array = jnp.load(f)
     if (array.shape, array.dtype) != (x.shape, x.dtype):
         raise LayoutError(

@@ -1,4 +1,4 @@
-"""Libraries are told of `GridArray`s when a program imports them, before this library or after."""
+"""Registers support for `GridArray`s in libraries, imported before this one or later."""
 
 from __future__ import annotations
 
@@ -14,59 +14,62 @@ from typing import NamedTuple
 
 
 class _Library(NamedTuple):
-    """What there is to do for a library.
+    """How to register support for `GridArray`s in a library.
 
-    last: a name that its module has once it is imported. told_by: the module whose `register`
-    takes it. else_: what does not work where that fails.
+    last: a name that its module has only once its import is complete. support: the module whose
+    `register` is called with it. failure: what does not work if that fails, for the warning.
     """
 
     last: str
-    told_by: str
-    else_: str
+    support: str
+    failure: str
 
 
 _LIBRARIES = {
-    # Else its StandardCheckpointer would take np.asarray of a GridArray, whole in every process,
-    # and restore none.
+    # Without it, StandardCheckpointer calls np.asarray of a GridArray, which gathers it in every
+    # process, and does not restore GridArrays.
     "orbax.checkpoint": _Library(
         "type_handlers",
         "gridlayout.ops.checkpoints.orbax",
-        "its own API saves none of them, nor do gl.save and gl.restore",
+        "neither its own API nor gl.save and gl.restore can save them",
     ),
-    # Else its filters take a GridArray for no array: filter_grad finds nothing to differentiate.
+    # Without it, a GridArray is no array for filters: filter_grad finds nothing to differentiate.
     "equinox": _Library(
         "filter_vmap",
         "gridlayout.ops.libraries.equinox",
-        "its filters pass them over, and filter_grad gives None for them: use jax.grad, jax.jit "
+        "its filters ignore them, and filter_grad returns None for them: use jax.grad, jax.jit "
         "and jax.vmap around gl.on_grid, or its filters inside",
     ),
 }
 
 
-def tell_libraries() -> None:
-    """Tell each now if it is imported, else once it is; nothing imports it for that."""
+def register_libraries() -> None:
+    """Register support in each library: now if it is imported, else when it is.
+
+    No library is imported for this.
+    """
     for name, library in _LIBRARIES.items():
         if hasattr(sys.modules.get(name), library.last):
-            _tell(sys.modules[name])
+            _register(sys.modules[name])
         else:
             sys.meta_path.insert(0, _Finder(name))
 
 
-def _tell(module: ModuleType) -> None:
+def _register(module: ModuleType) -> None:
     name = module.__name__
     library = _LIBRARIES[name]
     try:
-        import_module(library.told_by).register(module)
+        import_module(library.support).register(module)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         warnings.warn(
-            f"this version of {name} can't be told of GridArrays ({error!r}): {library.else_}",
+            f"this version of {name} can't support GridArrays ({error!r}): {library.failure}",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
 class _Finder(MetaPathFinder):
-    """Finds a library as every other finder does, and goes."""
+    """Finds one library by the other finders, then removes itself."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,12 +82,12 @@ class _Finder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenTold(spec.loader)
+            spec.loader = _LoadThenRegister(spec.loader)
         return spec
 
 
-class _ThenTold(Loader):
-    """Another loader, after which the library is told."""
+class _LoadThenRegister(Loader):
+    """Loads a library by another loader, then registers support for `GridArray`s in it."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
@@ -96,4 +99,4 @@ class _ThenTold(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        _tell(module)
+        _register(module)

@@ -1,4 +1,4 @@
-"""`Room`: what is alive at a time on a device, under each choice, and whether it has room."""
+"""`Room`: the memory of the values that are live at each node, as limits on the choices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gridlayout.sharding.limits import LIMITS
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """What the values of a graph hold on a device, which has room for so many bytes.
+    """The memory that the values of a graph take on a device, and the memory that there is.
 
-    capacity: of a core in its L1; None for any. dram: results of nodes that are in the DRAM behind
-    a chip's cores. copies: whether operands of nodes that are divided less than they can be are
-    counted beside where they come from.
+    capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that nodes
+    produce in the DRAM behind a chip's cores. copies: whether a node's copy of an operand counts in
+    addition to the operand, as far as the copy is divided less than it can be.
     """
 
     of: Variables
@@ -31,7 +31,7 @@ class Room:
     copies: bool
 
     def _sizes(self, value: int, at: int, position: int) -> list[int]:
-        """Bytes of a value in a device's own memory, under each choice of its variable."""
+        """Return the bytes of a value in a device's own memory, for each choice of its variable."""
         variable, held = self.of.variables[at], self.of.held(at, position)
         is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
         return [
@@ -41,44 +41,46 @@ class Room:
 
     @property
     def fullest(self) -> tuple[str, list[tuple[int, int]]]:
-        """Where the most is alive, each value divided the most: the equation, and their bytes.
+        """The node with the most live bytes, and the bytes of each value that is live there.
 
-        The largest first.
+        Each value is divided the most. The largest values come first.
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in self._alive():
+        for n, live in self._live_values():
             each = [
-                (v, min(self._sizes(v, *at)) if at else self._whole(v)) for v, at in live.items()
+                (v, min(self._sizes(v, *at)) if at else self._full_bytes(v))
+                for v, at in live.items()
             ]
             if (total := sum(nbytes for _, nbytes in each)) > most:
                 most, found, where = total, each, self.of.graph.nodes[n].name
         return where, sorted(found, key=lambda pair: -pair[1])
 
-    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
-        """At each node the values that are alive, with their variables.
+    def _live_values(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
+        """Yield each node with its live values and their variables.
 
-        On cores also those that have none: each core has all of them.
+        On machines with cores these include values without a variable: each core holds all of such
+        a value.
         """
         found = ((v, self.of.source(v)) for v in range(len(self.of.graph.shapes)))
         every = self.of.units.machine.has_cores
         known = {v: source for v, source in found if every or source is not None}
         return live_values(self.of.graph, known, len(self.of.given), self.copies)
 
-    def _whole(self, value: int) -> int:
-        """Bytes of a value of which a device has all."""
+    def _full_bytes(self, value: int) -> int:
+        """Return the bytes of a value that a device holds in full."""
         return self.of.ways.held(value, ((),) * len(self.of.graph.shapes[value]))
 
     def rows(self) -> list[Row]:
-        """What is alive at a time, where that may be too much; the fullest times."""
+        """Return limits for the nodes where live values may not fit, the fullest nodes first."""
         if self.capacity is None:
             return []
         sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
-        for n, live in self._alive():
+        for n, live in self._live_values():
             self.of.each_step()
             near = {v: source for v, source in live.items() if v not in self.dram}
             counts = Counter(source for source in near.values() if source is not None)
-            whole = sum(self._whole(v) for v, source in near.items() if source is None)
+            whole = sum(self._full_bytes(v) for v, source in near.items() if source is None)
             most = least = float(whole)
             for source, count in counts.items():
                 if source not in sizes:
@@ -102,7 +104,10 @@ class Room:
         return rows
 
     def _copied(self, at: int) -> NDArray[np.float64]:
-        """Bytes of the operands of a node beyond what a device has of them if all have a part."""
+        """Return, for each choice of a node, the bytes of its operands beyond the smallest parts.
+
+        The smallest part of an operand is the one of a value divided over all devices.
+        """
         variable = self.of.variables[at]
         node = self.of.graph.nodes[variable.members[0]]
         every = self.of.units.count(range(len(self.of.units.axes)))

@@ -1,7 +1,7 @@
 """Every way to divide the values and run the nodes of a graph, as one optimisation problem.
 
-A choice is made for each variable (`variables.py`), and what is alive at a time has to have room
-(`room.py`). A value is moved once to each division in which it is read.
+One choice is made for each variable (`variables.py`), and the values that are live at a node must
+fit in memory (`room.py`). A value is relaid out once to each division in which it is read.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from gridlayout.sharding.limits import LIMITS
 
 @dataclass(eq=False)
 class Strategies(Variables):
-    """The strategies of a graph on a machine: its variables, with what their choices cost.
+    """The strategies of a graph on a machine: its variables, and the costs of their choices.
 
-    capacity: bytes that a device can hold, a core in its L1; None for any. dram: results of nodes
-    that are in the DRAM behind a chip's cores, whence nodes read them while they compute. copies:
-    whether operands of nodes that are divided less than they can be are counted twice.
+    capacity: bytes that fit on a device, or in a core's L1; None for no limit. dram: values that
+    nodes produce in the DRAM behind a chip's cores, from where nodes read them while they compute.
+    copies: whether a node's copy of an operand counts in addition to the operand, as far as the
+    copy is divided less than it can be.
     """
 
     capacity: float | None = None
@@ -48,10 +49,9 @@ class Strategies(Variables):
         copies: bool = False,
         each_step: Callable[[], None] | None = None,
     ) -> Strategies:
-        """The same choices where a device has room for so many bytes; dram: values there.
+        """Return the same strategies with other limits on memory.
 
-        copies: whether operands of nodes that are divided less than they can be are counted beside
-        where they come from. each_step: instead of the one before.
+        capacity, dram, copies: as for the class. each_step: replaces the present one.
         """
         other = copy(self)
         other.each_step = self.each_step if each_step is None else each_step
@@ -63,14 +63,14 @@ class Strategies(Variables):
 
     @cached_property
     def problem(self) -> Problem:
-        """The costs of all choices, the moves between them, and what is held at a time."""
+        """The costs of all choices, the moves between them, and the limits on memory."""
         costs = [each.seconds * len(each.members) for each in self.variables]
-        if far := self._far:
+        if far := self._always_in_dram:
             for at, variable in enumerate(self.variables):
                 self.each_step()
                 if not variable.is_operand:
-                    costs[at] = costs[at] + self._spilled(variable, far)
-        # Of each value its readers by how often they read: what is moved in a loop is moved there.
+                    costs[at] = costs[at] + self._dram_seconds(variable, far)
+        # The users of each value, by how often they read it: a loop repeats the moves inside it.
         readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
             for position, v in enumerate(node.ins):
@@ -87,18 +87,21 @@ class Strategies(Variables):
         for (at, position, size, mine), count in counts.items():
             self.each_step()
             fetches.append(self._fetch(at, position, size, mine, count))
-        fetches += self._streams()
-        fetches += self._joined(costs)
-        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
+        fetches += self._dram_reads()
+        fetches += self._joined_sums(costs)
+        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
                 if isinstance(divisions, int):
-                    fetches.append(self._tied(source, divisions, size))
+                    fetches.append(self._to_next_value(source, divisions, size))
                     continue
                 if not divisions:
                     continue
-                moved = {x: self._home(x, divisions, size)[0] for x in set(self.held(*source))}
+                moved = {
+                    x: self._cheapest_division(x, divisions, size)[0]
+                    for x in set(self.held(*source))
+                }
                 more = np.array([moved[x] for x in self.held(*source)])
                 costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
@@ -106,7 +109,7 @@ class Strategies(Variables):
     def _fetch(
         self, at: int, position: int, size: int, mine: Sequence[tuple[int, int]], count: float
     ) -> Fetch:
-        """A value, and those that read it."""
+        """Return the costs of moving a value to its users, for all their choices."""
         variable = self.variables[at]
         held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
@@ -121,25 +124,25 @@ class Strategies(Variables):
         key = tuple(kinds), tuple(forms), size
         if key not in self._prices:
             self._prices[key] = np.array(
-                [[self._brought(a, b, size) for b in forms] for a in kinds]
+                [[self._place_move(a, b, size) for b in forms] for a in kinds]
             ).reshape(len(kinds), len(forms))
         prices = self._prices[key][rows] * count
-        if self._folded(mine[0][0], mine, at):
+        if self._is_folded(mine[0][0], mine, at):
             same = [[a.division == b for b in forms] for a in kinds]
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
         return Fetch(at, prices, tuple(readers))
 
     @property
-    def _far(self) -> frozenset[int]:
-        """The values that are in DRAM whatever is chosen: results, and operands that only can be.
+    def _always_in_dram(self) -> frozenset[int]:
+        """The values that are in DRAM for every choice: those of `dram`, and some operands.
 
-        What a node reads and writes of them adds up, while it computes.
+        A node reads and writes them while it computes; the times of these transfers add up.
         """
         only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
         return self.dram | frozenset(only)
 
-    def _spilled(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
-        """What reading values from DRAM, and writing them there, adds to a variable's choices."""
+    def _dram_seconds(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
+        """Return the seconds that reading and writing DRAM adds to each choice of a variable."""
         more = np.zeros(len(variable.choices))
         for n in variable.members:
             node = self.graph.nodes[n]
@@ -152,7 +155,7 @@ class Strategies(Variables):
         return more
 
     def _computed(self, node: Node, choice: Choice | None) -> float:
-        """Seconds that a node computes, while it reads from DRAM, every time that it runs."""
+        """Return the seconds that all runs of a node compute, while DRAM is being read."""
         if choice is None or node.name == WITH_LAYOUT:
             return 0.0
         key = node.path, choice
@@ -160,17 +163,17 @@ class Strategies(Variables):
             self._computing[key] = self.ways.computing(node, choice) * node.times
         return self._computing[key]
 
-    def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
-        """The relayout of a result to the layout of the operand whose next value it is."""
+    def _to_next_value(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
+        """Return the costs of relaying a result out to the operand whose next value it is."""
         at = self._of_operand[operand]
         places, held = self.variables[at].choices, self.held(*source)
         prices = [[self._move(x, place.division, size) for place in places] for x in held]
         return Fetch(source[0], np.array(prices), ((at, np.arange(len(places))),))
 
-    def _home(
+    def _cheapest_division(
         self, held: Division, divisions: Sequence[Division], size: int
     ) -> tuple[float, Division]:
-        """Seconds of the relayout of a result to an allowed division, and that division."""
+        """Return the least seconds to relay a result out as allowed, and the division it gets."""
         if held in divisions:
             return 0.0, held
         moves = [(self._move(held, x, size), k) for k, x in enumerate(divisions)]
@@ -178,9 +181,9 @@ class Strategies(Variables):
         return seconds, divisions[k]
 
     def results(self, found: Sequence[int]) -> list[Division | None]:
-        """The division of each result; None of numbers, and of what stays as its rule has it."""
+        """Return the division of each result; None for a number, or where the rule decides."""
         made: list[Division | None] = []
-        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
+        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             if v is None or not self.graph.shapes[v]:
                 made.append(None)
                 continue
@@ -189,17 +192,18 @@ class Strategies(Variables):
                 made.append(self.variables[at].choices[found[at]].division)
                 continue
             source, size = self.source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
-            if source is None or not divisions:  # where its rule has it
+            if source is None or not divisions:
                 made.append(None)
                 continue
             held = self.held(*source)[found[source[0]]]
-            made.append(self._home(held, divisions, size)[1])
+            made.append(self._cheapest_division(held, divisions, size)[1])
         return made
 
-    def _joined(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
-        """What is paid once for the all-reduces of results that go as one; costs: without it.
+    def _joined_sums(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
+        """Return the latencies that joined all-reduces of results share.
 
-        They wait for nothing of each other, so those over the same devices are joined.
+        All-reduces of results over the same devices do not depend on each other, so they are joined
+        into one. costs: of all choices; the shared latencies are subtracted from them.
         """
         ends = self._ends()
         forms: dict[tuple[int, ...], int] = {}
@@ -231,7 +235,7 @@ class Strategies(Variables):
         return [Fetch(len(costs) - 1, np.array([latencies]), tuple(readers))]
 
     def _ends(self) -> set[int]:
-        """The values that become results, through elementwise operations and transposes alone."""
+        """Return the values that reach results through elementwise ops and transposes only."""
         graph = self.graph
         found = {v for v in graph.outs if v is not None}
         others: set[int] = set()
@@ -244,10 +248,10 @@ class Strategies(Variables):
                 found.discard(node.outs[0])
         return found - others
 
-    def _folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
-        """Whether a product's one reader is a transpose, which is done with it.
+    def _is_folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
+        """Whether the only user of a product is a transpose, which is computed with it.
 
-        A move between the two would be one of the transposed product, to what reads that.
+        A move between the two would instead move the transposed product to its users.
         """
         nodes = self.graph.nodes
         if len(mine) != 1 or self.variables[at].is_operand or self.variables[reader].is_operand:
@@ -255,15 +259,15 @@ class Strategies(Variables):
         maker, only = (nodes[self.variables[k].members[0]] for k in (at, reader))
         return maker.name == "dot_general" and only.name == "transpose"
 
-    def _brought(self, place: Place, need: Division, size: int) -> float:
-        """What moving takes; what is in DRAM moves among chips alone."""
+    def _place_move(self, place: Place, need: Division, size: int) -> float:
+        """Return the seconds to move an operand; one in DRAM moves between chips only."""
         if not place.in_dram:
             return self._move(place.division, need, size)
         return self._move(place.division, self.units.among_chips(need), size)
 
-    def _streams(self) -> list[Fetch]:
-        """What nodes that read operands from DRAM take longer than they compute."""
-        found, far = [], self._far
+    def _dram_reads(self) -> list[Fetch]:
+        """Return the seconds by which reading operands from DRAM takes longer than computing."""
+        found, far = [], self._always_in_dram
         for n, node in enumerate(self.graph.nodes):
             self.each_step()
             for position, v in enumerate(node.ins):
@@ -286,16 +290,16 @@ class Strategies(Variables):
         sent = self.units.move(before, after, size)
         return sent.seconds + LIMITS.collective_penalty * sent.alone
 
-    # -- room --------------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     @property
     def room(self) -> Room:
-        """What is alive at a time."""
+        """The memory of the values that are live at each node."""
         return Room(self, self.capacity, self.dram, self.copies)
 
     @property
     def fits(self) -> bool:
-        """Whether what is alive at each time has room, if each value is divided the most."""
+        """Whether the values that are live at each node fit, if each is divided the most."""
         return not any(
             sum(float(each.min()) for each in row.usages.values()) > row.limit
             for row in self.problem.rows

@@ -1,7 +1,8 @@
-"""What one choice each is made for: the operands and the nodes of a graph, equal ones together.
+"""The variables of a planning problem, for the operands and the nodes of a graph.
 
-An operand has a choice for each division that a layout can state, a node one for each way to give
-units of the mesh to its factors. Nodes that are equal, as in the layers of a stack, share one.
+The choices of an operand are the divisions that a layout can state. The choices of a node are the
+ways to assign units of the mesh to its factors. Equal nodes, as in the layers of a stack, share one
+variable.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gridlayout.sharding.limits import LIMITS
 
 
 class Place(NamedTuple):
-    """Where an operand is: its division, and whether it is in the DRAM behind a chip's cores."""
+    """The place of an operand: its division, and whether it is in the DRAM behind the cores."""
 
     division: Division
     in_dram: bool = False
@@ -32,10 +33,10 @@ class Place(NamedTuple):
 
 @dataclass(eq=False)
 class Variable:
-    """What one choice is made for: operands, or nodes, that are equal.
+    """A variable: equal operands, or equal nodes, for which one choice is made.
 
-    members: their numbers, as operands or as nodes. choices: of an operand places, of a node ways
-    to run it; None where nothing is known of it. seconds: of each choice, of one member.
+    members: the numbers of the operands or nodes. choices: the places of an operand, or the ways to
+    run a node; None if nothing is known about it. seconds: the time of each choice for one member.
     """
 
     is_operand: bool
@@ -46,17 +47,18 @@ class Variable:
 
 @dataclass(eq=False)
 class Variables:
-    """The variables of a graph, and what can be chosen for each.
+    """The variables of a graph, and the choices of each.
 
-    given: of each operand the places that it may have. wanted: of each result the divisions that it
-    may have, or the number of the operand whose next value it is, which has its division. names: of
-    operands. each_step: called while all this is made; what it raises ends that.
+    given: for each operand, the places that it may have. targets: for each result, the divisions
+    that it may have; or the number of the operand whose next value it is, and whose division it
+    takes. names: of the operands. each_step: is called at each step of the construction, and ends
+    it by raising.
     """
 
     graph: Graph
     units: Units
     given: Sequence[Sequence[Place]]
-    wanted: Sequence[Sequence[Division] | int]
+    targets: Sequence[Sequence[Division] | int]
     names: Sequence[str] = ()
     each_step: Callable[[], None] = field(default=no_step, repr=False)
     variables: list[Variable] = field(default_factory=list)
@@ -100,7 +102,7 @@ class Variables:
         return Variable(False, [number], list(choices), seconds)
 
     def _stated(self, number: int) -> Variable:
-        """The division of the layout that a `with_layout` states."""
+        """Return the variable of a `with_layout`, whose only choice is the division it states."""
         layout = self.graph.nodes[number].eqn.params["layout"]
         division = self.units.stated(layout, f"with_layout: {layout!r}")
         rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
@@ -111,14 +113,14 @@ class Variables:
     # -- values ------------------------------------------------------------------------------------
 
     def source(self, value: int) -> tuple[int, int] | None:
-        """The variable that a value is of, and which result; None where it is everywhere."""
+        """Return the variable of a value and its result number; None if the value is replicated."""
         if value < len(self.given):
             return self._of_operand[value], 0
         return self._makers.get(value)
 
     @cached_property
     def _makers(self) -> dict[int, tuple[int, int]]:
-        """The variable of each value that a node makes, and which of its results it is."""
+        """The variable of each value that a node produces, and its number among the results."""
         return {
             v: (self._of_node[n], k)
             for n, node in enumerate(self.graph.nodes)
@@ -127,7 +129,7 @@ class Variables:
         }
 
     def held(self, at: int, position: int) -> list[Division]:
-        """The division of a value under each choice of its variable."""
+        """Return the division of a value under each choice of its variable."""
         variable = self.variables[at]
         if variable.is_operand:
             return [place.division for place in variable.choices]
@@ -138,39 +140,40 @@ class Variables:
         return [x.out if len(x.out) == rank else whole for x in variable.choices]
 
     def described(self, value: int) -> str:
-        """A value, for a person."""
+        """Return the name or a description of a value, for error texts and reports."""
         if value < len(self.names):
             return self.names[value]
         dims = ",".join(map(str, self.graph.shapes[value]))
         maker = next(node for node in self.graph.nodes if value in node.outs)
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
 
-    # -- what is found -----------------------------------------------------------------------------
+    # -- solutions -------------------------------------------------------------------------------
 
     def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
-        """The choice of each node, by its path."""
+        """Return the choice of each node in a solution, by the node's path."""
+        # The last choice in `found` is for joined all-reduces, which are no variable.
         return {
             self.graph.nodes[n].path: choice
-            for variable, k in zip(self.variables, found, strict=False)  # one more: what is joined
+            for variable, k in zip(self.variables, found, strict=False)
             if not variable.is_operand and (choice := variable.choices[k]) is not None
             for n in variable.members
         }
 
     def places(self, found: Sequence[int]) -> list[Place]:
-        """Where each operand is."""
+        """Return the place of each operand in a solution."""
         of = self._of_operand
         return [self.variables[of[k]].choices[found[of[k]]] for k in range(len(self.given))]
 
     def node(self, path: tuple[int, ...]) -> Node:
-        """The node of a path."""
+        """Return the node of a path."""
         if not self._by_path:
             self._by_path.update({node.path: node for node in self.graph.nodes})
         return self._by_path[path]
 
     def operand(self, number: int) -> int:
-        """The variable of an operand."""
+        """Return the variable of an operand."""
         return self._of_operand[number]
 
     def variable(self, node: int) -> int:
-        """The variable of a node."""
+        """Return the variable of a node."""
         return self._of_node[node]

@@ -44,7 +44,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         assert grid is not None
         # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]
-        values.append(b.filled(there, 0, along) if along else there)
+        values.append(b.with_padding(there, 0, along) if along else there)
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
     specs = [spec for spec in requested.ins if spec is not None]

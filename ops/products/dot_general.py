@@ -63,7 +63,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     order = op.permutation or tuple(range(len(shape)))
     product = product_of(left, right, contract, batch, order, shape, dtype)
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
-    target = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
+    target = _unmoved(b.result_layout(op, left.layout), product.natural, bool(batch[0]))
     target = _cheaper(b, op, product, layouts, target)
     cost = gathered_cost(b.device, product, layouts, target)
     matrices = _matrices(product, layouts, batch, order, shape, dtype)

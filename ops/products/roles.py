@@ -1,7 +1,7 @@
 """The roles of operands' collapsed dims in a product: batch, free, contracted.
 
-Each collapsed dim has one role, and batch dims are laid out alike in both operands. Rows of the
-result lie as the left operand's, columns as the right one's.
+Each collapsed dim has one role, and batch dims have the same layout in both operands. Rows of the
+result are placed as in the left operand, columns as in the right one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ Runs = tuple[tuple[Dims, int], ...]
 def product_of(
     left: Side, right: Side, contract: Pair, batch: Pair, order: Dims, shape: Dims, dtype: Any
 ) -> Product:
-    """A product of two operands, and where its result is when no data moves after it.
+    """Return a product of two operands, with the layout of its result before any relayout.
 
-    contract, batch: of each operand the dims. order: of the result's dims. shape, dtype: of it.
+    contract, batch: the dims of each operand. order: of the result's dims. shape, dtype: of the
+    result.
     """
     rows = _rows(left, right, batch, order)
     return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
@@ -62,9 +63,9 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
 
 
 def sides_of(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple[Side, Side]:
-    """Layouts for both operands: one role for each collapsed dim, and batch dims alike in both.
+    """Return layouts for both operands with one role per collapsed dim and equal batch dims.
 
-    Their own, where these are so.
+    These are the operands' own layouts, if they meet both conditions.
     """
     assert x.layout is not None
     assert y.layout is not None
@@ -117,7 +118,7 @@ def _batched(
     """
     joint = tuple(range(len(batch[0])))
     ways = (
-        *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
+        *(_own_runs(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
         ((joint, prod(like.grid)),),
         ((joint, prod(like.grid[:-1])),),
     )
@@ -143,7 +144,7 @@ def _batched(
     )
 
 
-def _held(layout: Layout, batch: Dims) -> Runs:
+def _own_runs(layout: Layout, batch: Dims) -> Runs:
     """Return each batch dim alone, with the cores of the grid dims where it is outermost."""
     cores = dict.fromkeys(batch, 1)
     if (own := grouped(layout)) is not None:
@@ -189,7 +190,7 @@ def _arrangement(
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
     """Return the result's collapsed dims, ordered by the first result dim that each holds.
 
-    So the rows of a transposed product are divided over the first grid dim as well.
+    This divides the rows of a transposed product over the first grid dim too.
     """
     at = len(batch[0])
     found = []

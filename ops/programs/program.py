@@ -173,7 +173,7 @@ class Program:
         for out in self.made[number].outs:
             specs = [spec for spec in self._made_of.get(out.at, ()) if spec.shape == out.shape]
             best = max(specs, key=lambda spec: spec.device_bytes, default=out.spec)
-            outs.append(out.seen(best))
+            outs.append(out.with_spec(best))
         return replace(decision, outs=tuple(outs))
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:

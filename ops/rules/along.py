@@ -1,7 +1,7 @@
-"""Primitives that work along some dims: these are unsharded, the others stay where they were.
+"""Primitives that work along some dims: those dims are unsharded, the others stay sharded.
 
-A primitive runs along the unsharded dims of a part (`unsharded.py`), and over the rest like over a
-batch. Where no dim is left over, the primitive falls back, but for those in `vectors.py`.
+A primitive runs along the unsharded dims of a part (`unsharded.py`). The other dims, the rest, are
+a batch. If there are no other dims, the primitive falls back, except for those in `vectors.py`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.rules.elementwise import elementwise
 from gridlayout.ops.rules.unsharded import (
-    beside,
     from_front,
     in_front,
+    layout_without,
     rest_layout,
     stacked,
+    stacked_spec,
     unstack,
-    without,
 )
 
 Shape = tuple[int, ...]
 
 
-# What only cuts and joins: XLA makes it where it is read.
+# Primitives that only cut and join arrays: XLA fuses them into their consumers.
 _CUTS = frozenset({"concatenate", "dynamic_slice", "pad", "rev", "slice", "split"})
 
 
@@ -54,14 +54,16 @@ def run(
     native: bool = False,
     on_blocks: Callable[..., Any] | None = None,
 ) -> list[Value] | None:
-    """`fn` of the operands' unsharded dims, and of other values that every device has.
+    """Return the results of `fn` along the operands' unsharded dims; None without other dims.
 
-    native: `fn` itself takes one more dim, the last one, for the rest; else it is mapped over it.
-    operands: each with its unsharded dims; in the rest they are alike. out_axes: the dims of
-    each result that `fn` makes, by default those of the first operand. on_blocks: the same as `fn`
-    of blocks of the logical dims in their order, whose operands and results have the same dims
-    unsharded. Results are laid out as the first operand, or as the policy says for their shape.
-    None without a rest.
+    operands: pairs of a value and its unsharded dims; their other dims must be equal. fn: a
+    function of arrays of the unsharded dims. others: replicated values that `fn` takes in addition.
+    out_axes: for each result, the dims that `fn` produces, by default those of the first operand.
+    native: whether `fn` takes the other dims as one more, last dim; else it is mapped over them.
+    on_blocks: a variant of `fn` for blocks with all logical dims in order, if operands and results
+    have the same unsharded dims.
+
+    A result has the layout of the first operand, or the policy's for its shape.
     """
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
     if on_blocks is not None and (outs := _on_blocks(b, op, operands, on_blocks, others)):
@@ -69,13 +71,13 @@ def run(
     rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    entered = [unstack(b, value, own, rest) for value, own in operands]
+    inputs = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
-    left = [
-        beside(b, rest, own, aval.shape, aval.dtype)
+    out_specs = [
+        stacked_spec(b, rest, own, aval.shape, aval.dtype)
         for aval, own in zip(op.outs, made, strict=True)
     ]
-    mapped = (-1,) * len(entered) + (None,) * len(others)
+    mapped = (-1,) * len(inputs) + (None,) * len(others)
 
     def over_rest(*arrays: Any) -> Any:
         return jax.vmap(fn, in_axes=mapped, out_axes=-1)(*arrays)
@@ -83,8 +85,8 @@ def run(
     each = fn if native else over_rest
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
-    outs = run(kernel, [*entered, *others], left, is_lazy=True)
-    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+    outs = run(kernel, [*inputs, *others], out_specs, is_lazy=True)
+    return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
 
 def _on_blocks(
@@ -94,7 +96,7 @@ def _on_blocks(
     fn: Callable[..., Any],
     others: Sequence[Value],
 ) -> list[Value] | None:
-    """`run` where the first operand is in blocks that are whole along `axes`; else None."""
+    """Return `run`'s results if the first operand's blocks are unsharded along `axes`."""
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
     spec = as_blocks(first.spec, b.device)
     if spec is None or any(spec.placement.axes[a] or spec.placement.grid[a] > 1 for a in axes):
@@ -104,33 +106,35 @@ def _on_blocks(
     def there(shape: Shape, dtype: Any) -> Sharded:
         return block_spec(shape, dtype, spec.placement, space)
 
-    entered = []
+    inputs = []
     for value, _ in operands:
         own = there(value.shape, value.dtype)
-        entered.append(b.on_cores(value, own.layout, placement=own.placement))
-    left = [there(aval.shape, aval.dtype) for aval in op.outs]
-    shapes = [block_shape(value.spec) for value in entered]  # type: ignore[arg-type]
+        inputs.append(b.on_cores(value, own.layout, placement=own.placement))
+    out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
+    shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]
 
     def kernel(*parts: Any) -> list[Any]:
         blocks = [part.reshape(n) for part, n in zip(parts, shapes, strict=False)]
         made = fn(*blocks, *parts[len(shapes) :])
-        return [out.reshape(own.local_shape) for out, own in zip(made, left, strict=True)]
+        return [out.reshape(own.local_shape) for out, own in zip(made, out_specs, strict=True)]
 
     run = b.fused if op.name in _CUTS else b.run
-    outs = run(kernel, [*entered, *others], left)
-    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+    outs = run(kernel, [*inputs, *others], out_specs)
+    return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
 
-def _home(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
-    """A result where it belongs."""
+def _in_target_layout(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
+    """Return a result in its target layout."""
     ways = target_layouts(b, made.layout, first, axes)
     return b.nearest(out, [layout.with_dtype(made.dtype) for layout in ways])
 
 
 def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
-    """`rest_layout`, without tiles where the value moves anyway: no work on padding."""
+    """Return `rest_layout`, untiled if the value is relaid out, which saves work on padding."""
     rest = rest_layout(b, first, axes)
-    if rest is None or (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
+    if rest is None or (
+        isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes)
+    ):
         return rest
     return rest.replace(tile=None, face=None, row_alignment=None)
 
@@ -138,7 +142,7 @@ def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
 def result_layouts(
     b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape
 ) -> Sequence[Layout]:
-    """Where `run` puts a result, whichever way it is made: the first, or on the way there."""
+    """Return the target layout of a result of `run`, and the layouts that it may have before."""
     if (rest := _untiled_rest(b, first, axes)) is None:
         return [b.choose(aval.shape, aval.dtype, first)]
     found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
@@ -148,10 +152,11 @@ def result_layouts(
 def _on_whole_dims(
     fn: Callable[..., Any], cores: int, read: Sequence[int], made: Iterable[int]
 ) -> Callable[..., list[LazyView]]:
-    """`fn`, of arrays (whole dims ..., the rest as one dim), as a kernel of parts of `stacked`.
+    """Return a kernel of parts of `stacked` that calls `fn` of arrays (unsharded dims ..., rest).
 
-    cores: grid dims of the rest. read, made: how many dims of each operand and result are whole.
-    Parts have a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
+    cores: grid dims of the rest. read, made: the number of unsharded dims of each operand and
+    result. The shape of a part is a 1 per unsharded dim, the rest's cores, the unsharded dims and
+    the rest's shard.
     """
     counts = tuple(made)
 
@@ -175,21 +180,21 @@ def _on_whole_dims(
 
 
 def _exchanged(first: int, second: int) -> list[int]:
-    """The order of dims in which the second few come before the first few; one more stays last."""
+    """Return the permutation that moves `second` dims before `first` dims; one dim stays last."""
     both = first + second
     return [*range(first, both), *range(first), both]
 
 
 def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
-    """Where a result belongs: as the first operand, if its layout can be said of the shape.
+    """Return the layout of a result: that of the first operand, if it suits the result's shape.
 
-    On a smaller grid, or in smaller tiles, where it would hold more than the policy allows.
+    The grid or the tiles are smaller if the storage would exceed what the policy allows.
     """
     return target_layouts(b, found, first, axes)[0]
 
 
 def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequence[Layout]:
-    """The same, and where it may be on the way there."""
+    """Return `target_layout`, and the layouts that the result may have before it."""
     layout = _target_layout(b, found, first, axes)
     if (own := as_grid(layout)) is None or b.env.policy is not same_grid_and_tile:
         return [layout]
@@ -200,7 +205,7 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
-    if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
+    if isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes):
         own = as_grid(first.spec.layout)
         if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
             return resized(own, found.shape)
@@ -212,14 +217,17 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
 
 
 def _can_resize(layout: GridLayout, shape: Shape) -> bool:
-    """Whether the dims that are to be longer or shorter each are alone in a collapsed dim."""
+    """Whether each dim whose extent changes is the only dim of a collapsed dim."""
     changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
     return all(len(group) == 1 for group in layout.groups if changed & set(group))
 
 
 @lru_cache(maxsize=4096)
 def resized(layout: GridLayout, shape: Shape) -> GridLayout:
-    """The layout with other extents of dims that are alone: flips, gaps and stated shards go."""
+    """Return the layout with other extents of dims that are alone in a collapsed dim.
+
+    Flips, gaps and stated shards of those dims are dropped.
+    """
     rows, shard = list(layout.linear.results), list(layout.stated_shard)
     for k, group in enumerate(layout.groups):
         if any(shape[d] != layout.shape[d] for d in group):
@@ -229,7 +237,7 @@ def resized(layout: GridLayout, shape: Shape) -> GridLayout:
 
 
 def _one_dim(name: str) -> Callable[..., Any]:
-    """The rule of a primitive that works along the one dim that its parameter `name` says."""
+    """Return the rule of a primitive that works along one dim, given by its parameter `name`."""
 
     def rule(b: Builder, op: Op, *values: Value) -> Any:
         axis = op.params[name] % values[0].ndim
@@ -240,19 +248,19 @@ def _one_dim(name: str) -> Callable[..., Any]:
 
 
 def stack(b: Builder, op: Op, *values: Value) -> Any:
-    """Arrays side by side along a new dim."""
+    """Return arrays stacked along a new dim."""
     operands = [(x, ()) for x in values]
     return run(b, op, operands, op.bound(axis=0), out_axes=[(op.params["axis"],)])
 
 
 def unstack_(b: Builder, op: Op, value: Value) -> Any:
-    """The slices of an array along a dim, each by itself."""
+    """Return the slices of an array along a dim, each as one result."""
     out_axes = [()] * len(op.outs)
     return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), out_axes=out_axes)
 
 
 def tile(b: Builder, op: Op, value: Value) -> Any:
-    """An array repeated along the dims with more than one repetition."""
+    """Return an array repeated along the dims with more than one repetition."""
     reps = op.params["reps"]
     axes = tuple(d for d, count in enumerate(reps) if count != 1)
     fn = op.bound(reps=tuple(reps[a] for a in axes))
@@ -261,7 +269,7 @@ def tile(b: Builder, op: Op, value: Value) -> Any:
 
 
 def of_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Every device gets the operands, and keeps its part of the results."""
+    """Return the results of an op that each device computes in full; it keeps its own part."""
     first = next((x for x in values if x.layout is not None), values[0])
     outs = [Replicated(aval.shape, aval.dtype) for aval in op.outs]
     made = b.run(op.bound(), list(map(b.replicated, values)), outs)
@@ -269,21 +277,23 @@ def of_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 
 def bitcast(b: Builder, op: Op, value: Value) -> Any:
-    """Bits as another type: of another width, a last dim that joins elements, or parts them."""
+    """Return the bits as another type; for another width, a last dim is removed or added."""
     aval = op.out
     if aval.ndim == value.ndim:
         x = b.on_cores(value)
         assert isinstance(x.spec, Sharded)
-        return elementwise(b, op, x.seen(x.spec.with_oob(None)))  # of a NaN the bits are not known
+        return elementwise(
+            b, op, x.with_spec(x.spec.with_oob(None))
+        )  # the bits of a NaN are not known
     kept = min(aval.ndim, value.ndim)
     axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
     if (rest := rest_layout(b, value, axes)) is None:
         return None
     cores = len(rest.grid)
-    out = beside(b, rest, out_axes, aval.shape, aval.dtype)
+    out = stacked_spec(b, rest, out_axes, aval.shape, aval.dtype)
 
     def kernel(part: jax.Array) -> list[Any]:
-        # Not by `run`: under vmap, JAX joins elements of the mapped dim.
+        # `run` does not suit: under vmap, JAX would join elements along the mapped dim.
         array = in_front(part, len(axes), cores)
         (made,) = op.bind(array if not axes else jnp.moveaxis(array, 0, -1))
         made = made if not out_axes else jnp.moveaxis(made, -1, 0)

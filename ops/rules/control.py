@@ -199,7 +199,7 @@ def _select_rows(p: Any) -> Any:
 def cond(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for `lax.cond` or `lax.switch`: all branches return the first branch's layouts."""
     index = b.replicated(values[0])
-    operands = [_as_operand(b, x) if x.layout is not None else b.settled(x) for x in values[1:]]
+    operands = [_as_operand(b, x) if x.layout is not None else b.materialize(x) for x in values[1:]]
     specs = [_without_facts(x.spec) for x in operands]
     programs: list[Program] = []
     results: list[Spec] = []
@@ -266,7 +266,7 @@ def _as_constant(b: Builder, value: Value) -> Value:
     """Return a value as a constant of a body: computed once, and replicated if it is small."""
     if b.env.is_replicated(value.spec):
         return b.replicated(value)
-    return b.settled(value) if is_indexed(value.spec) else value
+    return b.materialize(value) if is_indexed(value.spec) else value
 
 
 def _without_facts(spec: Spec) -> Spec:

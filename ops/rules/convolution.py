@@ -68,7 +68,7 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
         extents |= {feature: lhs.shape[feature]}
     layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
     out = _convolve(b, op, layout, b.on_cores(lhs, layout), rhs, dims)
-    return b.relayout(out, b.wanted(op, lhs))
+    return b.relayout(out, b.result_layout(op, lhs))
 
 
 def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:

@@ -98,7 +98,7 @@ def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[V
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for `lax.optimization_barrier`: specs stay, deferred values are computed."""
-    materialized = [b.settled(value) for value in values]
+    materialized = [b.materialize(value) for value in values]
     return b.run(lambda *xs: op.bind(*xs), materialized, [x.spec for x in materialized])
 
 
@@ -160,7 +160,7 @@ def _on_deferred_sources(b: Builder, op: Op, values: Any) -> Value | None:
     if target is not None:
         target = target.with_dtype(op.out.dtype)
     assert not isinstance(out.spec, Deferred)
-    return out.seen(Deferred(out.spec, first.dims, shape, target))
+    return out.with_spec(Deferred(out.spec, first.dims, shape, target))
 
 
 def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
@@ -170,7 +170,7 @@ def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
     for x in sources:
         spec = x.spec
         if isinstance(spec, Deferred) and isinstance(spec.source, Replicated):
-            x = x.seen(spec.source)
+            x = x.with_spec(spec.source)
         elif isinstance(spec, Sharded):
             x = b.relayout(x, first.layout, first.placement)
         elif x.ndim:
@@ -185,7 +185,7 @@ def _source(value: Value, shape: tuple[int, ...]) -> Value:
     if not isinstance(spec, Deferred):
         return value
     if isinstance(spec.source, Indexed):
-        return value.seen(indexed(spec.source.shape, spec.dtype))
+        return value.with_spec(indexed(spec.source.shape, spec.dtype))
     if spec.source.ndim:
-        return value.seen(spec.source)
-    return value.seen(Deferred(spec.source, (), shape))
+        return value.with_spec(spec.source)
+    return value.with_spec(Deferred(spec.source, (), shape))

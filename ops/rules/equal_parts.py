@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.unsharded import stacked, without
+from gridlayout.ops.rules.unsharded import layout_without, stacked
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.placement import Placement
 
@@ -33,7 +33,9 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
     viewed = _split_dim(value.spec.layout, axis, count)
     if layout is None or viewed is None:
         return None
-    x = b.relayout(value.seen(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count))
+    x = b.relayout(
+        value.with_spec(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count)
+    )
     part, at = b.sharded(layout), 1 + layout.core_rank
     if not _is_cheap(b, x) or not _has_same_devices(x, part):
         return None
@@ -66,14 +68,18 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     if not _has_same_devices(x, b.sharded(own)):
         return None
     x, out = b.relayout(x, split_layout), b.sharded(layout)
-    return x.seen(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
+    return x.with_spec(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
 
 
 def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | None:
     """Return the layout of a result like that of the operand `value`, or None."""
     found = b.choose(aval.shape, aval.dtype, value)
     layout = target_layout(b, found, value, (axis,))
-    if layout is found and value.layout is not None and without(value.layout, (axis,)) is not None:
+    if (
+        layout is found
+        and value.layout is not None
+        and layout_without(value.layout, (axis,)) is not None
+    ):
         return None
     own = as_grid(layout)
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)

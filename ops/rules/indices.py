@@ -1,7 +1,7 @@
-"""What is computed of logical indices alone: positions, masks, tables, random numbers.
+"""Rules for values that depend on logical indices only: positions, masks, tables, random numbers.
 
-None of it is made until an operation says in which layout it is wanted; each device then makes the
-elements that it has there.
+Such a value is deferred until an operation requests it in a layout. Each device then computes the
+elements of its part.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from gridlayout.ops.rules.keys import many_keys, unwrapped
 from gridlayout.ops.rules.random import random_bits
 from gridlayout.ops.rules.shapes import broadcast_in_dim, transpose
 
-# Longer dims than 32-bit integers count along; the parts of a concatenation are all computed.
+# The least extent that 32-bit integers can't index, and the most parts of a concatenation,
+# as each device computes all parts.
 _MOST, _PARTS = 2**31, 4
 
 
-def of_indices_alone(b: Builder, op: Op, *values: Value) -> Any:
-    """The op where none of its operands is laid out and its result need not be made yet."""
+def deferred_result(b: Builder, op: Op, *values: Value) -> Any:
+    """Return the deferred result of an op whose operands have no layout; None to compute it now."""
     if len(op.outs) != 1 or not op.out.shape or not 0 < max(op.out.shape) < _MOST:
         return None
     if 0 in op.out.shape:
@@ -62,7 +63,7 @@ def of_indices_alone(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _keys(b: Builder, op: Op, *values: Value) -> Value | None:
-    """Keys, where they are many, and views of these."""
+    """Return many keys, or a view of deferred keys, deferred; else None."""
     rule = _VIEWS.get(op.name)
     if rule is None or rule is _concatenate or not is_indexed(values[0].spec):
         return many_keys(b, op, *values)
@@ -94,7 +95,7 @@ def _keeps_width(op: Op) -> bool:
 
 
 def _elementwise(b: Builder, op: Op, values: tuple[Value, ...]) -> Value | None:
-    """Made of its operands in the place where it is wanted; of numbers alone, one number."""
+    """Return a result to compute in each place that requests it; from numbers only, a number."""
     shape = op.out.shape
     wide = [grown(b, value, shape) for value in values]
     if all(x.ndim == 0 or _is_number(x) for x in wide):
@@ -124,7 +125,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _number(b: Builder, op: Op, values: list[Value]) -> Value | None:
-    """One number of numbers, broadcast to the result's shape."""
+    """Return the op on numbers, which gives one number, broadcast to the result's shape."""
     ins = tuple(Aval((), aval.dtype, aval.weak_type) for aval in op.ins)
     out = Aval((), op.out.dtype, op.out.weak_type)
     inner = Op(op.primitive, op.params, ins, (out,))
@@ -132,15 +133,15 @@ def _number(b: Builder, op: Op, values: list[Value]) -> Value | None:
     (made,) = b.call(inner, *(_source(value) for value in values))
     if not isinstance(made.spec, Replicated):
         return None
-    return made.seen(Deferred(made.spec, (), op.out.shape))
+    return made.with_spec(Deferred(made.spec, (), op.out.shape))
 
 
 def _source(value: Value) -> Value:
-    return value.seen(value.spec.source) if isinstance(value.spec, Deferred) else value
+    return value.with_spec(value.spec.source) if isinstance(value.spec, Deferred) else value
 
 
 def _over_sources(b: Builder, op: Op, values: list[Value]) -> Value | None:
-    """Of what varies along the same few dims alone, along these."""
+    """Return the op on the sources of operands that all vary along the same few dims, else None."""
     specs = [x.spec for x in values if isinstance(x.spec, Deferred) and x.spec.source.ndim]
     first = specs[0]
     if len(first.dims) == first.ndim or any(x.dims != first.dims for x in specs):
@@ -154,19 +155,19 @@ def _over_sources(b: Builder, op: Op, values: list[Value]) -> Value | None:
     out = _elementwise(b, inner, tuple(sources))
     if out is None or not isinstance(out.spec, Deferred) or len(out.spec.dims) != len(small):
         return None
-    return out.seen(Deferred(out.spec.source, first.dims, op.out.shape))
+    return out.with_spec(Deferred(out.spec.source, first.dims, op.out.shape))
 
 
 def _in_shape(value: Value, shape: tuple[int, ...]) -> Value:
-    """The source of what is broadcast, as an array of its own."""
+    """Return the source of a broadcast as a value of its own shape."""
     spec = value.spec
     if not isinstance(spec, Deferred):
         return value
     if spec.source.ndim == 0:
-        return value.seen(Deferred(spec.source, (), shape))
+        return value.with_spec(Deferred(spec.source, (), shape))
     if isinstance(spec.source, Indexed):
-        return value.seen(indexed(shape, spec.dtype))
-    return value.seen(Deferred(spec.source, tuple(range(len(shape))), shape))
+        return value.with_spec(indexed(shape, spec.dtype))
+    return value.with_spec(Deferred(spec.source, tuple(range(len(shape))), shape))
 
 
 # -- views -----------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ def _rev(b: Builder, op: Op, value: Value) -> Value:
 
 
 def _concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
-    """Each part is computed everywhere, and the one kept that an index is in."""
+    """Return the concatenation; each device computes all parts, and selects by index."""
     if len(values) > _PARTS:
         return None
     along, rank = op.params["dimension"], op.out.ndim
@@ -216,7 +217,7 @@ def _concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
         for value, end in zip(values, ends, strict=True):
             start = end - value.shape[along]
             shifted = tuple(dim(d) - start if d == along else dim(d) for d in range(rank))
-            parts.append(in_place(b, value, place.seen(AffineMap(rank, shifted))))
+            parts.append(in_place(b, value, place.reindexed(AffineMap(rank, shifted))))
 
         def run(*arrays: Any) -> list[Any]:
             index, out = place.index()[along], arrays[-1]
@@ -240,11 +241,11 @@ _VIEWS: dict[str, Callable[..., Value | None]] = {
 }
 
 
-# -- what is made in the end -----------------------------------------------------------------------
+# -- size ------------------------------------------------------------------------------------------
 
 
 def is_spread(b: Builder, value: Value) -> bool:
-    """Whether a deferred array is so large that no device makes all of it for itself."""
+    """Whether a deferred array is too large for every device to compute all of it."""
     spec = value.spec
     is_array = isinstance(spec, Deferred) and prod(spec.shape) > 1 and not is_of_keys(spec)
     return is_array and b.env.is_large(spec)

@@ -1,7 +1,7 @@
-"""Random keys. Where they are many, each device makes those that it draws with.
+"""Random keys. If there are many, each device computes only the keys that it draws with.
 
-A key of Threefry is two words. Those that are split from a key are hashes of it and of their
-row-major indices (`jax_threefry_partitionable`), so a device makes any of them by itself.
+A Threefry key has two words. The keys that are split from a key are hashes of it and of their
+row-major indices (`jax_threefry_partitionable`), so a device can compute any of them alone.
 """
 
 from __future__ import annotations
@@ -23,55 +23,55 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.threefry import Words, flat_index, threefry
 
 Shape = tuple[int, ...]
-# Of each type of keys: JAX's name of its implementation, and the words of a key.
+# For each key type: JAX's name of its implementation, and the number of words of a key.
 KEYS = {"key<fry>": ("threefry2x32", 2), "key<rbg>": ("rbg", 4), "key<urbg>": ("unsafe_rbg", 4)}
 _THREEFRY = "key<fry>"
 
 
 def is_threefry(dtype: Any) -> bool:
-    """Whether keys of a type are hashed by index."""
+    """Whether keys of a type are hashed by index, as Threefry's are."""
     return str(dtype) == _THREEFRY and bool(jax.config.jax_threefry_partitionable)
 
 
-def is_counted(keys: Value) -> bool:
-    """Whether the bits of each element are a hash of its index."""
+def is_hashed_by_index(keys: Value) -> bool:
+    """Whether random bits from these keys are, for each element, a hash of its index."""
     is_known = isinstance(keys.spec, Replicated) or is_indexed(keys.spec)
     return is_known and is_threefry(keys.dtype)
 
 
 def key_words(b: Builder, keys: Value) -> Value:
-    """The words of keys, which every device has, along a last dim."""
+    """Return the words of keys as a replicated array, with the words along a new last dim."""
     _, words = KEYS[str(keys.dtype)]
     spec = Replicated((*keys.shape, words), jnp.uint32.dtype)
     return b.run(lambda keys: [jax.random.key_data(keys)], [keys], [spec])[0]
 
 
 def words_at(words: jax.Array, index: Sequence[jax.Array]) -> Words:
-    """The two words of the keys at an index."""
+    """Return the two words of the keys at an index."""
     if not index:
         return words[0], words[1]
     first, second = (words[..., k].at[tuple(index)].get(mode="clip") for k in range(2))
     return first, second
 
 
-# -- the keys of what is made in a place -----------------------------------------------------------
+# -- keys in a place -------------------------------------------------------------------------------
 
 
 def key_source(b: Builder, keys: Value) -> Value:
-    """What is kept of keys for `keys_in`: the words that every device has, or how to make them."""
+    """Return the operand that `keys_in` needs: deferred keys, or the words of replicated ones."""
     return keys if is_of_keys(keys.spec) and is_indexed(keys.spec) else key_words(b, keys)
 
 
 def keys_in(
     b: Builder, source: Value, place: Place, lead: int
 ) -> tuple[Value, Callable[[jax.Array, Sequence[jax.Array]], Words]]:
-    """The keys by the first `lead` indices of a place, and what gives their words there.
+    """Return the keys at the first `lead` indices of a place, and a function for their words.
 
-    source: of `key_source`. The second takes the first as an array, and the place's index.
+    source: from `key_source`. The function takes the array of the keys and the place's index.
     """
     if not is_of_keys(source.spec):
         return source, lambda words, index: words_at(words, index[:lead])
-    keys = in_place(b, source, place.seen(_first(place, lead)))
+    keys = in_place(b, source, place.reindexed(_first(place, lead)))
     return keys, lambda keys, _: _words(keys)
 
 
@@ -88,7 +88,7 @@ def _words(keys: jax.Array) -> Words:
 
 
 def many_keys(b: Builder, op: Op, *values: Value) -> Value | None:
-    """Keys that are made where they are read; None where they are few, or of another type."""
+    """Return deferred keys; None if there are few, or if they are not Threefry's."""
     (key,) = op.outs
     if not is_threefry(key.dtype) or not is_large(b, key.shape):
         return None
@@ -97,15 +97,15 @@ def many_keys(b: Builder, op: Op, *values: Value) -> Value | None:
 
 
 def is_large(b: Builder, shape: Shape) -> bool:
-    """Whether keys of a shape are so many that no device makes all of them."""
+    """Whether there are too many keys in a shape for every device to compute all of them."""
     return b.env.is_large(Replicated((*shape, 2), jnp.uint32.dtype))
 
 
-def _made(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value:
-    """The keys of the two words that `run` gives in a place.
+def _keys_of_words(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value:
+    """Return the keys in a place, from the two words that `run` returns.
 
-    They are kept apart: XLA would make them again for each number that is drawn, and takes minutes
-    to compile hashes of hashes.
+    A barrier separates them from their users. Without it XLA would compute them again for each
+    number that is drawn, and would take minutes to compile hashes of hashes.
     """
     spec = place.spec(op.out.dtype)
 
@@ -118,8 +118,8 @@ def _made(b: Builder, place: Place, op: Op, run: Any, *operands: Value) -> Value
 
 
 def _split(b: Builder, op: Op, keys: Value) -> Value | None:
-    """Each key is the hash of its index under the key that is split."""
-    if not is_counted(keys):
+    """Return split keys: each is the hash of its index under the key that is split."""
+    if not is_hashed_by_index(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
     shape = op.out.shape[lead:]
@@ -131,15 +131,19 @@ def _split(b: Builder, op: Op, keys: Value) -> Value | None:
             index = place.index()
             return threefry(words(keys, index), flat_index(index[lead:], shape))
 
-        return _made(b, place, op, run, keys)
+        return _keys_of_words(b, place, op, run, keys)
 
     return b.deferred(make, [source], op.out.shape, op.out.dtype)
 
 
 def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
-    """Each key is the hash of a number under its key."""
+    """Return folded keys: each is the hash of a number under its key."""
     shape = op.out.shape
-    if not is_counted(keys) or keys.shape not in ((), shape) or data.shape not in ((), shape):
+    if (
+        not is_hashed_by_index(keys)
+        or keys.shape not in ((), shape)
+        or data.shape not in ((), shape)
+    ):
         return None
     source, lead = key_source(b, keys), keys.ndim
 
@@ -151,29 +155,33 @@ def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
             low = lax.convert_element_type(_thin(data, place), jnp.uint32)
             return threefry(words(keys, place.index()), (jnp.zeros_like(low), low))
 
-        return _made(b, place, op, run, keys, numbers)
+        return _keys_of_words(b, place, op, run, keys, numbers)
 
     return b.deferred(make, [source, data], shape, op.out.dtype)
 
 
 def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
-    """Keys of words that are computed of indices."""
+    """Return the keys of deferred words, deferred too; None for other words."""
     if not is_indexed(data.spec):
         return None
 
     def make(b: Builder, place: Place, data: Value) -> Value:
         rank = len(place.map.results)
         halves = [
-            in_place(b, data, place.seen(AffineMap(rank, (*map(dim, range(rank)), constant(k)))))
+            in_place(
+                b, data, place.reindexed(AffineMap(rank, (*map(dim, range(rank)), constant(k))))
+            )
             for k in range(2)
         ]
-        return _made(b, place, op, lambda *words: [_thin(x, place) for x in words], *halves)
+        return _keys_of_words(
+            b, place, op, lambda *words: [_thin(x, place) for x in words], *halves
+        )
 
     return b.deferred(make, [data], op.out.shape, op.out.dtype)
 
 
 def _seed(b: Builder, op: Op, seeds: Value) -> Value | None:
-    """A key for each seed, of seeds that are computed of indices."""
+    """Return the keys of deferred seeds, deferred too; None for other seeds."""
     if not is_indexed(seeds.spec):
         return None
 
@@ -181,13 +189,13 @@ def _seed(b: Builder, op: Op, seeds: Value) -> Value | None:
         def run(seeds: jax.Array) -> Words:
             return _words(op.bind(_thin(seeds, place))[0])
 
-        return _made(b, place, op, run, in_place(b, seeds, place))
+        return _keys_of_words(b, place, op, run, in_place(b, seeds, place))
 
     return b.deferred(make, [seeds], op.out.shape, op.out.dtype)
 
 
 def unwrapped(b: Builder, op: Op, keys: Value) -> Value | None:
-    """The words of keys that are not made; None of others."""
+    """Return the words of deferred keys, deferred too; None for other keys."""
     if not is_indexed(keys.spec) or not is_threefry(keys.dtype):
         return None
     lead = keys.ndim
@@ -206,7 +214,7 @@ def unwrapped(b: Builder, op: Op, keys: Value) -> Value | None:
 
 
 def _thin(x: Any, place: Place) -> Any:
-    """An array of a place without copies along dims that the value's index does not need."""
+    """Return an array of a place with extent 1 along dims that the value's index does not use."""
     shape = jnp.shape(x)
     if place.layout is None or not shape:
         return x

@@ -186,7 +186,7 @@ def _relaid_out_part(
     seen = part_of(x.spec.layout, aval.shape, old)
     if seen is None:
         return None
-    part = x.seen(Sharded(seen, x.spec.placement))
+    part = x.with_spec(Sharded(seen, x.spec.placement))
     return b.nearest(part, _result_layouts(b, value, axes, aval))
 
 
@@ -236,7 +236,7 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
     destination = part_of(target, kept, AffineMap(x.ndim, put))
     if source is None or destination is None:
         return None
-    x = b.relayout(x.seen(Sharded(source, x.spec.placement)), destination)
+    x = b.relayout(x.with_spec(Sharded(source, x.spec.placement)), destination)
     known = getattr(fill.spec, "number", None)
     spec = b.sharded(target.with_oob(None if known is None else known.item()))
     placement = spec.placement

@@ -1,7 +1,7 @@
 """Random numbers: each device draws its own part.
 
-Of JAX's default keys the bits of an element are a hash of the key and of the element's row-major
-index (`jax_threefry_partitionable`), so a device makes those of the elements that it has.
+With JAX's default keys, the bits of an element are a hash of the key and of the element's row-major
+index (`jax_threefry_partitionable`). So a device can draw the numbers of its own elements.
 """
 
 from __future__ import annotations
@@ -23,13 +23,20 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.keys import KEYS, is_counted, key_source, key_words, keys_in, words_at
+from gridlayout.ops.rules.keys import (
+    KEYS,
+    is_hashed_by_index,
+    key_source,
+    key_words,
+    keys_in,
+    words_at,
+)
 from gridlayout.ops.rules.threefry import Words, flat_index, threefry
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
-    """Random bits of Threefry, made where they are wanted; None of other keys."""
-    if not is_counted(keys):
+    """Return deferred random bits, each device drawing its own; None unless keys are Threefry."""
+    if not is_hashed_by_index(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
     width, dtype, shape = op.params["bit_width"], op.out.dtype, op.out.shape[lead:]
@@ -48,7 +55,7 @@ def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
 
 
 def _in_width(words: Words, width: int, dtype: Any) -> Any:
-    """Bits of a width of the two words of an element."""
+    """Return random bits of a width from the two words of an element."""
     if width == 64:
         high, low = (lax.convert_element_type(word, dtype) for word in words)
         return (high << np.asarray(32, dtype)) | low
@@ -56,12 +63,12 @@ def _in_width(words: Words, width: int, dtype: Any) -> Any:
 
 
 def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
-    """Gamma variates: keys are split for the elements of a parameter, of which each draws its own.
+    """Return gamma variates; keys are split so that each element of `alpha` draws with its own.
 
-    Keys of other types are split whole: None, unless each element has one of its own already.
+    Keys of other types can't be split in parts: None, unless there is one key per element already.
     """
     keys = b.replicated(keys)
-    if is_counted(keys) and (drawn := _of_own_keys(op)) is not None:
+    if is_hashed_by_index(keys) and (drawn := _of_own_keys(op)) is not None:
         return _gamma_of_indices(b, drawn, keys, alpha)
     name = str(keys.dtype)
     if name not in KEYS or keys.layout is not None or keys.shape != alpha.shape:
@@ -76,13 +83,13 @@ def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
 
 
 def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Value | None:
-    """Each element's key is the hash of its index under the key that is split for it."""
+    """Return variates whose keys are hashes of the elements' indices under the split keys."""
     x = b.on_cores(alpha)
     spec = x.spec
     assert isinstance(spec, Sharded)
     if spec.layout.is_scatter:
         return None
-    x = b.filled(x, 1)  # any number at which the search for a variate ends
+    x = b.with_padding(x, 1)  # any number for which the search for a variate ends
     words, lead, rest = key_words(b, keys), keys.ndim, alpha.shape[keys.ndim :]
     place = Place.part(spec.layout, spec.placement)
 
@@ -96,7 +103,10 @@ def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Valu
 
 
 def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
-    """What draws each variate of its own key, as JAX does once it has split the keys; else None."""
+    """Return a function that draws each variate from its own key, else None.
+
+    It is the part of JAX's implementation after the split of keys; None if JAX's has another form.
+    """
     draw = partial(op.primitive.impl, **op.params, use_vmap=True)
 
     def drawn(keys: Any, alpha: jax.Array) -> jax.Array:

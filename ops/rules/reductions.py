@@ -89,7 +89,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     target = None
     if isinstance(value.spec, Deferred) and value.spec.is_whole:
         target = value.spec.target_layout
-    x = b.on_cores(value) if target is None else value.seen(value.spec.source)  # type: ignore[union-attr]
+    x = b.on_cores(value) if target is None else value.with_spec(value.spec.source)  # type: ignore[union-attr]
     if not axes:
         return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
     own = x.spec
@@ -97,7 +97,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     target = target if x.spec == own else None
     extent = Extent.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
-    x = b.filled(x, neutral, extent.along)
+    x = b.with_padding(x, neutral, extent.along)
     is_all = len(axes) == x.ndim
     out = (
         Replicated((), op.out.dtype)
@@ -154,7 +154,7 @@ def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: 
     ways = [out.layout.with_oob(None), *fitting(whole, most, b.device)]
     target = trial.nearest(Value(out, 0), ways).layout
     assert isinstance(target, GridLayout)
-    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
+    return thin.with_spec(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
 
 
 def reduce_unsharded(b: Builder, op: Op, value: Value) -> Any:

@@ -72,14 +72,14 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
         if blocks is not None and before is not None:
             move = find_move(layout, before, b.device, x.spec.placement, blocks.placement)
             if move is None or not move.collectives:
-                return b.relayout(x, before, blocks.placement).seen(blocks)
+                return b.relayout(x, before, blocks.placement).with_spec(blocks)
         # If the result's layout is a layout of the old shape too, relay the data out to it first.
         target = b.choose(shape, x.dtype, x)
         before = relabelled(target, x.shape, reshape_map(x.shape, shape))
         if before is not None and find_route(layout, before) is not None:
             relaid = b.relayout(x, before)
             assert isinstance(relaid.spec, Sharded)
-            return relaid.seen(Sharded(target.with_dtype(x.dtype), relaid.spec.placement))
+            return relaid.with_spec(Sharded(target.with_dtype(x.dtype), relaid.spec.placement))
     return reshaped(b, x, shape, old)
 
 
@@ -99,5 +99,5 @@ def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> 
         and isinstance(layout, GridLayout)
     ):
         layout = layout.replace(memory_space=before.memory)
-    out = b.brought(value, layout)
-    return out if layout.oob is None else b.filled(out, layout.oob)
+    out = b.to_layout(value, layout)
+    return out if layout.oob is None else b.with_padding(out, layout.oob)

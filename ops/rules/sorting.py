@@ -1,9 +1,9 @@
-"""A vector in order: every device sorts its block, then pairs of devices merge theirs in rounds.
+"""Sorting of vectors: each device sorts its block, then pairs of devices merge blocks in rounds.
 
 The rounds are those of Batcher's merge exchange (Knuth, The Art of Computer Programming, volume 3,
-5.2.2, algorithm M), each comparison of which is one of blocks: the one device keeps the lower half
-of both, the other the upper half. Shapes are known before anything runs, as they are not where each
-device is sent what belongs to it.
+5.2.2, algorithm M). A comparison of two numbers there is a merge of two blocks here: one device
+keeps the lower half of both, the other the upper half. All shapes are static. They would not be in
+a sort that sends each device the elements of its range.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Arrays = list[jax.Array]
 
 
 def sort(b: Builder, op: Op, *values: Value) -> Any:
-    """One vector, or several by the first of them; None where every device sorts in less time."""
+    """Return vectors sorted by the first ones; None if every device sorts them in less time."""
     n = values[0].shape[0]
     if b.device.size == 1 or not 1 < n < 2**31:
         return None
@@ -73,20 +73,20 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
     specs = [x.spec.with_oob(None) for x in xs if isinstance(x.spec, Sharded)]
     outs = b.run(kernel, xs, specs, made)
     first = next((x for x in values if x.layout is not None), None)
-    if first is None:  # of what each device made for itself
+    if first is None:  # operands without a layout, which each device computed
         return outs
     home = target_layout(b, layout, first, ())
     return [b.relayout(out, home.with_dtype(out.dtype)) for out in outs]
 
 
 def _ties_differ(values: Sequence[Value], keys: int) -> bool:
-    """Whether equal keys can be told apart, so that their order has to be kept."""
+    """Whether elements with equal keys may differ, so that the sort has to be stable."""
     exact = all(jnp.issubdtype(x.dtype, jnp.integer) or x.dtype == bool for x in values)
     return len(values) > keys or not exact  # 0.0 and -0.0 are equal, and so are NaNs
 
 
 def merge_exchange(n: int) -> list[list[tuple[int, int]]]:
-    """The rounds of comparisons that sort `n` numbers; those of a round have none in common.
+    """Return the rounds of comparisons that sort `n` numbers; a round uses a number once at most.
 
     >>> merge_exchange(4)
     [[(0, 2), (1, 3)], [(0, 1), (2, 3)], [(1, 2)]]
@@ -112,7 +112,7 @@ def _sorted(arrays: Arrays, keys: int) -> Arrays:
 def _merged(
     mine: Arrays, keys: int, axes: Axes, pairs: Sequence[tuple[int, int]], devices: int
 ) -> Arrays:
-    """This device's half of what it and its partner have, in order; itself without a partner."""
+    """Return this device's half of its and its partner's block, sorted; its block if alone."""
     both = [*pairs, *((j, i) for i, j in pairs)]
     theirs = [permute(x, axes, both) for x in mine]
     role = [0] * devices
@@ -136,7 +136,7 @@ def _merged(
 
 
 def _taken(low: Arrays, high: Arrays) -> jax.Array:
-    """How many of `low` are in the lower half of both, which are in order."""
+    """Return the number of elements of `low` in the lower half of both sorted blocks."""
     size = len(low[0])
 
     def halve(_: Any, span: Any) -> Any:
@@ -153,7 +153,7 @@ def _taken(low: Arrays, high: Arrays) -> jax.Array:
 
 
 def _less(pairs: Any) -> jax.Array:
-    """Whether the first numbers come before the second ones, as `lax.sort` has them."""
+    """Whether the first numbers come before the second ones in the order of `lax.sort`."""
     less, equal = jnp.bool_(False), jnp.bool_(True)
     for a, b in pairs:
         for x, y in zip(_ranks(a), _ranks(b), strict=True):
@@ -162,7 +162,7 @@ def _less(pairs: Any) -> jax.Array:
 
 
 def _ranks(x: jax.Array) -> Arrays:
-    """Integers that are in the order of numbers: NaN is the greatest, and -0.0 is 0.0."""
+    """Return integers in the order of the numbers: NaN is the greatest, and -0.0 equals 0.0."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         return [*_ranks(x.real), *_ranks(x.imag)]
     if jnp.issubdtype(x.dtype, jnp.floating):

@@ -10,19 +10,20 @@ import numpy as np
 from jax import lax
 
 # Threefry-2x32 with 20 rounds (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011):
-# by how much each of eight rounds rotates, and the constant that makes a third word of the key.
+# the rotation in each of eight rounds, and the constant that gives the third word of the key.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 Words = tuple[Any, Any]
 
 
 def threefry(key: Words, count: Words) -> Words:
-    """The two words of Threefry-2x32 for a key and a count, uint32 arrays that broadcast.
+    """Return the two words of Threefry-2x32 for a key and a count, uint32 arrays that broadcast.
 
-    JAX's own runs as a loop on CPUs, which holds four arrays; XLA makes this where it is read.
+    JAX's own is a loop on CPUs, which holds four arrays; XLA fuses this one into its consumers.
 
+    >>> import jax.numpy as jnp
     >>> key, count = jnp.uint32([0x13198A2E, 0x03707344]), jnp.uint32([0x243F6A88, 0x85A308D3])
-    >>> [hex(int(word)) for word in threefry(tuple(key), tuple(count))]  # of the authors' tests
+    >>> [hex(int(word)) for word in threefry(tuple(key), tuple(count))]  # from the authors' tests
     ['0xc4923a9c', '0x483df7a0']
     """
     keys = (*key, key[0] ^ key[1] ^ np.uint32(_PARITY))
@@ -38,10 +39,11 @@ def threefry(key: Words, count: Words) -> Words:
 
 
 def flat_index(index: Sequence[Any], shape: Sequence[int]) -> Words:
-    """The row-major index in a shape, as its high and its low word.
+    """Return the row-major index in a shape, as its high and its low word.
 
-    index: an integer array for each dim, that broadcast.
+    index: one integer array per dim; they broadcast.
 
+    >>> import jax.numpy as jnp
     >>> high, low = flat_index([jnp.array([0, 70000]), jnp.array(69999)], (70001, 70000))
     >>> [(int(h) << 32) + int(w) for h, w in zip(high, low)] == [69999, 70000 * 70000 + 69999]
     True
@@ -61,7 +63,7 @@ def flat_index(index: Sequence[Any], shape: Sequence[int]) -> Words:
 
 
 def _times(high: Any, low: Any, factor: int) -> Words:
-    """A number of two words times one of one word, without what is above them."""
+    """Return a two-word number times a one-word number, modulo 2**64."""
     half, mask = np.uint32(16), np.uint32(0xFFFF)
     a, c = np.uint32(factor & 0xFFFF), np.uint32(factor >> 16)
     first, second = low & mask, low >> half

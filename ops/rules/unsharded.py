@@ -1,7 +1,7 @@
 """Arrays with some dims unsharded.
 
-An array with unsharded dims `axes` is, on each device, a plain array of those dims in front of
-the storage of a smaller layout, of the other dims.
+If dims `axes` of an array are unsharded, a device holds their full extents. Its part has them in
+front of the storage of a smaller layout, which describes the other dims.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 @lru_cache(maxsize=4096)
 def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
-    """The layout in which dims `axes` are unsharded, and the others lie as `rest` says.
+    """Return the layout in which dims `axes` are unsharded; rest: the layout of the other dims.
 
     >>> stacked(GridLayout((4, 6), grid=(2, 3)), (0,), (5,)).physical_shape
     (1, 2, 3, 5, 2, 2)
@@ -48,10 +48,10 @@ def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
 
 
 @lru_cache(maxsize=4096)
-def without(layout: Layout, axes: Shape) -> GridLayout | None:
-    """The layout of the other dims, if each of `axes` has an untiled grid dim to itself.
+def layout_without(layout: Layout, axes: Shape) -> GridLayout | None:
+    """Return the layout of the other dims, if each of `axes` has an untiled grid dim of its own.
 
-    >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
+    >>> layout_without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
     GridLayout((4, 6), 'float32', grid=(2, 3))
     """
     if (own := grouped(layout)) is None:
@@ -65,7 +65,7 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
 
 
 def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout:
-    """A grouped layout without its groups `gone`, which are dims `axes`."""
+    """Return a grouped layout without its groups `gone`, which consist of dims `axes`."""
     kept = [d for d in range(own.ndim) if d not in axes]
     rows = own.linear.compose(embedding(own.ndim, kept)).results
     rank = len(own.grid)
@@ -88,18 +88,21 @@ def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout
 
 
 def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
-    """A layout of the dims other than `axes`: that of the value, or the policy's; None without."""
+    """Return the layout of the dims other than `axes`: the value's or the policy's; or None."""
     shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
     if not shape or 0 in value.shape:
         return None
-    if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
+    if (
+        isinstance(value.spec, Sharded)
+        and (own := layout_without(value.spec.layout, axes)) is not None
+    ):
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
     times = prod(value.shape[a] for a in axes)
     found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
     if found is None:
         return None
-    if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
+    if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims, on as many cores
         grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
         tile = found.tile and found.tile[-len(grid) :]
         found = GridLayout(shape, value.dtype, grid, tile, [], memory_space=found.memory_space)
@@ -110,9 +113,9 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
 def _spread_out(
     layout: GridLayout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
 ) -> GridLayout:
-    """The layout of the other dims, the cores along `axes` given to the longest of them.
+    """Return the layout of the other dims, with the cores along `axes` added to the longest one.
 
-    As it was where that does not save half of the bytes, since the way back costs as many.
+    It is `own` unless this saves half of the bytes, as moving the result back costs the same again.
     """
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
     cores = prod(layout.grid) // prod(own.grid)
@@ -122,27 +125,26 @@ def _spread_out(
     return wide if few < LIMITS.move_share * many else own
 
 
-def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
-    """`stacked`, for an array of this shape, each core where the one of `rest` alone is.
+def stacked_spec(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
+    """Return the spec of `stacked`, with each core on the same device as in `rest`.
 
-    Where the device grid places the larger grid is another question: a core map may say so of one
-    of the two.
+    The device grid might place the larger grid differently, as a core map may exist for one only.
     """
     layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
     return Sharded(layout, b.placement(rest).behind(len(axes)))
 
 
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
-    """The value in the layout where dims `axes` are unsharded, and the rest lies as `rest`."""
-    there = beside(b, rest, axes, value.shape, value.dtype)
+    """Return the value with dims `axes` unsharded; rest: the layout of the other dims."""
+    there = stacked_spec(b, rest, axes, value.shape, value.dtype)
     return b.on_cores(value, there.layout, placement=there.placement)
 
 
 def in_front(part: Any, count: int, cores: int) -> Any:
-    """A part of `stacked`: its `count` whole dims in front of the part of the rest."""
+    """Return a part of `stacked` as its `count` unsharded dims, then the part of `rest`."""
     return jnp.moveaxis(part[(0,) * count], range(cores, cores + count), range(count))
 
 
 def from_front(array: Any, count: int, cores: int) -> Any:
-    """The inverse of `in_front`."""
+    """Return the inverse of `in_front`."""
     return jnp.moveaxis(array, range(count), range(cores, cores + count))[(None,) * count]

@@ -99,7 +99,7 @@ def _block_vector(b: Builder, value: Value, fill: Any) -> Value:
     """Return a vector relaid out to untiled blocks, with `fill` in the padding unless None."""
     layout = blocks(value.layout, value.shape, {0: value.shape[0]}, value.dtype)
     x = b.on_cores(value, layout)
-    return x if fill is None else b.filled(x, fill)
+    return x if fill is None else b.with_padding(x, fill)
 
 
 def _for_vectors(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -60,7 +60,7 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
 
         return b.run(write, [operand, indices, updates], [made])[0]
     # Updates in the padding must not be added.
-    updates = b.filled(updates, 0)
+    updates = b.with_padding(updates, 0)
 
     def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
         zeros = jnp.zeros(block, dtype)

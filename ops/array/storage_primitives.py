@@ -1,7 +1,7 @@
-"""The crossings between a `GridArray` and its storage inside of a traced program.
+"""The primitives that convert between a `GridArray` and its storage, in traced programs.
 
-`storage_of` and `grid_array_of` are primitives of `jax.experimental.hijax`: linear, each the
-inverse of the other.
+`storage_of` and `grid_array_of` are primitives of `jax.experimental.hijax`. They are linear, and
+each is the inverse of the other.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ Primitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # type:
 
 
 class Type(Protocol):
-    """What a crossing asks of the type of GridArrays: `gridlayout.ops.array.grid_type.GridType`."""
+    """The part of `gridlayout.ops.array.grid_type.GridType` that these primitives use."""
 
     of_storage: ClassVar[Callable[[Any, Layout, DeviceGrid], Any]]
 
     @property
     def layout(self) -> Layout:
-        """The layout of all of this type."""
+        """The layout of the GridArrays of this type."""
 
     @property
     def device(self) -> DeviceGrid:
-        """Their devices."""
+        """The device grid of the GridArrays of this type."""
 
     def lo_ty(self) -> list[Any]:
-        """The type of the storage."""
+        """Return the type of the storage, as a list of one."""
 
     def inc_rank(self, size: int | None, spec: Any) -> Type:
-        """The type of so many of them along a new dim."""
+        """Return the type of `size` such GridArrays along a new dim."""
 
 
 def storage_of(x: Any) -> Any:
-    """The storage of a `GridArray`, which may be traced."""
+    """Return the storage of a `GridArray`, which may be traced."""
     return _StorageOf(jax.typeof(x))(x)
 
 
 def grid_array_of(of: Type, storage: Any) -> Any:
-    """The `GridArray` of a storage, as a value of JAX's current transformation."""
+    """Return the `GridArray` of a storage, as a value of JAX's current transformation."""
     return _GridArrayOf(of)(storage)
 
 
-class _Crossing(Primitive):  # type: ignore[misc]
-    """Between a GridArray and its storage: one operand, one result, linear."""
+class _Conversion(Primitive):  # type: ignore[misc]
+    """A conversion between a GridArray and its storage: one operand, one result, linear."""
 
     skip_linearization_on_zero_tangents = True
 
@@ -63,7 +63,7 @@ class _Crossing(Primitive):  # type: ignore[misc]
         super().__init__()
 
     def back(self, x: Any) -> Any:
-        """The crossing the other way."""
+        """Apply the inverse conversion."""
         raise NotImplementedError
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
@@ -88,8 +88,8 @@ class _Crossing(Primitive):  # type: ignore[misc]
         accum.accum(self.back(hijax.instantiate_zeros(ct)))
 
 
-class _StorageOf(_Crossing):
-    """The storage of a GridArray."""
+class _StorageOf(_Conversion):
+    """The conversion of a GridArray to its storage."""
 
     def __init__(self, of: Type) -> None:
         self.in_avals, self.out_aval = (of,), of.lo_ty()[0]
@@ -102,7 +102,7 @@ class _StorageOf(_Crossing):
         return grid_array_of(self.of, x)
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
-        # One of several has a layout of its own: the storages of all of them are made anew.
+        # A single one has another layout than the batch, so all storages are packed anew.
         (x,), (dim,) = operands, dims
         if dim is None:
             return self(x), None
@@ -115,8 +115,8 @@ class _StorageOf(_Crossing):
         return brought_back(made, one, device), 0
 
 
-class _GridArrayOf(_Crossing):
-    """The GridArray of a storage."""
+class _GridArrayOf(_Conversion):
+    """The conversion of a storage to its GridArray."""
 
     def __init__(self, of: Type) -> None:
         self.in_avals, self.out_aval = (of.lo_ty()[0],), of
