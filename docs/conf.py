@@ -19,6 +19,7 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
     ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
     ("py:class", "gridlayout.dump.explanation.Options"),
+    ("py:class", "gridlayout.sharding.measure.MeasuredDevices"),
     ("py:class", "gridlayout.dump.explanation.Program"),
 ]
 # Other projects' names link nowhere: the site is built without a network.
