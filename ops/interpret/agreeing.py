@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Function, Signature
 from gridlayout.sharding.agreement import JointCall, jaxpr_lines, joint_call, layout_lines
 
@@ -22,6 +23,24 @@ def agreed_call(
     with joint_call(lifted, signature.device, arrays) as call:
         call.agree(signature, lambda: _lines(function, signature), owner=function)
         yield call
+
+
+class AgreedProgram:
+    """A compiled function on devices of several processes; each call of it is a joint call.
+
+    name: the function, as messages name it.
+    """
+
+    def __init__(
+        self, name: str, function: Function, signature: Signature, compiled: Compiled
+    ) -> None:
+        self.name, self.function = name, function
+        self.signature, self.compiled = signature, compiled
+
+    def __call__(self, storages: Sequence[Any]) -> Any:
+        """Run the function on storages, and return its results."""
+        with agreed_call(self.name, self.function, storages, self.signature) as call:
+            return call.ran(self.compiled(storages))
 
 
 def _lines(function: Function, signature: Signature) -> list[str]:

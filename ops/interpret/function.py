@@ -71,7 +71,9 @@ class Function:
         self.fn = fn
         self.stated = policy if isinstance(policy, Stated) else None
         self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
-        self.known: dict[Any, Compiled] = {}  # for calls, by their layouts only
+        self.known: dict[
+            Any, Callable[[Sequence[Any]], Any]
+        ] = {}  # for calls, by their layouts only
         self.programs: dict[Signature, Compiled] = {}
         self.calls: dict[Any, tuple[GridCall, list[Any], Results]] = {}
 

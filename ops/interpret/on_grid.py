@@ -24,7 +24,8 @@ from gridlayout.ops.array.grid_array import (
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
-from gridlayout.ops.interpret.agreeing import agreed_call
+from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
+from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.interpret.static import check_static, is_array
@@ -130,12 +131,15 @@ class OnGrid:
             check_has_data(x, repr(self))
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._function.traced(operands, signature)
+        run: Compiled | AgreedProgram
         with agreed_call(self, self._function, operands, signature) as call:
-            compiled = self._function.compiled(signature)
+            run = compiled = self._function.compiled(signature)
             storages = [x.storage if _is_grid(x) else device.replicate(x) for x in operands]
             found = call.ran(compiled(storages))
-        if same is not None and len(device.processes) == 1:
-            remember(self._function.known, same[0], compiled)
+        if same is not None:
+            if len(device.processes) > 1:
+                run = AgreedProgram(repr(self), self._function, signature, compiled)
+            remember(self._function.known, same[0], run)
         return found
 
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
