@@ -51,19 +51,19 @@ class Mapped(Buffers):
         self.dtype: np.dtype[Any] = dtypes.as_dtype(dtype)
         self.steps: tuple[Step, ...] = as_items(steps, "steps", "gridlayout.layouts.steps")
         if wrong := [step for step in self.steps if not isinstance(step, Step)]:
-            raise LayoutError(f"steps hold {wrong[0]!r}, which is none of gridlayout.layouts.steps")
+            raise LayoutError(f"step {wrong[0]!r} is not one of gridlayout.layouts.steps")
         axes = as_items(order, "order", "axes")
         self.order: Shape = tuple(as_int(axis, "an axis of order,") for axis in axes)
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
         builder = StepBuilder(self.shape).run(self.steps)
         if sorted(self.order) != sorted(builder.extent):
             raise LayoutError(
-                f"order {self.order} must name the axes left, {sorted(builder.extent)}"
+                f"order {self.order} must name the axes that remain, {sorted(builder.extent)}"
             )
         self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
         core_rank = as_int(core_rank, "core_rank")
         if not 0 <= core_rank <= len(self.order):
-            raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
+            raise LayoutError(f"core_rank {core_rank} must be in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
         check_size(self.shape, self.physical_shape)
         if not is_small(self.ndim, self.steps):
@@ -211,7 +211,7 @@ class Mapped(Buffers):
             clash = scatter.map.collision(self.shape)
             if clash is not None:
                 raise LayoutError(
-                    f"the map {scatter.map} puts {clash[0]} and {clash[1]} in one place: the "
-                    "layout is a read-only view; unpack reads it, pack and put need a map that is "
-                    "injective"
+                    f"the map {scatter.map} sends {clash[0]} and {clash[1]} to one place: the "
+                    "layout is a read-only view; unpack can read it, but pack and put need an "
+                    "injective map"
                 )
