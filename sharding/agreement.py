@@ -92,12 +92,13 @@ class JointCall:
         *,
         owner: Any = None,
         data: Callable[[], Elements] | None = None,
+        every_time: bool = False,
     ) -> None:
         """Raise `LayoutError` in all processes unless their calls are the same.
 
         lines: the description of the call. key: determines the lines; their digest is cached by it,
         during the lifetime of `owner` if there is one. data: the elements that are compared too, if
-        any.
+        any. every_time: compare even if all have agreed on this call before.
         """
 
     def ran(self, result: Result) -> Result:
@@ -145,6 +146,7 @@ class _SharedCall(JointCall):
         *,
         owner: Any = None,
         data: Callable[[], Elements] | None = None,
+        every_time: bool = False,
     ) -> None:
         @cache
         def text() -> Lines:
@@ -162,7 +164,9 @@ class _SharedCall(JointCall):
         self.is_open = False
         if self.call is not None:
             self.call.digest = digest
-        self.counted = self.group.agree(self, digest, text, elements, self.is_patient)
+        self.counted = self.group.agree(
+            self, digest, text, elements, self.is_patient, every_time or self.is_patient
+        )
 
     def ran(self, result: Result) -> Result:
         if self.call is not None:

@@ -86,14 +86,15 @@ class Group:
         text: Callable[[], Lines],
         data: Elements | None,
         patient: bool = False,
+        every_time: bool = False,
     ) -> bytes:
         """Raise `LayoutError` unless all processes make this call.
 
         Nothing is exchanged if they have agreed on its digest before. The digest is then returned,
-        and `close` counts the call by it; otherwise the result is empty. patient: whether to
-        exchange in any case, and to wait for the others without limit.
+        and `close` counts the call by it; otherwise the result is empty. patient: whether to wait
+        for the others without limit. every_time: whether to exchange in any case.
         """
-        if data is None and not patient and digest in self.agreed:
+        if data is None and not every_time and digest in self.agreed:
             self.finish_pending(what)
             return b"" if digest == self.interrupted else digest
         compared = "none" if data is None else data.how

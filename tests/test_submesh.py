@@ -250,5 +250,26 @@ def test_a_process_without_a_part_goes_along():
     assert (first["moved"][0], second["moved"][0]) == ("0", "2")
     assert "process 0 has no part of GridArray" in first["sum"]
     assert (second["sum"], first["back"]) == ("True", "True")
-    assert "between processes parts go as they are" in first["unequal"] == second["unequal"]
+    assert "between processes, parts are sent as they are" in first["unequal"] == second["unequal"]
     assert "the processes differ" in first["differ"]
+
+
+ALONE = """
+whole = gl.DeviceGrid((2, 2))
+layout = gl.GridLayout((8, 6), "float32", grid=(1, 2))
+x = gl.put(np.arange(48, dtype=np.float32).reshape(8, 6), layout, whole[:1])
+y = gl.relayout(x, layout, whole[1:])
+if RANK:
+    assert float(y.storage.addressable_shards[0].data.sum()) > 0
+    try:
+        gl.relayout(x, layout, whole[1:])  # the other process has no part of it and goes on
+    except gl.LayoutError as error:
+        print("REFUSED", error)
+"""
+
+
+def test_a_move_that_one_process_alone_makes_again_is_refused():
+    ended = run_together(ALONE, 2, 2, GRIDLAYOUT_AGREEMENT_SECONDS="6")
+    refused = [line for each in ended for line in each.out.splitlines() if "REFUSED" in line]
+    assert len(refused) == 1
+    assert "process 0" in refused[0]

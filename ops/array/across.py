@@ -40,30 +40,38 @@ def relayout_to(x: GridArray, layout: Layout, device: DeviceGrid) -> GridArray:
             "jax.jit, jax.grad and gl.on_grid"
         )
     union = _union(x.device, device)
+    is_equal = _is_equal(layout, x.device, device)
     with joint_call("gl.relayout", union, x) as call:
+        # Compared each time: a process without a part of the result does not wait for it.
         call.agree(
             (x.layout, layout, x.device, device),
             lambda: [
                 f"from {x.device.words} to {device.words}",
                 *layout_lines(("array", x.layout), ("to", layout)),
             ],
+            every_time=True,
         )
-    if _is_equal(layout, x.device, device):
-        storage = fetched(relayout(x, layout).storage, layout, x.device)
-        sharding = device.partitioned(layout)
-        if len(union.processes) == 1:
-            storage = jax.device_put(storage, sharding)
-        else:
-            storage = _sent(storage, union, sharding)
-        return placed(brought_back(storage, layout, device), layout, device)
+        if is_equal:
+            return call.ran(_equal_parts(x, layout, device, union))
     if len(union.processes) > 1:
         raise LayoutError(
-            f"{_WHAT}: between processes parts go as they are, and those of {layout!r} on "
-            f"{x.device.words} are others than on {device.words}: take two parts of one mesh of "
-            "the same shape, or give gl.put the whole in every process"
+            f"{_WHAT}: between processes, parts are sent as they are, but the parts of {layout!r} "
+            f"on {x.device.words} differ from those on {device.words}: use two parts of one mesh "
+            "with the same shape, or call gl.put with the full array in every process"
         )
     held = Held(fetched(x.storage, x.layout, x.device), x.layout, x.device)
     return placed(stored(held.read, layout, device), layout, device)
+
+
+def _equal_parts(x: GridArray, layout: Layout, device: DeviceGrid, union: DeviceGrid) -> GridArray:
+    """Return the array on a device grid whose devices hold the same parts as its own."""
+    storage = fetched(relayout(x, layout).storage, layout, x.device)
+    sharding = device.partitioned(layout)
+    if len(union.processes) == 1:
+        storage = jax.device_put(storage, sharding)
+    else:
+        storage = _sent(storage, union, sharding)
+    return placed(brought_back(storage, layout, device), layout, device)
 
 
 def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:
