@@ -165,8 +165,8 @@ def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("qr", "one matrix: by its rows only if tall, and not full_matrices"),
-        ("eigh", "one matrix, whose reduction reads the rest for each column"),
+        ("qr", "one matrix; sharded only if tall, and not full_matrices"),
+        ("eigh", "one matrix; its reduction reads the rest for each column"),
     ],
 )
 def test_the_report_prints_why_one_matrix_falls_back_and_what_each_device_receives(name, reason):

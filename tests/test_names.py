@@ -253,7 +253,7 @@ def test_a_grid_with_idle_cores_warns_once_where_it_is_put():
         return gl.put(np.zeros(shape, "f4"), gl.GridLayout(shape, grid=grid), DEVICE)
 
     words = (
-        r"grid \(2, 4\) leaves 4 of 8 cores idle: a grid of rank 2 .* rank 1 .*; give grid=\(8,\)"
+        r"grid \(2, 4\) leaves 4 of 8 cores idle: a grid of rank 2 .* rank 1, .*; give grid=\(8,\)"
     )
     with pytest.warns(gl.LayoutWarning, match=words) as found:
         x = put((16,), (2, 4))

@@ -295,7 +295,7 @@ def test_what_has_to_be_in_l1_is_refused_with_one_byte_less():
     assert room > least
     made = gl.plan(fn, *args, machine=with_room("n150", least), memory_space="l1")
     assert made.peak_bytes == least
-    with pytest.raises(gl.LayoutError, match="has to be there") as refused:
+    with pytest.raises(gl.LayoutError, match="have to be there") as refused:
         gl.plan(fn, *args, machine=with_room("n150", least - 1), memory_space="l1")
     for words in (f"{least - 1:,} B of L1", "x: 131,072 B", "y: 131,072 B"):
         assert words in str(refused.value)

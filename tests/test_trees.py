@@ -497,7 +497,10 @@ def test_put_takes_layouts_once():
 
 def test_put_on_another_device_grid_is_told():
     other = gl.DeviceGrid((COUNT,), core_map="(d0) -> (0, d0)")
-    with pytest.raises(gl.LayoutError, match=r"leaf 'w' .*it is on DeviceGrid.*np\.asarray"):
+    with pytest.raises(
+        gl.LayoutError,
+        match=r"leaf 'w' .*it is on DeviceGrid.*gl\.relayout\(x, x\.layout, device\)",
+    ):
         gl.put({"w": LAID}, other)
 
 

@@ -82,7 +82,7 @@ class Tensor(Layout):
         super().check_invertible()
 
     def _check_no_broadcast(self) -> None:
-        """`LayoutError` for a broadcast, naming two indices that share one element."""
+        """Raise `LayoutError` for a broadcast; it names two indices that share one element."""
         if not self.broadcast:
             return
         name = self.broadcast[0]
@@ -94,9 +94,9 @@ class Tensor(Layout):
         zero = (0,) * self.ndim
         other = (*zero[:axis], step, *zero[axis + 1 :])
         raise LayoutError(
-            f"the {name} stride is 0, a broadcast that puts {zero} and {other} in one place: the "
-            "layout is a source only, a read-only view; unpack reads it, a destination needs "
-            "strides > 0"
+            f"the {name} stride is 0, a broadcast that sends {zero} and {other} to one place: the "
+            "layout is a read-only view and can only be a source; unpack can read it, but a "
+            "destination needs strides > 0"
         )
 
     # -- strides -------------------------------------------------------------------------------

@@ -76,9 +76,9 @@ def scaling(
     devices  mesh    gathered     cannon  lower bound
           1   1x1  *697.66 us  697.66 us    697.66 us
           2   1x2  *722.66 us          -    639.55 us
-          4   2x2  *549.24 us  737.66 us    338.66 us
+          4   2x2  *549.24 us  926.07 us    338.66 us
           8   2x4  *464.03 us          -    227.02 us
-         16   4x4  *329.22 us  377.83 us    149.85 us
+         16   4x4  *329.22 us  426.43 us    149.85 us
     """
     if callable(getattr(fn, "simulated", None)):
         raise LayoutError(
