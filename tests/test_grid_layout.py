@@ -88,7 +88,7 @@ def test_invertible_or_two_named_indices_that_collide(case):
         gl.LayoutError, match=r"to one place: .*read-only view.*injective"
     ) as caught:
         layout.check_invertible()
-    first, second = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one", str(caught.value)).groups()
+    first, second = re.search(r"sends (\(.*?\)) and (\(.*?\)) to one", str(caught.value)).groups()
     first, second = (tuple(map(int, re.findall(r"\d+", text))) for text in (first, second))
     assert first != second
     assert brute.physical(first) == brute.physical(second)
