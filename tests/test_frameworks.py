@@ -276,6 +276,62 @@ def test_another_version_that_cannot_be_told_says_what_to_write():
         imported._register(types.ModuleType("equinox"))
 
 
+class Normed(eqx.Module):
+    norm: eqx.nn.BatchNorm
+    drop: eqx.nn.Dropout
+
+    def __call__(self, x, state, key):
+        x, state = self.norm(x, state)
+        return self.drop(x, key=key), state
+
+
+def normed(model, state, x, key):
+    over_batch = {"axis_name": "batch", "in_axes": (0, None, None), "out_axes": (0, None)}
+    return jax.vmap(model, **over_batch)(x, state, key)
+
+
+def normed_step(model, state, x, key):
+    def normed_loss(model):
+        y, new = normed(model, state, x, key)
+        return jnp.mean(y**2), new
+
+    grads, state = eqx.filter_grad(normed_loss, has_aux=True)(model)
+    return eqx.apply_updates(model, grads), state
+
+
+LIFTED = {
+    "alone": gl.on_grid,
+    "filter_jit around": lambda fn: eqx.filter_jit(gl.on_grid(fn)),
+    "filter_jit inside": lambda fn: gl.on_grid(eqx.filter_jit(fn)),
+}
+
+
+@pytest.mark.parametrize("lift", LIFTED.values(), ids=LIFTED)
+def test_models_that_decide_on_bools(lift):
+    key = jax.random.key(3)
+
+    def made():
+        norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(7, axis_name="batch", mode="batch")
+        return Normed(norm, eqx.nn.Dropout(0.5)), state
+
+    mine, plain = gl.put(made(), DEVICE), made()
+    for _ in range(2):  # a model that a step returned is taken by the next
+        mine, plain = lift(normed_step)(*mine, laid(X), key), normed_step(*plain, X, key)
+    assert mine[0].drop.inference is mine[0].norm.inference is False
+    assert_close((mine[0].norm, mine[1]), (plain[0].norm, plain[1]))
+    ready, wanted = (eqx.nn.inference_mode(x[0]) for x in (mine, plain))
+    found = lift(normed)(ready, mine[1], laid(X), key)[0]
+    assert_close(found, normed(wanted, plain[1], X, key)[0])
+
+
+def test_a_model_with_dropout_is_called():
+    key = jax.random.key(4)
+    model = eqx.nn.Sequential([eqx.nn.Linear(7, 5, key=key), eqx.nn.Dropout(0.5)])
+    for each in (model, eqx.nn.inference_mode(model)):
+        found = gl.on_grid(gl.put(each, DEVICE))(gl.put(X[0], DEVICE), key=key)
+        assert_close(found, each(X[0], key=key))
+
+
 # -- Flax NNX --------------------------------------------------------------------------------------
 
 

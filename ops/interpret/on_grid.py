@@ -53,8 +53,9 @@ def on_grid(
     are taken. algorithm: the algorithm of all products, a name in `gl.ALGORITHMS`; by default the
     cheapest for each. Arguments may be pytrees. Plain arrays among them are laid out by the policy,
     scalars stay as they are, and leaves that are not arrays are static: there is one program per
-    value. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that
-    are not arrays are returned as they are.
+    value. Python's bools, such as the flags of a model, are static; its other numbers are traced.
+    Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that are not
+    arrays, and Python's bools, are returned as they are.
     `LayoutError` if there is no device grid, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np

@@ -15,10 +15,13 @@ from gridlayout.ops.interpret.names import result_names
 
 
 def is_array(x: Any) -> bool:
-    """Whether an argument's leaf is an array or a number, and so not static."""
+    """Whether an argument's leaf is an array or a number, and so not static.
+
+    Python's bools are static: models decide with `if` on them, such as Equinox's `inference`.
+    """
     if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True
-    return isinstance(x, (bool, int, float, complex))
+    return isinstance(x, (int, float, complex)) and not isinstance(x, bool)
 
 
 def check_static(x: Any) -> None:
@@ -85,7 +88,7 @@ class Results:
 
 def _counts_as_array(x: Any) -> bool:
     """Whether a leaf counts as an array: JAX accepts it, or rejects it with an error of its own."""
-    if isinstance(x, (str, bytes)):  # NumPy's too
+    if isinstance(x, (str, bytes, bool)):  # NumPy's str_ and bytes_ too
         return False
     if isinstance(x, (np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True

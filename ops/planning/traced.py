@@ -258,7 +258,7 @@ def traced_for(
                 f"memory_space {space!r} is for machines whose chips have cores, such as 'n150': "
                 f"devices of {device.machine.chip.name} have one memory, leave it out"
             )
-    numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]
+    numbers = [k for k, x in enumerate(leaves) if x.is_operand]
     arrays = [leaves[k] for k in numbers]
     static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
