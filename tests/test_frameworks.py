@@ -1,5 +1,6 @@
 """Equinox, Flax NNX and optax as their users write them: what runs, and what is refused."""
 
+import inspect
 import io
 import types
 
@@ -330,6 +331,17 @@ def test_a_model_with_dropout_is_called():
     for each in (model, eqx.nn.inference_mode(model)):
         found = gl.on_grid(gl.put(each, DEVICE))(gl.put(X[0], DEVICE), key=key)
         assert_close(found, each(X[0], key=key))
+
+
+def test_the_signature_of_a_model():
+    model = gl.put(MLP, DEVICE)
+    for lifted in (gl.on_grid(model), gl.on_grid(gl.on_grid(model), DEVICE)):
+        assert inspect.signature(lifted) == inspect.signature(model)
+        for around in (lifted, eqx.filter_jit(lifted), jax.jit(lifted)):
+            assert_close(around(gl.put(X[0], DEVICE)), MLP(X[0]))
+            assert_close(around(x=gl.put(X[0], DEVICE)), MLP(X[0]))
+        assert_close(jax.vmap(lifted)(laid(X)), forward(MLP, X))
+        assert_close(eqx.filter_vmap(lifted)(laid(X)), forward(MLP, X))
 
 
 # -- Flax NNX --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ compiled program of each signature is cached with the function (`function.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ class OnGrid:
             one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
         self._plan = policy if isinstance(stated, Stated) else None
-        self.__wrapped__ = fn
+        self.__wrapped__ = partial(fn, *first) if first else fn  # without `self`, for `signature`
         chooses = stated if isinstance(stated, Stated) else policy
         self._function = function_of(fn, chooses or same_grid_and_tile)
         self._last: tuple[Any, Any] = None, None
