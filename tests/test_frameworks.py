@@ -333,6 +333,15 @@ def test_a_model_with_dropout_is_called():
         assert_close(found, each(X[0], key=key))
 
 
+class Pair(eqx.Module):
+    a: jax.Array
+
+
+def test_a_module_without_call_is_refused():
+    with pytest.raises(gl.LayoutError, match="takes a function, not Pair, which can't be called"):
+        gl.on_grid(Pair(laid(X)))
+
+
 def test_the_signature_of_a_model():
     model = gl.put(MLP, DEVICE)
     for lifted in (gl.on_grid(model), gl.on_grid(gl.on_grid(model), DEVICE)):

@@ -1306,6 +1306,9 @@ REFUSED = {
     "no device for numpy": (lambda: gl.numpy.exp(jnp.ones(3)), "no argument.*gl.put"),
     "report": (lambda: gl.on_grid(jnp.exp).report(example(A)), "no argument"),
     "no function": (lambda: gl.on_grid(3), "takes a function, not int"),
+    "an array": (lambda: gl.on_grid(grid_array()), "takes a function, not GridArray.*call the"),
+    "a list": (lambda: gl.on_grid([grid_array()]), "takes a function, not list"),
+    "a dict": (lambda: gl.on_grid({"a": grid_array()}), "takes a function, not dict"),
     "closed over": (closed_over, "closes over.*argument"),
     "with_layout shape": (
         lambda: gl.on_grid(lambda x: gl.with_layout(x, OTHER))(grid_array()),

@@ -68,7 +68,7 @@ def on_grid(
     first: tuple[Any, ...] = ()
     if isinstance(fn, OnGrid):
         first, fn = fn.first, fn.fn
-    elif any(map(_is_grid, jax.tree.leaves(fn))):
+    elif callable(fn) and any(map(_is_grid, jax.tree.leaves(fn))):
         fn, first = type(fn).__call__, (fn,)
     return OnGrid(fn, device, policy, algorithm, first)
 
@@ -85,7 +85,10 @@ class OnGrid:
         first: tuple[Any, ...] = (),
     ) -> None:
         if not callable(fn):
-            raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
+            raise LayoutError(
+                f"on_grid takes a function, not {type(fn).__name__}, which can't be called: pass "
+                "a function or a callable model, and call the result with the arrays"
+            )
         if device is not None:
             check_device(device)
         stated = getattr(policy, "stated", None)
