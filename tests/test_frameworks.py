@@ -89,9 +89,15 @@ def test_whole_models_are_called_given_and_returned():
     for found in (
         gl.on_grid(placed)(laid(X)),
         gl.on_grid(placed.all)(laid(X)),
+        gl.on_grid(placed.__call__)(laid(X)),
+        jax.vmap(gl.on_grid(placed.inner))(laid(X)) * 2,
+        jax.vmap(gl.on_grid(placed.inner.__call__))(laid(X)) * 2,
         gl.on_grid(Scaled.all)(placed, laid(X)),
     ):
         assert_close(found, wanted)
+    with pytest.raises(gl.LayoutError, match=r"or lift.*jax\.vmap\(gl\.on_grid\(model\)\)"):
+        gl.on_grid(jax.vmap(placed.inner))(laid(X))
+    assert str(inspect.signature(gl.on_grid(placed.all))) == "(x)"
     again, kind = gl.on_grid(Scaled.turned)(placed)
     assert isinstance(again, Scaled)
     assert kind == again.kind == "text"

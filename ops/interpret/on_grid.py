@@ -65,11 +65,7 @@ def on_grid(
     >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
     [42.0, 140.0, 238.0, 336.0, 434.0]
     """
-    first: tuple[Any, ...] = ()
-    if isinstance(fn, OnGrid):
-        first, fn = fn.first, fn.fn
-    elif callable(fn) and any(map(_is_grid, jax.tree.leaves(fn))):
-        fn, first = type(fn).__call__, (fn,)
+    fn, first = (fn.fn, fn.first) if isinstance(fn, OnGrid) else _unbound(fn)
     return OnGrid(fn, device, policy, algorithm, first)
 
 
@@ -231,7 +227,9 @@ class OnGrid:
             if tracing.get():
                 raise LayoutError(
                     f"{self!r}: it is called inside a function that runs on the grid, with a "
-                    "GridArray that this function closes over; pass it as an argument instead"
+                    "GridArray that this function closes over; pass it as an argument instead, "
+                    "or lift the model that holds it itself: gl.on_grid(model), and for a batch "
+                    "jax.vmap(gl.on_grid(model))"
                 )
             if found is None:
                 found = x.device
@@ -249,6 +247,23 @@ class OnGrid:
 def _plain(x: Any) -> Spec:
     """Return the spec of an array that is not laid out."""
     return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
+
+
+def _unbound(fn: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return a function, and as its first arguments the tree of `GridArray`s that it belongs to.
+
+    That is the `self` of a method, or `fn` itself; none for other functions.
+    """
+    method, owner = getattr(fn, "__func__", None), getattr(fn, "__self__", None)
+    if callable(method) and _has_grids(owner) and not _is_grid(owner):
+        return method, (owner,)
+    if callable(fn) and _has_grids(fn):
+        return type(fn).__call__, (fn,)
+    return fn, ()
+
+
+def _has_grids(tree: Any) -> bool:
+    return any(map(_is_grid, jax.tree.leaves(tree)))
 
 
 def _is_grid(x: Any) -> bool:
