@@ -29,7 +29,8 @@ from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
-from gridlayout.ops.interpret.static import check_static, is_array
+from gridlayout.ops.interpret.names import argument_names
+from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
@@ -210,13 +211,17 @@ class OnGrid:
                 kinds.append(x.layout)
             elif is_array(x):
                 operands.append(automatic(x, device))
-                kinds.append(_plain(operands[-1]))
+                kinds.append(_plain(operands[-1], partial(self._name_of, structure, i)))
             else:
-                check_static(x)
-                static.append((i, x))
+                check_static(x, partial(self._name_of, structure, i))
+                static.append(StaticLeaf(i, x))
         return operands, Signature(
             structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
         )
+
+    def _name_of(self, structure: Any, number: int) -> str:
+        """Return the name of a leaf of the arguments, for errors."""
+        return argument_names(self.fn, structure)[number]
 
     def _device_of(self, leaves: Sequence[Any]) -> DeviceGrid | None:
         """Return the device grid of a call; None inside a function that is traced for the grid."""
@@ -244,9 +249,15 @@ class OnGrid:
         return found
 
 
-def _plain(x: Any) -> Spec:
-    """Return the spec of an array that is not laid out."""
-    return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
+def _plain(x: Any, name: Callable[[], str]) -> Spec:
+    """Return the spec of an array that is not laid out; `LayoutError` if its dtype is not JAX's."""
+    try:
+        return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
+    except TypeError:
+        raise LayoutError(
+            f"{name()}: {x.dtype} is no element type of JAX; convert it to a numeric type, or pass "
+            "Python's own strings and objects, which are static"
+        ) from None
 
 
 def _unbound(fn: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
