@@ -348,6 +348,31 @@ def test_a_module_without_call_is_refused():
         gl.on_grid(Pair(laid(X)))
 
 
+class Broken(eqx.Module):
+    weight: jax.Array
+
+    def __call__(self, x):
+        raise ZeroDivisionError
+
+    def method(self, x):
+        return x * self.weight
+
+
+class Inherited(Broken):
+    pass
+
+
+def test_errors_name_the_class_of_a_model():
+    lifted = gl.on_grid(Inherited(laid(X)))
+    assert repr(lifted) == repr(gl.on_grid(lifted)) == "on_grid(Inherited)"
+    assert repr(gl.on_grid(lifted.first[0].method)) == "on_grid(method)"
+    assert gl.on_grid(gl.put(MLP, DEVICE)).report(gl.put(X[0], DEVICE)).graph.title == "MLP"
+    with pytest.raises(ZeroDivisionError) as caught:
+        lifted(laid(X))
+    note = "on the grid, Broken was called with\n  self.weight: float32"
+    assert any(each.startswith(note) for each in caught.value.__notes__)
+
+
 def test_the_signature_of_a_model():
     model = gl.put(MLP, DEVICE)
     for lifted in (gl.on_grid(model), gl.on_grid(gl.on_grid(model), DEVICE)):

@@ -104,7 +104,10 @@ class OnGrid:
         self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:
-        return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
+        name = getattr(self.fn, "__name__", repr(self.fn))
+        if name == "__call__" and self.first:
+            name = type(self.first[0]).__name__
+        return f"on_grid({name})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on the grid."""
