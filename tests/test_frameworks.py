@@ -1,5 +1,6 @@
 """Equinox, Flax NNX and optax as their users write them: what runs, and what is refused."""
 
+import inspect
 import io
 import types
 
@@ -88,9 +89,15 @@ def test_whole_models_are_called_given_and_returned():
     for found in (
         gl.on_grid(placed)(laid(X)),
         gl.on_grid(placed.all)(laid(X)),
+        gl.on_grid(placed.__call__)(laid(X)),
+        jax.vmap(gl.on_grid(placed.inner))(laid(X)) * 2,
+        jax.vmap(gl.on_grid(placed.inner.__call__))(laid(X)) * 2,
         gl.on_grid(Scaled.all)(placed, laid(X)),
     ):
         assert_close(found, wanted)
+    with pytest.raises(gl.LayoutError, match=r"or lift.*jax\.vmap\(gl\.on_grid\(model\)\)"):
+        gl.on_grid(jax.vmap(placed.inner))(laid(X))
+    assert str(inspect.signature(gl.on_grid(placed.all))) == "(x)"
     again, kind = gl.on_grid(Scaled.turned)(placed)
     assert isinstance(again, Scaled)
     assert kind == again.kind == "text"
@@ -274,6 +281,107 @@ def test_equinox_is_told_wherever_it_is_imported(place):
 def test_another_version_that_cannot_be_told_says_what_to_write():
     with pytest.warns(RuntimeWarning, match=r"filter_grad returns None for them: use jax\.grad"):
         imported._register(types.ModuleType("equinox"))
+
+
+class Normed(eqx.Module):
+    norm: eqx.nn.BatchNorm
+    drop: eqx.nn.Dropout
+
+    def __call__(self, x, state, key):
+        x, state = self.norm(x, state)
+        return self.drop(x, key=key), state
+
+
+def normed(model, state, x, key):
+    over_batch = {"axis_name": "batch", "in_axes": (0, None, None), "out_axes": (0, None)}
+    return jax.vmap(model, **over_batch)(x, state, key)
+
+
+def normed_step(model, state, x, key):
+    def normed_loss(model):
+        y, new = normed(model, state, x, key)
+        return jnp.mean(y**2), new
+
+    grads, state = eqx.filter_grad(normed_loss, has_aux=True)(model)
+    return eqx.apply_updates(model, grads), state
+
+
+LIFTED = {
+    "alone": gl.on_grid,
+    "filter_jit around": lambda fn: eqx.filter_jit(gl.on_grid(fn)),
+    "filter_jit inside": lambda fn: gl.on_grid(eqx.filter_jit(fn)),
+}
+
+
+@pytest.mark.parametrize("lift", LIFTED.values(), ids=LIFTED)
+def test_models_that_decide_on_bools(lift):
+    key = jax.random.key(3)
+
+    def made():
+        norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(7, axis_name="batch", mode="batch")
+        return Normed(norm, eqx.nn.Dropout(0.5)), state
+
+    mine, plain = gl.put(made(), DEVICE), made()
+    for _ in range(2):  # a model that a step returned is taken by the next
+        mine, plain = lift(normed_step)(*mine, laid(X), key), normed_step(*plain, X, key)
+    assert mine[0].drop.inference is mine[0].norm.inference is False
+    assert_close((mine[0].norm, mine[1]), (plain[0].norm, plain[1]))
+    ready, wanted = (eqx.nn.inference_mode(x[0]) for x in (mine, plain))
+    found = lift(normed)(ready, mine[1], laid(X), key)[0]
+    assert_close(found, normed(wanted, plain[1], X, key)[0])
+
+
+def test_a_model_with_dropout_is_called():
+    key = jax.random.key(4)
+    model = eqx.nn.Sequential([eqx.nn.Linear(7, 5, key=key), eqx.nn.Dropout(0.5)])
+    for each in (model, eqx.nn.inference_mode(model)):
+        found = gl.on_grid(gl.put(each, DEVICE))(gl.put(X[0], DEVICE), key=key)
+        assert_close(found, each(X[0], key=key))
+
+
+class Pair(eqx.Module):
+    a: jax.Array
+
+
+def test_a_module_without_call_is_refused():
+    with pytest.raises(gl.LayoutError, match="takes a function, not Pair, which can't be called"):
+        gl.on_grid(Pair(laid(X)))
+
+
+class Broken(eqx.Module):
+    weight: jax.Array
+
+    def __call__(self, x):
+        raise ZeroDivisionError
+
+    def method(self, x):
+        return x * self.weight
+
+
+class Inherited(Broken):
+    pass
+
+
+def test_errors_name_the_class_of_a_model():
+    lifted = gl.on_grid(Inherited(laid(X)))
+    assert repr(lifted) == repr(gl.on_grid(lifted)) == "on_grid(Inherited)"
+    assert repr(gl.on_grid(lifted.first[0].method)) == "on_grid(method)"
+    assert gl.on_grid(gl.put(MLP, DEVICE)).report(gl.put(X[0], DEVICE)).graph.title == "MLP"
+    with pytest.raises(ZeroDivisionError) as caught:
+        lifted(laid(X))
+    note = "on the grid, Broken was called with\n  self.weight: float32"
+    assert any(each.startswith(note) for each in caught.value.__notes__)
+
+
+def test_the_signature_of_a_model():
+    model = gl.put(MLP, DEVICE)
+    for lifted in (gl.on_grid(model), gl.on_grid(gl.on_grid(model), DEVICE)):
+        assert inspect.signature(lifted) == inspect.signature(model)
+        for around in (lifted, eqx.filter_jit(lifted), jax.jit(lifted)):
+            assert_close(around(gl.put(X[0], DEVICE)), MLP(X[0]))
+            assert_close(around(x=gl.put(X[0], DEVICE)), MLP(X[0]))
+        assert_close(jax.vmap(lifted)(laid(X)), forward(MLP, X))
+        assert_close(eqx.filter_vmap(lifted)(laid(X)), forward(MLP, X))
 
 
 # -- Flax NNX --------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What users write who take a `GridArray` for an array, or give `put` something else than one."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,6 +180,39 @@ def test_on_grid_refuses_what_is_no_device_policy_or_algorithm(gx):
             gl.on_grid(lambda x, static: x)(gx, static)
         with pytest.raises(gl.LayoutError, match=says):
             gl.on_grid(lambda x, static: x).report(gx, static=static)
+
+
+class Elementwise:
+    """Like an array, it is compared element by element; and the hash of all is one."""
+
+    def __init__(self, *values):
+        self.values = np.array(values)
+
+    def __eq__(self, other):
+        return self.values == other.values
+
+    def __hash__(self):
+        return 1
+
+
+def test_on_grid_names_the_leaves_that_cannot_be_static(gx):
+    fn = gl.on_grid(lambda x, tree: x)
+    says = r"^tree\['names'\]\[1\]: \{'a'\} is no array.*frozenset"
+    with pytest.raises(gl.LayoutError, match=says):
+        fn(gx, {"names": ["a", {"a"}]})
+    assert fn(gx, {"names": ["a", frozenset("a")]}).shape == gx.shape
+    assert gl.on_grid(functools.partial(lambda names, x: x, {"a"}))(gx).shape == gx.shape
+    one = Elementwise(1, 2)
+    for _ in range(2):
+        assert fn(gx, one).shape == gx.shape
+    for call in (fn, fn.report):
+        with pytest.raises(gl.LayoutError, match="is static, and == of two Elementwises must give"):
+            call(gx, Elementwise(1, 3))
+    assert fn(gx, 1.0).shape == fn(gx, "a").shape == gx.shape
+    for leaf in (np.array(["a"]), np.array([None]), np.str_("a"), np.datetime64("2020-01-01")):
+        says = r"^tree\['x'\]: .* is no element type of JAX; convert it to a numeric type"
+        with pytest.raises(gl.LayoutError, match=says):
+            fn(gx, {"x": leaf})
 
 
 def test_layouts_are_asked_of_layouts():

@@ -1067,6 +1067,45 @@ def test_arguments_may_be_trees_statics_and_keywords():
     assert gl.on_grid(lambda x: None)(x) is None
 
 
+def flagged(x, flag):
+    return jnp.where(flag, x, -x) + jax.lax.cond(flag, jnp.sin, jnp.cos, x)
+
+
+def test_bools_are_static():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    traced = []
+
+    def decided(x, tree):
+        traced.append(tree["flag"])
+        return (x if tree["flag"] else -x) * tree["scale"], tree["flag"]
+
+    made = gl.on_grid(decided)
+    for flag, scale in ((True, 1), (False, 1), (True, 2), (False, 3)):
+        found = made(x, {"flag": flag, "scale": scale})
+        assert found[1] is flag
+        assert_same(found[0], (plain if flag else -plain) * scale)
+    assert traced == [True, False]
+    traced.clear()
+    for flag in (jnp.bool_(True), np.bool_(False), jnp.bool_(False)):  # arrays, so traced
+        assert_same(gl.on_grid(flagged)(x, flag), flagged(plain, flag), rtol=1e-5)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_bools_under_transformations(flag):
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    made, total = gl.on_grid(flagged), lambda fn: lambda x, flag: fn(x, flag).sum()
+    assert_same(made(x, flag), flagged(plain, flag), rtol=1e-5)
+    summed = gl.on_grid(total(flagged))
+    assert_same(jax.grad(summed)(x, flag), jax.grad(total(flagged))(plain, flag), rtol=1e-5)
+    assert_same(jax.jit(made)(x, flag), flagged(plain, flag), rtol=1e-5)
+    assert_same(jax.jit(made, static_argnums=1)(x, flag), flagged(plain, flag), rtol=1e-5)
+    for lifted in (gl.on_grid(jax.vmap(flagged, (0, None))), jax.vmap(made, (0, None))):
+        assert_same(lifted(x, flag), flagged(plain, flag), rtol=1e-5)
+    plan = gl.plan(flagged, plain, flag, machine=DEVICE.machine)
+    assert list(plan.layouts) == ["x"]
+    assert_same(plan.run(plain, flag), flagged(plain, flag), rtol=1e-5)
+
+
 def test_results_that_are_no_arrays_are_returned_as_they_are():
     x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
     traced, thing = [], object()
@@ -1104,7 +1143,16 @@ def test_results_that_are_no_arrays_under_transformations():
 
 def test_what_jax_takes_as_a_result_it_takes():
     x = poisoned(example(A), layouts(A)["gap"], DEVICE)
-    for result in (1, 2.5, True, 1j, np.ones(3), np.float32(2), jnp.ones(2), jax.random.key(0)):
+    for result in (
+        1,
+        2.5,
+        np.bool_(True),
+        1j,
+        np.ones(3),
+        np.float32(2),
+        jnp.ones(2),
+        jax.random.key(0),
+    ):
         found = gl.on_grid(lambda x: (x, result))(x)[1]  # noqa: B023
         wanted = jax.jit(lambda: result)()  # noqa: B023
         assert found.dtype == wanted.dtype
@@ -1258,6 +1306,9 @@ REFUSED = {
     "no device for numpy": (lambda: gl.numpy.exp(jnp.ones(3)), "no argument.*gl.put"),
     "report": (lambda: gl.on_grid(jnp.exp).report(example(A)), "no argument"),
     "no function": (lambda: gl.on_grid(3), "takes a function, not int"),
+    "an array": (lambda: gl.on_grid(grid_array()), "takes a function, not GridArray.*call the"),
+    "a list": (lambda: gl.on_grid([grid_array()]), "takes a function, not list"),
+    "a dict": (lambda: gl.on_grid({"a": grid_array()}), "takes a function, not dict"),
     "closed over": (closed_over, "closes over.*argument"),
     "with_layout shape": (
         lambda: gl.on_grid(lambda x: gl.with_layout(x, OTHER))(grid_array()),

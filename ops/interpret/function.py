@@ -25,7 +25,7 @@ from gridlayout.ops.interpret.grid_call import (
     with_constants_as_operands,
 )
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
-from gridlayout.ops.interpret.static import Results
+from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -43,7 +43,7 @@ class Signature:
     """
 
     structure: Any
-    leaves: tuple[tuple[int, Any], ...]
+    leaves: tuple[StaticLeaf, ...]
     kinds: tuple[Any, ...]
     device: DeviceGrid
     algorithm: str | None

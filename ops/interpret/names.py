@@ -55,12 +55,17 @@ def result_names(structure: Any) -> list[str]:
 
 
 def function_name(fn: Callable[..., Any]) -> str:
-    """Return the name of a function, or "a function".
+    """Return the name of a function, or "a function"; for `__call__` that of its class.
 
-    >>> function_name(argument_names), function_name(lambda x: x)
-    ('argument_names', 'a function')
+    >>> class Net:
+    ...     def __call__(self, x):
+    ...         return x
+    >>> function_name(argument_names), function_name(lambda x: x), function_name(Net.__call__)
+    ('argument_names', 'a function', 'Net')
     """
     name = str(getattr(fn, "__name__", "<"))
+    if name == "__call__":
+        name = [name, *str(getattr(fn, "__qualname__", "")).split(".")][-2]
     return "a function" if name.startswith("<") else name
 
 

@@ -7,6 +7,7 @@ compiled program of each signature is cached with the function (`function.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
-from gridlayout.ops.interpret.static import check_static, is_array
+from gridlayout.ops.interpret.names import argument_names
+from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
@@ -53,8 +55,9 @@ def on_grid(
     are taken. algorithm: the algorithm of all products, a name in `gl.ALGORITHMS`; by default the
     cheapest for each. Arguments may be pytrees. Plain arrays among them are laid out by the policy,
     scalars stay as they are, and leaves that are not arrays are static: there is one program per
-    value. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that
-    are not arrays are returned as they are.
+    value. Python's bools, such as the flags of a model, are static; its other numbers are traced.
+    Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that are not
+    arrays, and Python's bools, are returned as they are.
     `LayoutError` if there is no device grid, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np
@@ -63,11 +66,7 @@ def on_grid(
     >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
     [42.0, 140.0, 238.0, 336.0, 434.0]
     """
-    first: tuple[Any, ...] = ()
-    if isinstance(fn, OnGrid):
-        first, fn = fn.first, fn.fn
-    elif any(map(_is_grid, jax.tree.leaves(fn))):
-        fn, first = type(fn).__call__, (fn,)
+    fn, first = (fn.fn, fn.first) if isinstance(fn, OnGrid) else _unbound(fn)
     return OnGrid(fn, device, policy, algorithm, first)
 
 
@@ -83,7 +82,10 @@ class OnGrid:
         first: tuple[Any, ...] = (),
     ) -> None:
         if not callable(fn):
-            raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
+            raise LayoutError(
+                f"on_grid takes a function, not {type(fn).__name__}, which can't be called: pass "
+                "a function or a callable model, and call the result with the arrays"
+            )
         if device is not None:
             check_device(device)
         stated = getattr(policy, "stated", None)
@@ -96,13 +98,16 @@ class OnGrid:
             one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
         self._plan = policy if isinstance(stated, Stated) else None
-        self.__wrapped__ = fn
+        self.__wrapped__ = partial(fn, *first) if first else fn  # without `self`, for `signature`
         chooses = stated if isinstance(stated, Stated) else policy
         self._function = function_of(fn, chooses or same_grid_and_tile)
         self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:
-        return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
+        name = getattr(self.fn, "__name__", repr(self.fn))
+        if name == "__call__" and self.first:
+            name = type(self.first[0]).__name__
+        return f"on_grid({name})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on the grid."""
@@ -209,13 +214,17 @@ class OnGrid:
                 kinds.append(x.layout)
             elif is_array(x):
                 operands.append(automatic(x, device))
-                kinds.append(_plain(operands[-1]))
+                kinds.append(_plain(operands[-1], partial(self._name_of, structure, i)))
             else:
-                check_static(x)
-                static.append((i, x))
+                check_static(x, partial(self._name_of, structure, i))
+                static.append(StaticLeaf(i, x))
         return operands, Signature(
             structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
         )
+
+    def _name_of(self, structure: Any, number: int) -> str:
+        """Return the name of a leaf of the arguments, for errors."""
+        return argument_names(self.fn, structure)[number]
 
     def _device_of(self, leaves: Sequence[Any]) -> DeviceGrid | None:
         """Return the device grid of a call; None inside a function that is traced for the grid."""
@@ -226,7 +235,9 @@ class OnGrid:
             if tracing.get():
                 raise LayoutError(
                     f"{self!r}: it is called inside a function that runs on the grid, with a "
-                    "GridArray that this function closes over; pass it as an argument instead"
+                    "GridArray that this function closes over; pass it as an argument instead, "
+                    "or lift the model that holds it itself: gl.on_grid(model), and for a batch "
+                    "jax.vmap(gl.on_grid(model))"
                 )
             if found is None:
                 found = x.device
@@ -241,9 +252,32 @@ class OnGrid:
         return found
 
 
-def _plain(x: Any) -> Spec:
-    """Return the spec of an array that is not laid out."""
-    return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
+def _plain(x: Any, name: Callable[[], str]) -> Spec:
+    """Return the spec of an array that is not laid out; `LayoutError` if its dtype is not JAX's."""
+    try:
+        return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
+    except TypeError:
+        raise LayoutError(
+            f"{name()}: {x.dtype} is no element type of JAX; convert it to a numeric type, or pass "
+            "Python's own strings and objects, which are static"
+        ) from None
+
+
+def _unbound(fn: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return a function, and as its first arguments the tree of `GridArray`s that it belongs to.
+
+    That is the `self` of a method, or `fn` itself; none for other functions.
+    """
+    method, owner = getattr(fn, "__func__", None), getattr(fn, "__self__", None)
+    if callable(method) and _has_grids(owner) and not _is_grid(owner):
+        return method, (owner,)
+    if callable(fn) and _has_grids(fn):
+        return type(fn).__call__, (fn,)
+    return fn, ()
+
+
+def _has_grids(tree: Any) -> bool:
+    return any(map(_is_grid, jax.tree.leaves(tree)))
 
 
 def _is_grid(x: Any) -> bool:

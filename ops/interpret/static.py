@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,21 +15,55 @@ from gridlayout.ops.interpret.names import result_names
 
 
 def is_array(x: Any) -> bool:
-    """Whether an argument's leaf is an array or a number, and so not static."""
+    """Whether an argument's leaf is an array or a number, and so not static.
+
+    Python's bools are static: models decide with `if` on them, such as Equinox's `inference`.
+    """
     if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True
-    return isinstance(x, (bool, int, float, complex))
+    return isinstance(x, (int, float, complex)) and not isinstance(x, bool)
 
 
-def check_static(x: Any) -> None:
-    """Raise `LayoutError` for an argument's static leaf that can't be hashed."""
+class StaticLeaf(NamedTuple):
+    """A static leaf of a call's arguments, with its number among all leaves.
+
+    `LayoutError` where two of one type are compared and `==` does not give True or False.
+    """
+
+    number: int
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StaticLeaf) or self.number != other.number:
+            return False
+        a, b = self.value, other.value
+        if a is b or type(a) is not type(b):
+            return a is b
+        try:
+            return bool(a == b)
+        except (TypeError, ValueError) as error:
+            raise LayoutError(
+                f"{a!r} is no array, so it is static, and == of two {type(a).__name__}s must give "
+                f"True or False, as the cache of programs requires: {error}. Define __eq__ so, or "
+                "register the class as a pytree, whose arrays are operands"
+            ) from error
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.value))
+
+
+def check_static(x: Any, name: Callable[[], str]) -> None:
+    """Raise `LayoutError` for an argument's static leaf that can't be hashed.
+
+    name: returns the leaf's path.
+    """
     try:
         hash(x)
     except TypeError:
         raise LayoutError(
-            f"the argument {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
-            "hashed, as the cache of programs requires: let the function close over it "
-            "(functools.partial), or pass a tuple or a frozen dataclass"
+            f"{name()}: {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
+            "hashed, as the cache of programs requires: put a frozenset, bytes or a frozen "
+            "dataclass there; a whole argument can also be bound with functools.partial"
         ) from None
 
 
@@ -85,7 +119,7 @@ class Results:
 
 def _counts_as_array(x: Any) -> bool:
     """Whether a leaf counts as an array: JAX accepts it, or rejects it with an error of its own."""
-    if isinstance(x, (str, bytes)):  # NumPy's too
+    if isinstance(x, (str, bytes, bool)):  # NumPy's str_ and bytes_ too
         return False
     if isinstance(x, (np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True

@@ -215,7 +215,7 @@ class Plan(ByPath):
     def rules(self, args: Any) -> list[Any]:
         """Return the layouts of the arguments' leaves, as a tree of the arguments' structure."""
         leaves, structure = leaves_of(args)
-        arrays = [leaf.is_array or leaf.is_number for leaf in leaves]
+        arrays = [leaf.is_operand for leaf in leaves]
         if sum(arrays) != len(self.layouts):
             raise LayoutError(
                 f"the plan is for {len(self.layouts)} arrays, {', '.join(self.layouts)}, not "

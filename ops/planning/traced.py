@@ -24,7 +24,7 @@ from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.names import function_name, positional_names
 from gridlayout.ops.interpret.planner import planned
-from gridlayout.ops.interpret.static import Results
+from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
@@ -258,9 +258,9 @@ def traced_for(
                 f"memory_space {space!r} is for machines whose chips have cores, such as 'n150': "
                 f"devices of {device.machine.chip.name} have one memory, leave it out"
             )
-    numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]
+    numbers = [k for k, x in enumerate(leaves) if x.is_operand]
     arrays = [leaves[k] for k in numbers]
-    static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
+    static = tuple(StaticLeaf(k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
     structure = jax.tree.structure((args, {}), is_leaf=is_grid)
     signature = Signature(structure, static, kinds, device, None, rules_version())

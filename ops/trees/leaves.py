@@ -50,6 +50,11 @@ class Leaf:
         return isinstance(self.value, (bool, int, float, complex)) and not self.is_array
 
     @property
+    def is_operand(self) -> bool:
+        """Whether a function on the grid traces it: an array or a number, but no Python bool."""
+        return self.is_array or (self.is_number and not isinstance(self.value, bool))
+
+    @property
     def is_key(self) -> bool:
         """Whether it holds random keys, which have no layout."""
         dtype: Any = getattr(self.value, "dtype", None)
