@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -28,7 +28,14 @@ from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.measure import MeasuredDevices, measured
 from gridlayout.sharding.placement import MeshAxes
 from gridlayout.sharding.sending import Sending
-from gridlayout.sharding.topology import Topology, hosts_of, stated_hosts, stated_links
+from gridlayout.sharding.topology import (
+    Topology,
+    default_names,
+    hosts_of,
+    in_order,
+    stated_hosts,
+    stated_links,
+)
 
 _FORMAT, _VERSION, _READ = "gridlayout machine", 2, (1, 2)
 
@@ -73,6 +80,7 @@ class Machine(Sending):
     axis_names: tuple[str, ...]
     hosts: Shape
     host_links: Links | None
+    is_named: bool = field(compare=False)  # whether the user states the names of the axes
 
     def __init__(
         self,
@@ -98,7 +106,7 @@ class Machine(Sending):
         given, named = stated_links(links, sizes, axes)
         if not isinstance(figures, Sequence) or not all(isinstance(x, Figure) for x in figures):
             raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
-        names = _default_names(len(sizes or given)) if named is None else named
+        names = default_names(len(sizes or given)) if named is None else named
         counts = stated_hosts(hosts, sizes, names)
         if host_links is not None and not isinstance(host_links, Links):
             raise LayoutError(f"host_links {host_links!r} must be a gl.Links")
@@ -107,9 +115,10 @@ class Machine(Sending):
                 f"hosts {hosts!r} and host_links {host_links!r} go together: give how many hosts "
                 "there are along each axis, such as hosts=(2, 1), and the gl.Links between them"
             )
-        values = (chip, sizes, given, rates, tuple(figures), names, counts, host_links)
-        for field, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, field, value)
+        own = (chip, sizes, given, rates, tuple(figures), names, counts, host_links)
+        values = (*own, named is not None)
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -191,7 +200,7 @@ class Machine(Sending):
             dram=own.memory / cores,
         )
         mesh = () if self.mesh is None or prod(self.mesh) == 1 else self.mesh
-        names = ("r", "c") if len(chip.grid) == 2 else _default_names(len(chip.grid))
+        names = ("r", "c") if len(chip.grid) == 2 else default_names(len(chip.grid))
         links = [self.links[0 if len(self.links) == 1 else k] for k in range(len(mesh))]
         network = Links(own.noc, latency=own.hop, wrap=True)
         return Machine(
@@ -251,26 +260,51 @@ class Machine(Sending):
 
         The number of devices per host is unchanged; a host's devices fill the last axes first.
         """
-        names = self.axis_names if mesh is not None and len(self.axis_names) >= len(mesh) else None
+        is_named = self.is_named and mesh is not None and len(self.axis_names) >= len(mesh)
+        names = self.axis_names if is_named else None
         hosts = self.topology.hosts_on(mesh)
         links = self.host_links if hosts else None
         return self._with(mesh=mesh, axes=names, hosts=hosts, host_links=links)
 
     def named(self, axes: Sequence[str]) -> Machine:
-        """Return this machine with other names of the mesh axes."""
-        names_unused = len(self.links) <= 1 and not self.hosts
-        if names_unused or tuple(axes) == self.axis_names:
+        """Return this machine for a mesh with these axes, in this order.
+
+        Axes that the user named are matched by name, others by position. Raises `LayoutError` for
+        other names than the user's, if links or hosts depend on the axis.
+
+        >>> links = {"host": Links(1e9), "device": Links(10e9)}
+        >>> machine = Machine("n150", (2, 4), links).named(("device", "host"))
+        >>> machine.mesh, [each.bandwidth for each in machine.links]
+        ((4, 2), [10000000000.0, 1000000000.0])
+        """
+        own, axes = self.axis_names[: len(self.mesh or self.axis_names)], tuple(axes)
+        if own == axes:
             return self
-        return self._with(axes=axes)
+        if self.is_named and sorted(own) == sorted(axes):
+            per_axis = self.mesh, self.links, self.hosts
+            mesh, links, hosts = (in_order(values, own, axes) for values in per_axis)
+            return self._with(mesh=mesh, links=links, hosts=hosts, axes=axes)
+        if len(self.links) <= 1 and not self.hosts:
+            return self
+        if self.is_named:
+            raise LayoutError(
+                f"the links and hosts of {self!r} are for the axes {own}, but the device grid has "
+                f"the axes {axes}: give both the same names"
+            )
+        return self._with(axes=axes) if len(own) == len(axes) else self
 
     def _with(self, **changes: Any) -> Machine:
         """Return this machine with other arguments of the constructor."""
         given: dict[str, Any] = {
             **{"mesh": self.mesh, "links": self.links, "rates": self.rates},
-            **{"figures": self.figures, "axes": self.axis_names},
+            **{"figures": self.figures, "axes": self._stated_names},
             **{"hosts": self.hosts, "host_links": self.host_links},
         }
         return Machine(self.chip, **(given | changes))
+
+    @property
+    def _stated_names(self) -> tuple[str, ...] | None:
+        return self.axis_names if self.is_named else None
 
     # -- checks and files ------------------------------------------------------------------------
 
@@ -298,7 +332,7 @@ class Machine(Sending):
             "mesh": self.mesh,
             "links": [asdict(each) for each in self.links],
             "rates": None if self.rates is None else asdict(self.rates),
-            "axes": self.axis_names,
+            "axes": self._stated_names,
             "figures": [asdict(each) for each in self.figures],
             "hosts": self.hosts,
             "host_links": None if self.host_links is None else asdict(self.host_links),
@@ -342,8 +376,3 @@ class Machine(Sending):
         mesh += f", hosts={self.hosts}" if self.hosts else ""
         how = ", measured" if self.figures else ""
         return f"Machine({self.chip.name}{mesh}{how})"
-
-
-def _default_names(rank: int) -> tuple[str, ...]:
-    """Return the default names of axes, as in `gl.DeviceGrid`."""
-    return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))

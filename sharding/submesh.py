@@ -73,9 +73,12 @@ class Submesh(NamedTuple):
         """The number of devices along each retained axis."""
         return tuple(len(self.places[k]) for k in self.axes)
 
-    def machine(self, whole: Machine) -> Machine:
-        """Return the machine of the part, with the links of the whole; part of a ring is a line."""
-        names = tuple(whole.axis_names[k] for k in self.axes)
+    def machine(self, whole: Machine, axes: Sequence[str]) -> Machine:
+        """Return the machine of the part, with the links of the whole; part of a ring is a line.
+
+        axes: the names of the axes of the mesh.
+        """
+        names = tuple(axes[k] for k in self.axes)
         mesh = whole.mesh
         if mesh is None:
             return whole

@@ -191,6 +191,22 @@ class Topology:
         return tuple(reversed(found)) if prod(found) > 1 else ()
 
 
+def default_names(rank: int) -> Axes:
+    """Return the default names of axes, as in `gl.DeviceGrid`."""
+    return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
+
+
+def in_order(values: Any, own: Axes, axes: Axes) -> Any:
+    """Return values for each of the axes `own` in the order `axes`; others as they are.
+
+    >>> in_order((2, 4), ("x", "y"), ("y", "x")), in_order((), ("x", "y"), ("y", "x"))
+    ((4, 2), ())
+    """
+    if values is None or len(values) != len(own):
+        return values
+    return tuple(values[own.index(axis)] for axis in axes)
+
+
 def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
     """Return the number of hosts along each axis; () if there is one host.
 
