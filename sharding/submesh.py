@@ -104,9 +104,9 @@ class Submesh(NamedTuple):
         """Return the number of hosts of the part along axis k.
 
         size, hosts: the numbers of devices and hosts along this axis of the full mesh. If hosts
-        have unequal shares of the part, each device counts as a host.
+        have unequal shares of the part, each device counts as a host. The devices of a host are
+        consecutive in the part, because a slice selects them.
         """
         own = self.places[k] // (size // hosts)
         numbers, counts = np.unique(own, return_counts=True)
-        is_equal = (counts == counts[0]).all() and (np.diff(own) >= 0).all()
-        return len(numbers) if is_equal or len(numbers) == 1 else len(own)
+        return len(numbers) if (counts == counts[0]).all() else len(own)

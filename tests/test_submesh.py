@@ -102,6 +102,9 @@ def test_a_part_has_the_machine_of_its_devices():
     assert (cut.hosts, cut.links[0], cut.links[1].wrap) == ((1, 2), slow, False)
     assert (host.hosts, host.host_links) == ((), None)
     assert device[:, 1:4].machine.hosts == (1, 3)  # of unequal parts
+    back = device[:, ::-1].machine
+    assert (back, back.hosts) == (device.machine, (1, 4))
+    assert device[:, 5:1:-1].machine.hosts == (1, 2)
     one = Collective("permute", ("a",), 4, 10**9, 8)
     assert host.once(one) == device.machine.once(one)
     assert device[0:2].with_machine(device[0:2].machine) == device[0:2]
