@@ -19,11 +19,11 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from gridlayout.arguments import Shape, positive
+from gridlayout.arguments import Shape, as_items, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, rates_of
+from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, check_figure, rates_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.measure import MeasuredDevices, measured
 from gridlayout.sharding.placement import MeshAxes
@@ -37,7 +37,7 @@ from gridlayout.sharding.topology import (
     stated_links,
 )
 
-_FORMAT, _VERSION, _READ = "gridlayout machine", 2, (1, 2)
+_FORMAT, _VERSION = "gridlayout machine", 2
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,11 @@ class Machine(Sending):
         counts = stated_hosts(hosts, sizes, names)
         if host_links is not None and not isinstance(host_links, Links):
             raise LayoutError(f"host_links {host_links!r} must be a gl.Links")
+        if hosts and not counts and host_links is not None:
+            raise LayoutError(
+                f"hosts {hosts!r} are one host, but host_links are the links between several: "
+                "leave out host_links"
+            )
         if (host_links is None) != (not counts) and not any(x.between_hosts for x in figures):
             raise LayoutError(
                 f"hosts {hosts!r} and host_links {host_links!r} go together: give how many hosts "
@@ -232,9 +237,12 @@ class Machine(Sending):
 
         flops: the floating-point operations of products. nbytes: the bytes read or written.
         elements: the number of results of elementwise functions that take longer than the access
-        to memory.
+        to memory. Raises `LayoutError` for numbers that are negative or not finite.
         """
-        sent = sum(each.count * self.once(each) for each in collectives)
+        for what, n in (("flops", flops), ("nbytes", nbytes), ("elements", elements)):
+            check_figure(n.item() if isinstance(n, np.generic) else n, what, above=False)
+        some = as_items(collectives, "collectives", "collectives of a report")
+        sent = sum(self.once(each) * each.count for each in some)
         return sent + self.work_seconds(flops, nbytes, elements)
 
     @property
@@ -263,8 +271,10 @@ class Machine(Sending):
         is_named = self.is_named and mesh is not None and len(self.axis_names) >= len(mesh)
         names = self.axis_names if is_named else None
         hosts = self.topology.hosts_on(mesh)
-        links = self.host_links if hosts else None
-        return self._with(mesh=mesh, axes=names, hosts=hosts, host_links=links)
+        between = self.host_links if hosts else None
+        is_one = mesh is not None and prod(mesh) == 1 and len(mesh) != len(self.links)
+        links = self.links[:1] if is_one else self.links
+        return self._with(mesh=mesh, links=links, axes=names, hosts=hosts, host_links=between)
 
     def named(self, axes: Sequence[str]) -> Machine:
         """Return this machine for a mesh with these axes, in this order.
@@ -341,8 +351,14 @@ class Machine(Sending):
     @classmethod
     def of_record(cls, record: Any) -> Machine:
         """Return the machine of a record. An invalid record raises an error of any type."""
-        if record["format"] != _FORMAT or record["version"] not in _READ:
+        version = record["version"]
+        if record["format"] != _FORMAT or not isinstance(version, int) or version < 1:
             raise KeyError("format")
+        if version > _VERSION:
+            raise LayoutError(
+                f"the machine is of version {version} of the format, of a newer gridlayout; this "
+                f"one reads versions up to {_VERSION}: update gridlayout"
+            )
         chip = dict(record["chip"])
         for name in ("grid", "tiles"):
             chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ class Submesh(NamedTuple):
         """
         axes = " ".join(f"{name}={n}" for name, n in zip(names, mesh, strict=True))
         rest = index if isinstance(index, tuple) else (index,)
+        if any(_is_other(each) for each in rest) or sum(each is Ellipsis for each in rest) > 1:
+            raise LayoutError(
+                f"the index {index!r} of the mesh {axes} must have for each axis a whole number or "
+                "a slice, or one `...` for several: take one part of the mesh at a time"
+            )
         if (at := next((k for k, each in enumerate(rest) if each is Ellipsis), None)) is not None:
             rest = (*rest[:at], *[slice(None)] * (len(mesh) - len(rest) + 1), *rest[at + 1 :])
         if len(rest) > len(mesh):
@@ -110,3 +116,14 @@ class Submesh(NamedTuple):
         own = self.places[k] // (size // hosts)
         numbers, counts = np.unique(own, return_counts=True)
         return len(numbers) if (counts == counts[0]).all() else len(own)
+
+
+def _is_other(part: Any) -> bool:
+    """Whether a part of an index is no number, slice or `...`."""
+    if part is Ellipsis or isinstance(part, slice):
+        return False
+    try:
+        operator.index(part)
+    except TypeError:
+        return True
+    return False

@@ -294,6 +294,21 @@ REFUSED = {
     "hosts that do not divide": (dict(hosts=(1, 3), host_links=SLOW_LINKS), "divides 4"),
     "too many hosts": (dict(hosts=(1, 1, 2), host_links=SLOW_LINKS), "each axis"),
     "hosts of another axis": (dict(hosts={"z": 2}, host_links=SLOW_LINKS), "'z'"),
+    "more hosts than devices": (
+        dict(chip="n150", hosts=(2,), host_links=SLOW_LINKS, mesh=None),
+        "2 hosts .*more than its 1 devices: give mesh=",
+    ),
+    "hosts of no mesh": (
+        dict(chip="n150", hosts=(2, 2), host_links=SLOW_LINKS, mesh=None),
+        "mesh= with 2 axes",
+    ),
+    "links between one host": (dict(hosts=(1, 1), host_links=SLOW_LINKS), "leave out host_links"),
+    "links of one axis": (dict(links={"h": SLOW_LINKS}), "links name 1 of the 2 axes"),
+    "links of no mesh": (
+        dict(chip="n150", mesh=None, links={"a": SLOW_LINKS, "b": SLOW_LINKS}),
+        r"\(1,\) devices has 2 links.* mesh= with 2 axes",
+    ),
+    "one name twice": (dict(axes=("x", "x")), "different names"),
     "no hosts at all": (dict(hosts=(0, 1), host_links=SLOW_LINKS), "at least one"),
     "a bandwidth as links": (dict(hosts=(2, 1), host_links=1e9), "gl.Links"),
     "links of another axis": (dict(links={"x": SLOW_LINKS, "z": SLOW_LINKS}, axes="xy"), "'z'"),
