@@ -50,7 +50,7 @@ class Machine(Sending):
     mesh of several devices needs them. rates: what one device does per second; without rates, and
     on a chip without known rates, computing takes no time. figures: measured times of collectives,
     which are used instead of the links. axes: the names of the mesh axes, by default those of
-    `links`, or of `gl.DeviceGrid`.
+    `links`, or of `gl.DeviceGrid`. A device grid matches stated names by name, in any order.
 
     hosts: the number of hosts along each axis, a sequence or a dict by names. host_links: the links
     between hosts, per device: its share of the bandwidth of its host. The devices of a host are
