@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, SupportsIndex
 
@@ -45,18 +45,7 @@ def as_shape(shape: Any, what: str) -> Shape:
     >>> as_shape([2, 3], "shape")
     (2, 3)
     """
-    try:
-        shape = tuple(shape)
-        dims = tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise LayoutError(f"{what} {shape!r} must be a sequence of whole numbers") from None
-    if any(isinstance(n, (bool, np.bool_)) for n in shape) or any(n < 0 for n in dims):
-        raise LayoutError(f"{what} {shape!r} must hold whole numbers >= 0")
-    if len(dims) > MAX_RANK:
-        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
-    if any(n > MAX_ELEMENTS for n in dims):
-        raise LayoutError(f"{what} {dims} holds a number over 2**62")
-    return dims
+    return _whole_numbers(shape, what, 0, "whole numbers >= 0")
 
 
 def positive(values: Any, what: str) -> Shape:
@@ -65,9 +54,26 @@ def positive(values: Any, what: str) -> Shape:
     >>> positive([3, 2], "grid")
     (3, 2)
     """
-    dims = as_shape(values, what)
-    if not dims or 0 in dims:
-        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
+    rule = "whole numbers: at least one number, all >= 1"
+    dims = _whole_numbers(values, what, 1, rule)
+    if not dims:
+        raise LayoutError(f"{what} {dims} must hold {rule}")
+    return dims
+
+
+def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
+    """Return `values` as a tuple of Python ints from `least`; `rule` states this for errors."""
+    values = as_items(values, what, "whole numbers")
+    try:
+        dims = tuple(operator.index(n) for n in values)
+    except TypeError:
+        raise LayoutError(f"{what} {values!r} must be a sequence of whole numbers") from None
+    if any(isinstance(n, (bool, np.bool_)) for n in values) or any(n < least for n in dims):
+        raise LayoutError(f"{what} {values!r} must hold {rule}")
+    if len(dims) > MAX_RANK:
+        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
+    if any(n > MAX_ELEMENTS for n in dims):
+        raise LayoutError(f"{what} {dims} holds a number over 2**62")
     return dims
 
 
@@ -129,11 +135,19 @@ def as_flag(value: Any, what: str) -> bool:
 
 
 def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
-    """Return `values` as a tuple; `LayoutError` if not iterable. `of` names the items in it.
+    """Return `values` as a tuple. `of` names the items in it.
+
+    Raises `LayoutError` if `values` is not iterable, and for sets and dicts.
 
     >>> as_items([1, 2], "steps", "steps")
     (1, 2)
     """
+    if isinstance(values, (set, frozenset, Mapping)):
+        kind = "dict" if isinstance(values, Mapping) else "set"
+        raise LayoutError(
+            f"{what} {values!r} is a {kind}, but the order of the {of} counts: give a sequence, "
+            "such as a tuple"
+        )
     try:
         return tuple(values)
     except TypeError:

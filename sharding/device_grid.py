@@ -102,8 +102,9 @@ class DeviceGrid:
         if machine is not None:
             if not isinstance(machine, Machine):
                 raise LayoutError(f"machine {machine!r} must be a gl.Machine")
+            machine = machine.named(names)
             machine.check_mesh(sizes)
-        self._machine = None if machine is None else machine.named(names)
+        self._machine = machine
         self.mesh: Any = auto_mesh(self._devices, sizes, names)
         self._axes: MeshAxes = MeshAxes.of(names, sizes)
         self._given = core_map
@@ -174,7 +175,7 @@ class DeviceGrid:
             )
         part = Submesh.of(index, self.shape, names)
         kept = tuple(names[k] for k in part.axes)
-        machine = None if self._machine is None else part.machine(self._machine)
+        machine = None if self._machine is None else part.machine(self._machine, names)
         if self.is_abstract:
             return DeviceGrid(AbstractMesh(part.shape, kept), machine=machine)
         devices = self._devices[np.ix_(*part.places)].reshape(part.shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -19,18 +19,25 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from gridlayout.arguments import Shape, positive
+from gridlayout.arguments import Shape, as_items, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, rates_of
+from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, check_figure, rates_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.measure import MeasuredDevices, measured
 from gridlayout.sharding.placement import MeshAxes
 from gridlayout.sharding.sending import Sending
-from gridlayout.sharding.topology import Topology, hosts_of, stated_hosts, stated_links
+from gridlayout.sharding.topology import (
+    Topology,
+    default_names,
+    hosts_of,
+    in_order,
+    stated_hosts,
+    stated_links,
+)
 
-_FORMAT, _VERSION, _READ = "gridlayout machine", 2, (1, 2)
+_FORMAT, _VERSION = "gridlayout machine", 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Machine(Sending):
     mesh of several devices needs them. rates: what one device does per second; without rates, and
     on a chip without known rates, computing takes no time. figures: measured times of collectives,
     which are used instead of the links. axes: the names of the mesh axes, by default those of
-    `links`, or of `gl.DeviceGrid`.
+    `links`, or of `gl.DeviceGrid`. A device grid matches stated names by name, in any order.
 
     hosts: the number of hosts along each axis, a sequence or a dict by names. host_links: the links
     between hosts, per device: its share of the bandwidth of its host. The devices of a host are
@@ -73,6 +80,7 @@ class Machine(Sending):
     axis_names: tuple[str, ...]
     hosts: Shape
     host_links: Links | None
+    is_named: bool = field(compare=False)  # whether the user states the names of the axes
 
     def __init__(
         self,
@@ -98,18 +106,24 @@ class Machine(Sending):
         given, named = stated_links(links, sizes, axes)
         if not isinstance(figures, Sequence) or not all(isinstance(x, Figure) for x in figures):
             raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
-        names = _default_names(len(sizes or given)) if named is None else named
+        names = default_names(len(sizes or given)) if named is None else named
         counts = stated_hosts(hosts, sizes, names)
         if host_links is not None and not isinstance(host_links, Links):
             raise LayoutError(f"host_links {host_links!r} must be a gl.Links")
+        if hosts and not counts and host_links is not None:
+            raise LayoutError(
+                f"hosts {hosts!r} are one host, but host_links are the links between several: "
+                "leave out host_links"
+            )
         if (host_links is None) != (not counts) and not any(x.between_hosts for x in figures):
             raise LayoutError(
                 f"hosts {hosts!r} and host_links {host_links!r} go together: give how many hosts "
                 "there are along each axis, such as hosts=(2, 1), and the gl.Links between them"
             )
-        values = (chip, sizes, given, rates, tuple(figures), names, counts, host_links)
-        for field, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, field, value)
+        own = (chip, sizes, given, rates, tuple(figures), names, counts, host_links)
+        values = (*own, named is not None)
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -191,7 +205,7 @@ class Machine(Sending):
             dram=own.memory / cores,
         )
         mesh = () if self.mesh is None or prod(self.mesh) == 1 else self.mesh
-        names = ("r", "c") if len(chip.grid) == 2 else _default_names(len(chip.grid))
+        names = ("r", "c") if len(chip.grid) == 2 else default_names(len(chip.grid))
         links = [self.links[0 if len(self.links) == 1 else k] for k in range(len(mesh))]
         network = Links(own.noc, latency=own.hop, wrap=True)
         return Machine(
@@ -223,9 +237,12 @@ class Machine(Sending):
 
         flops: the floating-point operations of products. nbytes: the bytes read or written.
         elements: the number of results of elementwise functions that take longer than the access
-        to memory.
+        to memory. Raises `LayoutError` for numbers that are negative or not finite.
         """
-        sent = sum(each.count * self.once(each) for each in collectives)
+        for what, n in (("flops", flops), ("nbytes", nbytes), ("elements", elements)):
+            check_figure(n.item() if isinstance(n, np.generic) else n, what, above=False)
+        some = as_items(collectives, "collectives", "collectives of a report")
+        sent = sum(self.once(each) * each.count for each in some)
         return sent + self.work_seconds(flops, nbytes, elements)
 
     @property
@@ -251,26 +268,53 @@ class Machine(Sending):
 
         The number of devices per host is unchanged; a host's devices fill the last axes first.
         """
-        names = self.axis_names if mesh is not None and len(self.axis_names) >= len(mesh) else None
+        is_named = self.is_named and mesh is not None and len(self.axis_names) >= len(mesh)
+        names = self.axis_names if is_named else None
         hosts = self.topology.hosts_on(mesh)
-        links = self.host_links if hosts else None
-        return self._with(mesh=mesh, axes=names, hosts=hosts, host_links=links)
+        between = self.host_links if hosts else None
+        is_one = mesh is not None and prod(mesh) == 1 and len(mesh) != len(self.links)
+        links = self.links[:1] if is_one else self.links
+        return self._with(mesh=mesh, links=links, axes=names, hosts=hosts, host_links=between)
 
     def named(self, axes: Sequence[str]) -> Machine:
-        """Return this machine with other names of the mesh axes."""
-        names_unused = len(self.links) <= 1 and not self.hosts
-        if names_unused or tuple(axes) == self.axis_names:
+        """Return this machine for a mesh with these axes, in this order.
+
+        Axes that the user named are matched by name, others by position. Raises `LayoutError` for
+        other names than the user's, if links or hosts depend on the axis.
+
+        >>> links = {"host": Links(1e9), "device": Links(10e9)}
+        >>> machine = Machine("n150", (2, 4), links).named(("device", "host"))
+        >>> machine.mesh, [each.bandwidth for each in machine.links]
+        ((4, 2), [10000000000.0, 1000000000.0])
+        """
+        own, axes = self.axis_names[: len(self.mesh or self.axis_names)], tuple(axes)
+        if own == axes:
             return self
-        return self._with(axes=axes)
+        if self.is_named and sorted(own) == sorted(axes):
+            per_axis = self.mesh, self.links, self.hosts
+            mesh, links, hosts = (in_order(values, own, axes) for values in per_axis)
+            return self._with(mesh=mesh, links=links, hosts=hosts, axes=axes)
+        if len(self.links) <= 1 and not self.hosts:
+            return self
+        if self.is_named:
+            raise LayoutError(
+                f"the links and hosts of {self!r} are for the axes {own}, but the device grid has "
+                f"the axes {axes}: give both the same names"
+            )
+        return self._with(axes=axes) if len(own) == len(axes) else self
 
     def _with(self, **changes: Any) -> Machine:
         """Return this machine with other arguments of the constructor."""
         given: dict[str, Any] = {
             **{"mesh": self.mesh, "links": self.links, "rates": self.rates},
-            **{"figures": self.figures, "axes": self.axis_names},
+            **{"figures": self.figures, "axes": self._stated_names},
             **{"hosts": self.hosts, "host_links": self.host_links},
         }
         return Machine(self.chip, **(given | changes))
+
+    @property
+    def _stated_names(self) -> tuple[str, ...] | None:
+        return self.axis_names if self.is_named else None
 
     # -- checks and files ------------------------------------------------------------------------
 
@@ -298,7 +342,7 @@ class Machine(Sending):
             "mesh": self.mesh,
             "links": [asdict(each) for each in self.links],
             "rates": None if self.rates is None else asdict(self.rates),
-            "axes": self.axis_names,
+            "axes": self._stated_names,
             "figures": [asdict(each) for each in self.figures],
             "hosts": self.hosts,
             "host_links": None if self.host_links is None else asdict(self.host_links),
@@ -307,8 +351,14 @@ class Machine(Sending):
     @classmethod
     def of_record(cls, record: Any) -> Machine:
         """Return the machine of a record. An invalid record raises an error of any type."""
-        if record["format"] != _FORMAT or record["version"] not in _READ:
+        version = record["version"]
+        if record["format"] != _FORMAT or not isinstance(version, int) or version < 1:
             raise KeyError("format")
+        if version > _VERSION:
+            raise LayoutError(
+                f"the machine is of version {version} of the format, of a newer gridlayout; this "
+                f"one reads versions up to {_VERSION}: update gridlayout"
+            )
         chip = dict(record["chip"])
         for name in ("grid", "tiles"):
             chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])
@@ -342,8 +392,3 @@ class Machine(Sending):
         mesh += f", hosts={self.hosts}" if self.hosts else ""
         how = ", measured" if self.figures else ""
         return f"Machine({self.chip.name}{mesh}{how})"
-
-
-def _default_names(rank: int) -> tuple[str, ...]:
-    """Return the default names of axes, as in `gl.DeviceGrid`."""
-    return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))

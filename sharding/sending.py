@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from gridlayout.errors import LayoutError
 from gridlayout.sharding.chips import Figure, Links
 from gridlayout.sharding.collectives import COPY, Collective
 from gridlayout.sharding.computing import Computing
@@ -29,6 +30,7 @@ class Sending(Computing):
         A collective over several axes uses the cheapest route: all axes at once, which share the
         bytes, or one after another, so that slow links transfer few bytes (`sharding/timing.py`).
         """
+        _check(each)
         if each.kind == COPY:
             return self.work_seconds(nbytes=each.received_bytes)
         figure = self._figures.of(each, self.crosses(each.axes)) if self.figures else None
@@ -53,6 +55,7 @@ class Sending(Computing):
         >>> machine.received_along(Collective("all_gather", ("host", "device"), 8, 7 * 2**20, 8))
         {'host': 1048576, 'device': 6291456}
         """
+        _check(each)
         routes = self._routes(each)
         if not routes:
             axes = dict.fromkeys(map(self.whole_axis, each.axes))
@@ -134,3 +137,12 @@ class Sending(Computing):
     @property
     def _every_link(self) -> tuple[Links, ...]:
         return self.links if self.host_links is None else (*self.links, self.host_links)
+
+
+def _check(each: Collective) -> None:
+    """Raise `LayoutError` unless `each` is a `Collective`."""
+    if not isinstance(each, Collective):
+        raise LayoutError(
+            f"{each!r} is no collective: give those of a report, such as "
+            "gl.on_grid(fn).report(*args).collectives"
+        )

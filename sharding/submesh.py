@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ class Submesh(NamedTuple):
         """
         axes = " ".join(f"{name}={n}" for name, n in zip(names, mesh, strict=True))
         rest = index if isinstance(index, tuple) else (index,)
+        if any(_is_other(each) for each in rest) or sum(each is Ellipsis for each in rest) > 1:
+            raise LayoutError(
+                f"the index {index!r} of the mesh {axes} must have for each axis a whole number or "
+                "a slice, or one `...` for several: take one part of the mesh at a time"
+            )
         if (at := next((k for k, each in enumerate(rest) if each is Ellipsis), None)) is not None:
             rest = (*rest[:at], *[slice(None)] * (len(mesh) - len(rest) + 1), *rest[at + 1 :])
         if len(rest) > len(mesh):
@@ -73,9 +79,12 @@ class Submesh(NamedTuple):
         """The number of devices along each retained axis."""
         return tuple(len(self.places[k]) for k in self.axes)
 
-    def machine(self, whole: Machine) -> Machine:
-        """Return the machine of the part, with the links of the whole; part of a ring is a line."""
-        names = tuple(whole.axis_names[k] for k in self.axes)
+    def machine(self, whole: Machine, axes: Sequence[str]) -> Machine:
+        """Return the machine of the part, with the links of the whole; part of a ring is a line.
+
+        axes: the names of the axes of the mesh.
+        """
+        names = tuple(axes[k] for k in self.axes)
         mesh = whole.mesh
         if mesh is None:
             return whole
@@ -101,9 +110,20 @@ class Submesh(NamedTuple):
         """Return the number of hosts of the part along axis k.
 
         size, hosts: the numbers of devices and hosts along this axis of the full mesh. If hosts
-        have unequal shares of the part, each device counts as a host.
+        have unequal shares of the part, each device counts as a host. The devices of a host are
+        consecutive in the part, because a slice selects them.
         """
         own = self.places[k] // (size // hosts)
         numbers, counts = np.unique(own, return_counts=True)
-        is_equal = (counts == counts[0]).all() and (np.diff(own) >= 0).all()
-        return len(numbers) if is_equal or len(numbers) == 1 else len(own)
+        return len(numbers) if (counts == counts[0]).all() else len(own)
+
+
+def _is_other(part: Any) -> bool:
+    """Whether a part of an index is no number, slice or `...`."""
+    if part is Ellipsis or isinstance(part, slice):
+        return False
+    try:
+        operator.index(part)
+    except TypeError:
+        return True
+    return False

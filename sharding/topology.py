@@ -92,10 +92,18 @@ class Topology:
     def paths(self, axes: Sequence[str], group_size: int) -> list[Path]:
         """Return the paths of a collective along mesh axes, or their prime factors.
 
-        If the mesh is unknown, the devices of a group are assumed to be neighbours.
+        If the mesh is unknown, the devices of a group are assumed to be neighbours. Raises
+        `LayoutError` for an unknown axis, if links or hosts depend on the axis.
         """
         wholes = dict.fromkeys(map(self.whole_axis, axes))
-        if self.mesh is None or not set(wholes) <= set(self.names[: len(self.mesh)]):
+        known = self.names if self.mesh is None else self.names[: len(self.mesh)]
+        unknown = [axis for axis in wholes if axis not in known]
+        if unknown and (len(self.links) > 1 or self.hosts):
+            raise LayoutError(
+                f"the axis {unknown[0]!r} of a collective is no axis of the machine: give one of "
+                f"{', '.join(known)}"
+            )
+        if self.mesh is None or unknown:
             found = [self.links_of(axis) for axis in wholes]
             n = int(-(-(group_size ** (1 / max(len(wholes), 1))) // 1))
             return [Path(a, x, n) for a, x in zip(wholes, found, strict=True) if x is not None]
@@ -191,6 +199,22 @@ class Topology:
         return tuple(reversed(found)) if prod(found) > 1 else ()
 
 
+def default_names(rank: int) -> Axes:
+    """Return the default names of axes, as in `gl.DeviceGrid`."""
+    return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
+
+
+def in_order(values: Any, own: Axes, axes: Axes) -> Any:
+    """Return values for each of the axes `own` in the order `axes`; others as they are.
+
+    >>> in_order((2, 4), ("x", "y"), ("y", "x")), in_order((), ("x", "y"), ("y", "x"))
+    ((4, 2), ())
+    """
+    if values is None or len(values) != len(own):
+        return values
+    return tuple(values[own.index(axis)] for axis in axes)
+
+
 def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
     """Return the number of hosts along each axis; () if there is one host.
 
@@ -208,13 +232,21 @@ def stated_hosts(hosts: Any, mesh: Shape | None, names: Axes) -> Shape:
         if unknown := [name for name in hosts if name not in names[: len(mesh)]]:
             raise LayoutError(
                 f"hosts {dict(hosts)!r} name {unknown[0]!r}, which is no axis: the mesh {mesh} has "
-                f"the axes {', '.join(names[: len(mesh)])}"
+                f"the axes {', '.join(names[: len(mesh)])}: give hosts by these names, or axes="
             )
         hosts = [hosts.get(name, 1) for name in names[: len(mesh)]]
     counts = positive(hosts, "hosts")
     if len(counts) != len(mesh):
-        raise LayoutError(f"hosts {counts} must be a number for each axis of the mesh {mesh}")
+        raise LayoutError(
+            f"hosts {counts} must be a number for each axis of the mesh {mesh}: "
+            f"give {len(mesh)} of them, or mesh= with {len(counts)} axes"
+        )
     for name, size, count in zip(names, mesh, counts, strict=False):
+        if count > size:
+            raise LayoutError(
+                f"{count} hosts along the axis {name} are more than its {size} devices: give mesh= "
+                f"with the number of devices along {name}, a multiple of {count}"
+            )
         if size % count:
             raise LayoutError(
                 f"{count} hosts along the axis {name} of {size} devices would have unequal parts: "
@@ -231,29 +263,46 @@ def stated_links(
     links: what the user states: one for all axes, one per axis, or a dict by names. axes: the
     names, or None. Raises `LayoutError` for an axis without links or name.
     """
+    names = None if axes is None else _stated_names(axes)
     if isinstance(links, Mapping):
-        axes = tuple(links) if axes is None else axes
-        if not isinstance(axes, Sequence) or set(axes) != set(links):
+        if mesh is not None and len(links) < len(mesh):
+            raise LayoutError(
+                f"links name {len(links)} of the {len(mesh)} axes of the mesh {mesh}, "
+                f"{list(links)}: give one gl.Links for each axis, or one for all without a name"
+            )
+        names = _stated_names(tuple(links)) if names is None else names
+        if set(names) != set(links):
             raise LayoutError(
                 f"links are given for the axes {', '.join(map(repr, links))}, but the axes are "
                 f"{axes!r}: give one gl.Links for each"
             )
-        links = [links[name] for name in axes]
+        links = [links[name] for name in names]
     given: tuple[Any, ...] = tuple(links) if isinstance(links, Sequence) else (links,)
     given = () if links is None else given
     if not all(isinstance(each, Links) for each in given):
         raise LayoutError(f"links {links!r} must be a gl.Links, or one for each axis")
-    if mesh is not None and len(given) not in (1, len(mesh)) and prod(mesh) > 1:
+    count = len(given if names is None else names) if mesh is None else len(mesh)
+    if len(given) not in (0, 1, count) or (not given and prod(mesh or ()) > 1):
+        of = f"of {mesh} devices" if mesh is not None else f"with the axes {names}"
+        more = f", or mesh= with {len(given)} axes" if len(given) > 1 else ""
         raise LayoutError(
-            f"a machine of {mesh} devices has {len(given)} links: give one gl.Links for all axes, "
-            f"or {len(mesh)}"
+            f"a machine {of} has {len(given)} links: give one gl.Links for all axes, or "
+            f"{count}{more}"
         )
-    if axes is None:
-        return given, None
-    names = tuple(axes) if isinstance(axes, Sequence) else ()
-    if not all(isinstance(name, str) for name in names) or len(names) < len(mesh or given):
+    if names is not None and len(names) < len(mesh or given):
         raise LayoutError(f"axes {axes!r} must be a name for each axis of the mesh {mesh}")
     return given, names
+
+
+def _stated_names(axes: Any) -> Axes:
+    """Return the names of axes that the user states; `LayoutError` unless they are distinct."""
+    names = tuple(axes) if isinstance(axes, Sequence) else (None,)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise LayoutError(
+            f"axes {axes!r} must be different names, one for each axis of the mesh, such as "
+            "('x', 'y')"
+        )
+    return names
 
 
 def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:

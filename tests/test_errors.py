@@ -553,3 +553,32 @@ def test_a_block_format_is_no_dtype():
     says = "dtype 'bfp_bf8' is a block format of tiles: give tile_format='bfp_bf8'"
     with pytest.raises(gl.LayoutError, match=says):
         gl.GridLayout((32, 32), "bfp_bf8", tile=(32, 32))
+
+
+# --- sets and dicts, whose order is not that of the user ---
+
+LINK = gl.Links(1e9)
+UNORDERED = {
+    "hosts": lambda: gl.Machine("n150", (4, 4), LINK, hosts={4, 2}, host_links=LINK),
+    "mesh": lambda: gl.Machine("n150", mesh={4, 2}, links=LINK),
+    "device grid": lambda: gl.DeviceGrid({4, 2}),
+    "device grid {": lambda: gl.DeviceGrid({4: 1, 2: 1}),
+    "shape": lambda: gl.GridLayout({5, 7}, grid=(1, 1)),
+    "grid": lambda: gl.GridLayout((5, 7), grid=frozenset({2, 1})),
+    "tile": lambda: gl.GridLayout((5, 7), grid=(1, 1), tile={2: 0, 4: 0}),
+    "order": lambda: gl.Layout((2, 3), "float32", (), {1, 0}),
+}
+
+
+@pytest.mark.parametrize("what", UNORDERED)
+def test_sets_and_dicts_are_no_sequences(what):
+    with pytest.raises(gl.LayoutError, match=f"^{what}.* is a (set|dict), but .*give a sequence"):
+        UNORDERED[what]()
+
+
+def test_numbers_from_1_have_one_rule():
+    for hosts in ((0, 1), (-1, 1), (True, 1), ()):
+        with pytest.raises(gl.LayoutError, match=re.escape(f"grid {hosts} must hold whole numb")):
+            gl.GridLayout((5, 7), grid=hosts)
+    with pytest.raises(gl.LayoutError, match=r"hosts \(-1, 1\) must hold .* all >= 1"):
+        gl.Machine("n150", (4, 4), LINK, hosts=(-1, 1), host_links=LINK)

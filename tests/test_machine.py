@@ -341,3 +341,31 @@ def test_a_saved_machine_of_another_mesh_is_refused(tmp_path):
     machine = gl.Machine.load(tmp_path / "m.json")
     with pytest.raises(gl.LayoutError, match="measure"):
         gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")), machine=machine)
+
+
+PLAN = gl.plan(lambda x: x + 1, np.ones((4, 4), np.float32), machine="n300")
+WORK = {
+    "negative": (lambda m: m.seconds([], -1e12), "flops -1.* must be a finite number"),
+    "not finite": (lambda m: m.seconds([], 1, NAN), "nbytes nan must be a finite number"),
+    "numbers": (lambda m: m.seconds([3]), "3 is no collective"),
+    "a plan": (lambda m: m.seconds(PLAN), "must be a sequence of collectives"),
+    "bytes of a number": (lambda m: m.received_along(3), "3 is no collective"),
+    "another axis": (
+        lambda m: m.seconds([collective("all_gather", 4, 10**6, ("z",))]),
+        "axis 'z' of a collective .* give one of x, y",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_impossible_work_has_no_time(name):
+    call, words = WORK[name]
+    with pytest.raises(gl.LayoutError, match=words):
+        call(gl.Machine(CHIP, (2, 4), [LINKS, LINKS], rates=RATES))
+
+
+def test_a_file_of_a_newer_version_says_so(tmp_path):
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(gl.Machine("n300").record | {"version": 3}))
+    with pytest.raises(gl.LayoutError, match=r"version 3 .*of a newer gridlayout.*: update"):
+        gl.Machine.load(path)

@@ -63,7 +63,9 @@ REFUSED = {
     "beyond": (np.s_[:, 2], "selects no device along y"),
     "three axes": (np.s_[0, 0, 0], "more parts than"),
     "no axis": (np.s_[0, 1], "retains no axis"),
-    "two ellipses": (np.s_[..., ...], "whole number"),
+    "two ellipses": (np.s_[..., ...], "a whole number or a slice, or one `...`"),
+    "a list": (np.s_[[0, 1]], "a whole number or a slice, or one `...`"),
+    "a new axis": (np.s_[None], "a whole number or a slice, or one `...`"),
     "a name": ("x", "whole number"),
     "a truth value": (np.s_[True], "not a bool"),
     "a float": (np.s_[0.5:], "whole number"),
@@ -102,6 +104,9 @@ def test_a_part_has_the_machine_of_its_devices():
     assert (cut.hosts, cut.links[0], cut.links[1].wrap) == ((1, 2), slow, False)
     assert (host.hosts, host.host_links) == ((), None)
     assert device[:, 1:4].machine.hosts == (1, 3)  # of unequal parts
+    back = device[:, ::-1].machine
+    assert (back, back.hosts) == (device.machine, (1, 4))
+    assert device[:, 5:1:-1].machine.hosts == (1, 2)
     one = Collective("permute", ("a",), 4, 10**9, 8)
     assert host.once(one) == device.machine.once(one)
     assert device[0:2].with_machine(device[0:2].machine) == device[0:2]

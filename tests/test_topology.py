@@ -253,6 +253,32 @@ def test_cores_of_chips_of_hosts():
     assert set(machine.received_along(every)) == {"x", "y", "r", "c"}
 
 
+def test_links_and_hosts_are_those_of_the_axes_of_their_names(tmp_path):
+    hosts, devices = SLOW_LINKS, FAST_LINKS
+    stated = gl.Machine(CHIP, (2, 4), {"hosts": hosts, "devices": devices}, rates=RATES)
+    stated.save(tmp_path / "machine.json")
+    for machine in (stated, gl.Machine.load(tmp_path / "machine.json")):
+        device = gl.DeviceGrid(AbstractMesh((4, 2), ("devices", "hosts")), machine=machine)
+        assert (device.machine.mesh, device.machine.links) == ((4, 2), (devices, hosts))
+        for axis, n in (("hosts", 2), ("devices", 4)):
+            one = Collective("all_gather", (axis,), n, V, 8)
+            assert device.machine.once(one) == stated.once(one)
+        assert device[:, 0].machine.links == (devices,)
+    counts = dict(hosts={"hosts": 2}, host_links=SLOW_LINKS, axes=NAMES)
+    machine = gl.Machine(CHIP, (4, 4), FAST_LINKS, **counts)
+    device = gl.DeviceGrid(AbstractMesh((4, 4), NAMES[::-1]), machine=machine)
+    assert device.machine.hosts == (1, 2)
+    for other in (stated, machine):
+        with pytest.raises(gl.LayoutError, match=r"'hosts', 'devices'.*'x', 'y'.*same names"):
+            gl.DeviceGrid(AbstractMesh(other.mesh, ("x", "y")), machine=other)
+    # Axes that the user did not name are those of the same position.
+    gl.Machine(CHIP, (2, 4), [hosts, devices]).save(tmp_path / "machine.json")
+    machine = gl.Machine.load(tmp_path / "machine.json")
+    for names in (("y", "x"), ("data", "model")):
+        device = gl.DeviceGrid(AbstractMesh((2, 4), names), machine=machine)
+        assert (device.machine.axis_names, device.machine.links) == (names, (hosts, devices))
+
+
 def test_axes_are_named_by_their_links():
     machine = apart()
     assert machine.axis_names == NAMES
@@ -268,6 +294,21 @@ REFUSED = {
     "hosts that do not divide": (dict(hosts=(1, 3), host_links=SLOW_LINKS), "divides 4"),
     "too many hosts": (dict(hosts=(1, 1, 2), host_links=SLOW_LINKS), "each axis"),
     "hosts of another axis": (dict(hosts={"z": 2}, host_links=SLOW_LINKS), "'z'"),
+    "more hosts than devices": (
+        dict(chip="n150", hosts=(2,), host_links=SLOW_LINKS, mesh=None),
+        "2 hosts .*more than its 1 devices: give mesh=",
+    ),
+    "hosts of no mesh": (
+        dict(chip="n150", hosts=(2, 2), host_links=SLOW_LINKS, mesh=None),
+        "mesh= with 2 axes",
+    ),
+    "links between one host": (dict(hosts=(1, 1), host_links=SLOW_LINKS), "leave out host_links"),
+    "links of one axis": (dict(links={"h": SLOW_LINKS}), "links name 1 of the 2 axes"),
+    "links of no mesh": (
+        dict(chip="n150", mesh=None, links={"a": SLOW_LINKS, "b": SLOW_LINKS}),
+        r"\(1,\) devices has 2 links.* mesh= with 2 axes",
+    ),
+    "one name twice": (dict(axes=("x", "x")), "different names"),
     "no hosts at all": (dict(hosts=(0, 1), host_links=SLOW_LINKS), "at least one"),
     "a bandwidth as links": (dict(hosts=(2, 1), host_links=1e9), "gl.Links"),
     "links of another axis": (dict(links={"x": SLOW_LINKS, "z": SLOW_LINKS}, axes="xy"), "'z'"),
