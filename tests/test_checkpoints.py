@@ -52,7 +52,7 @@ MESHES = {"1": (1,), "4": (4,), "8": (8,), "2x4": (2, 4), "2x2x2": (2, 2, 2)}
 
 
 def counted(layout):
-    """Data of which no two neighbours are alike."""
+    """Data in which no two neighbours are equal."""
     return (np.arange(1, layout.size + 1) % 7).reshape(layout.shape).astype(layout.dtype)
 
 

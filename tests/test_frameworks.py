@@ -125,7 +125,7 @@ def test_steps_of_whole_models():
     for _ in range(3):
         plain = step(*plain[:2], X)
     assert_close(mine, plain)
-    # New parameters and moments lie where the old ones did.
+    # New parameters and moments are placed where the old ones were.
     moments = mine[1][0]
     for tree in (mine[0], moments.mu, moments.nu):
         assert [x.layout for x in jax.tree.leaves(tree) if is_grid(x)] == layouts

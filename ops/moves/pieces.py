@@ -171,7 +171,7 @@ class _Run(Ends):
         return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
     def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
-        """Return `out` with the pieces that one all_to_all brings from all devices."""
+        """Return `out` with the pieces that one all_to_all receives from all devices."""
         sent, put, counts = map(self._row, deal.tables)
         pieces = lax.map(lambda start: cut_box(held, list(start), deal.size), sent)
         pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)

@@ -98,7 +98,7 @@ class Panels:
 def in_panels(b: Builder, value: Value, dim: int, slots: int) -> tuple[Value, Panels] | None:
     """Return a matrix relaid out in blocks along `dim` over all devices, or None if impossible.
 
-    Each device gets consecutive blocks; `Panels.distribute` brings them into cyclic order.
+    Each device gets consecutive blocks; `Panels.distribute` permutes them to cyclic order.
     """
     devices, extent = b.device.size, value.shape[dim]
     if devices == 1 or devices * slots > LIMITS.panels or gcd(devices, slots) > 1:

@@ -214,7 +214,7 @@ def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> An
     For one array, `layout` has the same logical shape and dtype. Nothing moves when both layouts
     put every element at the same physical index. A known `oob` is written to the padding.
 
-    device: a `gl.DeviceGrid` that the arrays are brought to, such as another part of a mesh,
+    device: a `gl.DeviceGrid` that the arrays are moved to, such as another part of a mesh,
     `device[2:]`; by default the one that they are on. Without a layout each keeps its own. Of a
     tree, scalars and random keys go along. JAX runs a program over one mesh, so this is called
     outside of `jax.jit`. Where both device grids have parts of equal shapes, they go from device to
