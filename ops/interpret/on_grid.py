@@ -57,7 +57,8 @@ def on_grid(
     scalars stay as they are, and leaves that are not arrays are static: there is one program per
     value. Python's bools, such as the flags of a model, are static; its other numbers are traced.
     Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that are not
-    arrays, and Python's bools, are returned as they are.
+    arrays, and Python's bools in objects of a user's class such as a model, are returned as they
+    are.
     `LayoutError` if there is no device grid, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np

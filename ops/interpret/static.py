@@ -13,6 +13,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.names import result_names
 
+_CONTAINERS = (tuple, list, dict, type(None))
+
 
 def is_array(x: Any) -> bool:
     """Whether an argument's leaf is an array or a number, and so not static.
@@ -81,12 +83,18 @@ class Results:
     def of(cls, tree: Any) -> tuple[Results, list[Any]]:
         """Return the tree of what a function returned, and the arrays in it.
 
+        A Python bool in a tuple, list or dict is an array, as under `jax.jit`; in a node of another
+        class, such as a model, it is static, so that the model can be an argument again.
+
         >>> results, arrays = Results.of({"a": 1.0, "b": "text", "c": None})
         >>> arrays, results.unflatten([2.0])
         ([1.0], {'a': 2.0, 'b': 'text', 'c': None})
         """
         leaves, structure = jax.tree.flatten(tree)
-        static = tuple((k, x) for k, x in enumerate(leaves) if not _counts_as_array(x))
+        flags = _flags(tree)
+        static = tuple(
+            (k, x) for k, x in enumerate(leaves) if k in flags or not _counts_as_array(x)
+        )
         gone = {k for k, _ in static}
         return cls(structure, static), [x for k, x in enumerate(leaves) if k not in gone]
 
@@ -117,9 +125,21 @@ class Results:
         return self.structure.unflatten(leaves)
 
 
+def _flags(tree: Any) -> set[int]:
+    """Return the numbers of the leaves that are Python's bools in nodes of users' classes."""
+    found: set[int] = set()
+    first = 0
+    for node in jax.tree.leaves(tree, is_leaf=lambda x: not isinstance(x, _CONTAINERS)):
+        leaves = jax.tree.leaves(node)
+        if not jax.tree_util.all_leaves([node]):
+            found.update(first + k for k, x in enumerate(leaves) if isinstance(x, bool))
+        first += len(leaves)
+    return found
+
+
 def _counts_as_array(x: Any) -> bool:
     """Whether a leaf counts as an array: JAX accepts it, or rejects it with an error of its own."""
-    if isinstance(x, (str, bytes, bool)):  # NumPy's str_ and bytes_ too
+    if isinstance(x, (str, bytes)):  # NumPy's str_ and bytes_ too
         return False
     if isinstance(x, (np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True
