@@ -108,9 +108,12 @@ def _run_all(programs, seconds, environment):
         ]
 
 
-def _run(program, environment, *files):
-    for number, path in enumerate(files, 1):
-        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
+def _run(program, environment, out, err):
+    """Run a program; `out` is what Python prints, what C++ prints is in `err`."""
+    file = os.open(err, os.O_CREAT | os.O_WRONLY)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    sys.stdout = open(out, "w", buffering=1)  # noqa: SIM115
     os.chdir(ROOT)
     os.environ.update(environment)
     code = 0
