@@ -99,6 +99,20 @@ class Sending(Computing):
         """
         return not self.has_latency and self.topology.is_uniform
 
+    def price(self, collectives: Sequence[Collective], devices: int) -> float:
+        """Return the seconds of collectives; where bytes decide, those of their average bytes.
+
+        Ways to do the same are compared by it. devices: the number over which the bytes that all
+        devices receive are averaged.
+        """
+        seconds, received = 0.0, 0
+        for each in collectives:
+            if self.bytes_decide and each.kind != COPY:
+                received += each.total_bytes
+            else:
+                seconds += self.once(each) * each.count
+        return seconds + self.bytes_seconds(received / devices)
+
     def bytes_seconds(self, received: float) -> float:
         """Return the least seconds in which a device receives bytes, by any collective."""
         rates = [figure.bandwidth for figure in self.figures]

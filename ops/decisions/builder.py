@@ -95,7 +95,8 @@ class Builder(Mover):
             move = find_move(
                 *(spec.layout, layout, self.device, spec.placement, self.placement(layout))
             )
-            return self.env.machine.seconds(() if move is None else move.collectives)
+            sent = () if move is None else move.collectives
+            return self.env.machine.price(sent, self.device.size)
 
         best, _ = cheapest(Offer(layout, partial(price, layout)) for layout in layouts)
         assert best is not None
@@ -147,7 +148,7 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
         if made is None:
             return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
-        sent = b.env.machine.seconds(trial.decision(op, (), outs).collectives)
+        sent = b.env.machine.price(trial.decision(op, (), outs).collectives, b.device.size)
         found.append((sent + trial.computing, way))
         return found[-1][0]
 

@@ -6,7 +6,7 @@ operands and result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isqrt, prod
@@ -21,7 +21,6 @@ from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.choice import Offer, cheapest
-from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.pieces import find_pieces
@@ -65,7 +64,7 @@ def choose(
 
     # At equal cost, the operand that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
-        sent = price(device, sends(plan)[0].found)
+        sent = device.machine.price(sends(plan)[0].found, device.size)
         return sent + relayout_seconds(plan, target, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
@@ -103,7 +102,7 @@ def _best(
             for plan in (plan for name in _TRIED for plan in plans(name, there, device)):
                 kernel = seconds(plan.work)
                 if kernel < least:
-                    kernel += price(device, sends(plan)[0].found)
+                    kernel += device.machine.price(sends(plan)[0].found, device.size)
                     if kernel < least:
                         found.append(_offer(plan, kernel, target))
         return sorted(found, key=lambda each: each.bound)
@@ -124,16 +123,9 @@ def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
     )
 
 
-def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
-    """Return the seconds of collectives; where bytes decide, those of average received bytes."""
-    if not device.machine.bytes_decide:
-        return device.machine.seconds(collectives)
-    return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
-
-
 def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
     """Return the seconds of a move's collectives."""
-    return 0.0 if move is None else price(device, move.collectives)
+    return 0.0 if move is None else device.machine.price(move.collectives, device.size)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
-from gridlayout.ops.products.choose import choose, price
+from gridlayout.ops.products.choose import choose
 from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.gathered import Product, gathered_cost, multiplied
 from gridlayout.ops.products.inputs import Dims
@@ -98,7 +98,7 @@ class _Ways:
 
     @cached_property
     def _priced(self) -> tuple[int, float]:
-        return self.cost[0], price(self.env.device, self.cost[1])
+        return self.cost[0], self.env.machine.price(self.cost[1], self.env.device.size)
 
     def _way(self, plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
@@ -149,7 +149,8 @@ def _cheaper(
         return target
 
     def seconds(layout: Layout) -> float:
-        return price(b.device, gathered_cost(b.device, product, layouts, layout)[1])
+        sent = gathered_cost(b.device, product, layouts, layout)[1]
+        return b.env.machine.price(sent, b.device.size)
 
     return natural if seconds(natural) < seconds(target) else target
 

@@ -16,7 +16,6 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.products.choose import price
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost
 from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -139,9 +138,12 @@ def _batched(
     few = [sides for sides, (work, _) in found.items() if work <= LIMITS.work_ratio * least]
     if len(few) == 1:
         return few[0]
-    return min(
-        few, key=lambda s: price(device, gathered_cost(device, found[s][1], layouts, None)[1])
-    )
+
+    def cost(sides: tuple[Side, Side]) -> float:
+        sent = gathered_cost(device, found[sides][1], layouts, None)[1]
+        return device.machine.price(sent, device.size)
+
+    return min(few, key=cost)
 
 
 def _own_runs(layout: Layout, batch: Dims) -> Runs:
