@@ -101,6 +101,11 @@ class JointCall:
         any. every_time: compare even if all have agreed on this call before.
         """
 
+    @property
+    def repeated(self) -> Repeated | None:
+        """The same call once more, after `agree`; None if it has to be compared again."""
+        return None
+
     def ran(self, result: Result) -> Result:
         """Return the result, which the devices may still be computing, and record it."""
         return result
@@ -168,13 +173,13 @@ class _SharedCall(JointCall):
             self, digest, text, elements, self.is_patient, every_time or self.is_patient
         )
 
+    @property
+    def repeated(self) -> Repeated | None:
+        return None if self.call is None else Repeated(self.group, self, self.call.digest)
+
     def ran(self, result: Result) -> Result:
         if self.call is not None:
-            last: Any = (
-                result if hasattr(result, "storage") else [None, *jax.tree.leaves(result)][-1]
-            )
-            array = getattr(last, "storage", last)
-            self.call.result = ref(array) if isinstance(array, jax.Array) else None
+            self.call.result = _last_array(result)
         return result
 
     def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
@@ -187,6 +192,47 @@ class _SharedCall(JointCall):
                     f"{self}: {process_names([*who.values()])} pass different data for {name}, of "
                     "which each has a copy: pass the same data for a box in all processes"
                 )
+
+
+class Repeated:
+    """A call on which all processes agreed before: what is run for it is not compared again."""
+
+    __slots__ = "digest", "group", "what"
+
+    def __init__(self, group: Group, what: Any, digest: bytes) -> None:
+        self.group, self.what, self.digest = group, what, digest
+
+    def is_agreed(self, arrays: Sequence[Any]) -> bool:
+        """Whether nothing has to be compared, and JAX does not trace the arrays."""
+        group = self.group
+        if group.pending is not None or group.lost or group.calls.last.inside:
+            return False
+        if self.digest not in group.agreed or self.digest == group.interrupted:
+            return False
+        return not any(isinstance(x, jax.core.Tracer) for x in arrays)
+
+    def run(self, program: Callable[[Sequence[Any]], Result], arrays: Sequence[Any]) -> Result:
+        """Run a program on arrays as this call, and return its result."""
+        call = self.group.calls.begin(self.what)
+        assert call is not None
+        call.digest = self.digest
+        error = None
+        try:
+            result = program(arrays)
+            call.result = _last_array(result)
+            return result
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.group.close(call, self.digest, error)
+
+
+def _last_array(result: Any) -> ref[jax.Array] | None:
+    """Return a weak reference to the last array of a result; None if there is none."""
+    last: Any = result if hasattr(result, "storage") else [None, *jax.tree.leaves(result)][-1]
+    array = getattr(last, "storage", last)
+    return ref(array) if isinstance(array, jax.Array) else None
 
 
 @cache

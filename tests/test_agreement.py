@@ -120,6 +120,15 @@ assert len(part.storage.addressable_shards) == one(2, 0)
 gl.put(a, plain, device)
 one(lambda: gl.put(a, small, device, check=False), lambda: gl.put(a, plain, device, check=False))()
 case("before", lambda: gl.put(a, large, device))
+shifted = gl.on_grid(lambda x: x + 1)
+for _ in range(3):
+    scaled(moved)
+    shifted(moved)
+gl.put(a, small, device)
+for _ in range(2):
+    scaled(moved)
+one(scaled, shifted)(moved)
+case("functions before", lambda: gl.put(a, large, device))
 print(json.dumps(told), flush=True)
 """
 
@@ -158,6 +167,7 @@ def told():
         ("kernel", ["gl.map_shards", "2.0:f32[]", "3.0:f32[]"]),
         ("calls", ["process 0: gl.put; process 1: on_grid(add)"]),
         ("before", ["earlier call 1: gl.put", "grid=(2, 2)"]),
+        ("functions before", ["process 0: earlier call 3: on_grid(<lambda>)", "process 1: "]),
     ],
 )
 def test_all_processes_are_told_the_first_difference(told, name, words):

@@ -9,7 +9,7 @@ from typing import Any
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Function, Signature
-from gridlayout.sharding.agreement import JointCall, jaxpr_lines, joint_call, layout_lines
+from gridlayout.sharding.agreement import JointCall, Repeated, jaxpr_lines, joint_call, layout_lines
 
 
 @contextmanager
@@ -36,10 +36,14 @@ class AgreedProgram:
     ) -> None:
         self.name, self.function = name, function
         self.signature, self.compiled = signature, compiled
+        self.repeated: Repeated | None = None
 
     def __call__(self, storages: Sequence[Any]) -> Any:
         """Run the function on storages, and return its results."""
+        if self.repeated is not None and self.repeated.is_agreed(storages):
+            return self.repeated.run(self.compiled, storages)
         with agreed_call(self.name, self.function, storages, self.signature) as call:
+            self.repeated = call.repeated or self.repeated
             return call.ran(self.compiled(storages))
 
 
