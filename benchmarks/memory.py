@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -40,7 +41,11 @@ PEAKS = {
     "x.to_logical(sharding)": 1.3,
     "np.asarray(x)": 1.3,
 }
-TOGETHER = ("gl.put_local", "x.local", "gl.relayout", "x.to_logical(sharding)")
+TOGETHER = (
+    *("gl.put_local", "x.local", "gl.relayout", "x.to_logical(sharding)", "gl.save"),
+    "gl.restore(3x2 tiled)",
+)
+FOLDER = "GRIDLAYOUT_BENCHMARK_FOLDER"  # the variable with the folder of checkpoints
 
 
 class Case:
@@ -75,6 +80,13 @@ class Case:
         def read(x: Any) -> Any:
             return [x.local(box) for box in x.local_boxes()]
 
+        def path() -> str:
+            return f"{os.environ[FOLDER]}/{side}"
+
+        def saved() -> str:
+            gl.save(path(), laid(plain))
+            return path()
+
         # Of each call what it is given, and the call.
         self.calls: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
             "jax.device_put(numpy)": (whole, lambda a: jax.device_put(a, sharding)),
@@ -90,6 +102,13 @@ class Case:
             "gl.put_local": (lambda: plain, laid),
             "x.local": (lambda: laid(plain), read),
             "gl.relayout": (lambda: laid(plain), lambda x: gl.relayout(x, tiled)),
+            "gl.save": (lambda: laid(plain), lambda x: gl.save(path(), x).path),
+            "gl.restore(3x2 tiled)": (
+                saved,
+                lambda path: gl.restore(
+                    path, gl.put(jax.ShapeDtypeStruct((side, side), "float32"), tiled, device)
+                ),
+            ),
         }
 
 
@@ -137,10 +156,10 @@ def _one_of_several(name: str, address: str, rank: int) -> None:
     print("MEASURED", json.dumps(measured(name)))
 
 
-def _started(*args: str) -> subprocess.Popen[str]:
+def _started(*args: str, folder: str = "") -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", *args]
     # Devices that wait for each other each need a thread, more than there may be cores.
-    environment = {**os.environ, "NPROC": "16"}
+    environment = {**os.environ, "NPROC": "16", FOLDER: folder}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
 
 
@@ -172,13 +191,14 @@ def together() -> list[tuple[str, ...]]:
     """
     rows = []
     for name in TOGETHER:
-        tiled = name in ("gl.relayout", "x.to_logical(sharding)")
+        tiled = name in ("gl.relayout", "x.to_logical(sharding)", "gl.restore(3x2 tiled)")
         own = (8 * 86 * 128 * 32 * 32 if tiled else SIDE * SIDE) * 4 // COUNT
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             address = f"localhost:{probe.getsockname()[1]}"
-        running = [_started(name, address, str(rank)) for rank in range(COUNT)]
-        found = [_ended(process) for process in running]
+        with TemporaryDirectory() as folder:
+            running = [_started(name, address, str(rank), folder=folder) for rank in range(COUNT)]
+            found = [_ended(process) for process in running]
         peak, seconds = max(p for p, _ in found), max(s for _, s in found)
         fits = peak <= 2 * own + BLOCK
         rows.append(
