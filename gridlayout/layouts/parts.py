@@ -26,6 +26,7 @@ from gridlayout.layouts.program import Move, PadMove, ReshapeMove, host_fill, ru
 
 Shape = tuple[int, ...]
 Read = Callable[[Box], NDArray[Any]]
+Copy = Callable[[Box, NDArray[Any]], object]
 # Elements whose physical indices are computed at a time.
 _MOST_INDICES = 1 << 18
 # Elements that are packed or unpacked at a time if a device has several cores.
@@ -126,17 +127,19 @@ class Part:
 
     # -- data ----------------------------------------------------------------------------------
 
-    def fill(self, physical: NDArray[Any], read: Read) -> None:
+    def fill(self, physical: NDArray[Any], read: Read, copy: Copy | None = None) -> None:
         """Write the part's elements into its physical array; the caller has written the padding.
 
         physical: contiguous, of shape `(*count, *layout.local_shape)`. read: returns the array of a
-        box; it is called with the boxes of the part, or with smaller boxes inside them.
+        box; it is called with the boxes of the part, or with smaller boxes inside them. copy:
+        writes the elements of a box to an array of its shape, which saves a copy of them.
         """
+        copies = copy or (lambda box, out: np.copyto(out, read(box)))
         for part, where in self._subparts():
             if part._blocks is None:
                 part._scatter(physical[where], read)
             elif part.boxes:
-                part._pack(physical[where], read)
+                part._pack(physical[where], read, copies)
 
     def copy(self, physical: NDArray[Any], box: Box, out: NDArray[Any]) -> int:
         """Copy the part's elements of a box into the box's array; return how many there are."""
@@ -187,7 +190,7 @@ class Part:
             order += [rank + k] if block.core is None else [block.core, rank + k]
         return order
 
-    def _pack(self, physical: NDArray[Any], read: Read) -> None:
+    def _pack(self, physical: NDArray[Any], read: Read, copy: Copy) -> None:
         assert self._blocks is not None
         moves = self._blocks.moves_out(self.count)
         fill, flat = host_fill(self.layout), self._as_read(read)
@@ -203,7 +206,7 @@ class Part:
                 found, moves = filled(grown, fill), rest
                 flat = self._joined(found[inside])
             for box in self.boxes:
-                self._view(flat, box)[...] = read(box)
+                copy(box, self._view(flat, box))
         if moves and isinstance(moves[-1], ReshapeMove):  # write through the shape before it
             physical, moves = physical.reshape(moves[-1].before), moves[:-1]
         physical[...] = run_host(found, moves, fill)

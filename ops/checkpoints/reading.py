@@ -48,7 +48,7 @@ def restore_array(
         if is_same:
             _copy(stored, part, packed)
         else:
-            part.fill(packed, stored.read)
+            part.fill(packed, stored.read, stored.copy)
         add(sum(map(volume_of, part.boxes)) * layout.dtype.itemsize)
 
     with device.active():

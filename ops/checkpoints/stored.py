@@ -23,8 +23,8 @@ from gridlayout.layouts.parts import Part, chunks_of, intersection, sizes_of, sl
 
 # The most bytes of core buffers, and the most elements by index, that are read at once.
 _MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
-# Bytes of the cache of chunks, which adjacent boxes read again.
-_CACHE = 1 << 25
+# Bytes of the cache of chunks, which adjacent boxes read again: of one chunk.
+_CACHE = 1 << 24
 
 
 class StoredArray:
@@ -80,12 +80,17 @@ class StoredArray:
         if self.layout is None:
             return self.region(slices_of(box))
         out = np.empty(sizes_of(box), self.dtype)
-        if volume_of(box):
-            if self._reads_cores(volume_of(box)):
-                self._copy_cores(self.layout, box, out)
-            else:
-                self._gather(self.layout, box, out)
+        self.copy(box, out)
         return out
+
+    def copy(self, box: Box, out: NDArray[Any]) -> None:
+        """Read a box of the logical array into an array of its shape."""
+        if self.layout is None:
+            out[...] = self.region(slices_of(box))
+        elif volume_of(box) and self._reads_cores(volume_of(box)):
+            self._copy_cores(self.layout, box, out)
+        elif volume_of(box):
+            self._gather(self.layout, box, out)
 
     # -- by cores --------------------------------------------------------------------------------
 
@@ -153,5 +158,7 @@ def _open_tensorstore(folder: Path, name: str, use_ocdbt: bool, use_zarr3: bool)
         "recheck_cached_metadata": False,
         "fill_missing_data_reads": False,
     }
-    context = ts.Context({"cache_pool": {"total_bytes_limit": _CACHE}})
+    few = {"limit": 2}  # chunks that are read and decoded at once, each in memory
+    limits = {"cache_pool": {"total_bytes_limit": _CACHE}, "file_io_concurrency": few}
+    context = ts.Context({**limits, "data_copy_concurrency": few})
     return ts.open(spec, open=True, read=True, context=context).result()
