@@ -110,8 +110,8 @@ def check_computed(layout, other, device):
     y = gl.relayout(x, other)
     np.testing.assert_array_equal(np.asarray(y), array)
     found = jax.tree.map(np.asarray, gl.on_grid(fn)(x, y))
-    wanted = np.exp(-array) + 2, np.einsum("bij,bkj->bik", array, array), array.sum((0, 2))
-    for one, right in zip(found, wanted, strict=True):
+    expected = np.exp(-array) + 2, np.einsum("bij,bkj->bik", array, array), array.sum((0, 2))
+    for one, right in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, right, rtol=2e-5)
     np.testing.assert_array_equal(np.asarray(gl.relayout(y, layout)), array)
 

@@ -17,7 +17,7 @@ DEVICES = int(os.environ.get("GRIDLAYOUT_TEST_DEVICES", "8"))
 # As `gl.emulate_devices` does, and why: see there.
 os.environ["NPROC"] = str(max(2 * DEVICES, int(os.environ.get("NPROC") or 0)))
 # JAX reads these once, when its first array or device is asked for; if something has done so
-# before this file, the first update raises, and that is wanted.
+# before this file, the first update raises, as it should.
 jax.config.update("jax_num_cpu_devices", DEVICES)
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 if not jax.config.jax_platforms:

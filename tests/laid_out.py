@@ -194,10 +194,10 @@ def assert_claim_holds(x):
     np.testing.assert_array_equal(held, np.full_like(held, x.layout.oob), err_msg=repr(x.layout))
 
 
-def assert_same(found, wanted, rtol=1e-5, atol=1e-6):
+def assert_same(found, expected, rtol=1e-5, atol=1e-6):
     """A result on the grid is JAX's: structure, shape, dtype, values; and its claims hold."""
-    assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(wanted)
-    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+    assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(expected)
+    for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
         assert f.shape == w.shape
         assert f.dtype == w.dtype
         assert is_grid(f) == (f.ndim > 0)

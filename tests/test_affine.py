@@ -401,14 +401,14 @@ def test_ints_are_exact_beyond_int64():
 
 def test_jax_gives_what_numpy_gives():
     a, b = np.arange(-20, 20), np.arange(40) * 77
-    wanted = TILED(a, b)
+    expected = TILED(a, b)
     for results in (
         TILED(jnp.asarray(a), jnp.asarray(b)),
         jax.jit(TILED)(a, b),
         jax.vmap(TILED)(jnp.asarray(a), jnp.asarray(b)),
         jax.jit(lambda x: TILED(x, b))(a),
     ):
-        assert all(np.array_equal(r, w) for r, w in zip(results, wanted, strict=True))
+        assert all(np.array_equal(r, w) for r, w in zip(results, expected, strict=True))
     assert {r.dtype for r in jax.jit(TILED)(a, b)} == {np.dtype(np.int32)}
     shapes = [r.shape for r in jax.jit(TILED)(a[:, None], b)]
     assert shapes == [(40, 40)] * 7
@@ -575,7 +575,7 @@ def test_real_shapes_take_no_time():
 
 
 @pytest.mark.parametrize(
-    ("text", "box", "wanted"),
+    ("text", "box", "expected"),
     [  # the value at the last index is not the greatest, nor at any corner
         ("(d0) -> (d0 mod 4, -d0, (d0 * 3) mod 7)", (10,), ((0, 3), (-9, 0), (0, 6))),
         ("(d0) -> (d0 mod 32 + (d0 floordiv 32) * -40)", (64,), ((-40, 31),)),
@@ -585,8 +585,8 @@ def test_real_shapes_take_no_time():
         ("(d0) -> (d0 * 9223372036854775807)", (2,), ((0, 2**63 - 1),)),
     ],
 )
-def test_range_is_exact(text, box, wanted):
-    assert MAP(text).range(box) == wanted
+def test_range_is_exact(text, box, expected):
+    assert MAP(text).range(box) == expected
 
 
 def test_empty_boxes():
@@ -650,7 +650,7 @@ def test_preimage_searches_where_there_is_no_inverse():
 
 
 @pytest.mark.parametrize(
-    ("text", "box", "wanted"),
+    ("text", "box", "expected"),
     [
         ("(d0, d1, d2) -> ((d0 * 96 + d1 * 32 + d2) floordiv 32)", (4, 3, 32), "d0 * 3 + d1"),
         ("(d0, d1, d2) -> ((d0 * 96 + d1 * 32 + d2) mod 32)", (4, 3, 32), "d2"),
@@ -668,8 +668,8 @@ def test_preimage_searches_where_there_is_no_inverse():
         ("(d0) -> ((d0 * 4 + 6) floordiv 8)", (9,), "(d0 + 1) floordiv 2"),
     ],
 )  # fmt: skip
-def test_simplify(text, box, wanted):
-    assert str(MAP(text).simplify(box)).partition("-> ")[2] == f"({wanted})"
+def test_simplify(text, box, expected):
+    assert str(MAP(text).simplify(box)).partition("-> ")[2] == f"({expected})"
 
 
 def test_simplify_keeps_within_its_bounds():

@@ -65,8 +65,8 @@ def test_the_product_is_right_or_refused(algorithm, place):
         (note,) = {row.note for row in on_grid.report(a, b).rows if row.note}
         assert note == (algorithm if mesh != (1,) else "gathered")
         if tiers.ALL or turn % 2:
-            wanted = fn(np.asarray(a), np.asarray(b))
-            np.testing.assert_allclose(np.asarray(on_grid(a, b)), wanted, rtol=1e-4, atol=1e-5)
+            expected = fn(np.asarray(a), np.asarray(b))
+            np.testing.assert_allclose(np.asarray(on_grid(a, b)), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("algorithm", [a for a in gl.ALGORITHMS if a != "cannon"])
@@ -79,13 +79,13 @@ def test_batches_joined_dims_and_several_contracted_ones(algorithm):
         return jnp.einsum("bmkl,knlb->bnm", x, y)
 
     on_grid = gl.on_grid(fn, algorithm=algorithm)
-    wanted = fn(np.asarray(x), np.asarray(y))
+    expected = fn(np.asarray(x), np.asarray(y))
     if algorithm in ("2.5d", "3d"):
         # Batches lie along the rows' axis here, so there is none for rows.
         with pytest.raises(gl.LayoutError, match="three axes"):
             on_grid(x, y)
         return
-    np.testing.assert_allclose(np.asarray(on_grid(x, y)), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(on_grid(x, y)), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
@@ -113,8 +113,8 @@ def test_gradients(algorithm):
         return jnp.sum(jnp.sin(a @ b))
 
     found = jax.jit(jax.grad(gl.on_grid(loss, algorithm=algorithm), (0, 1)))(a, b)
-    wanted = jax.grad(loss, (0, 1))(jnp.asarray(np.asarray(a)), jnp.asarray(np.asarray(b)))
-    for each, value in zip(found, wanted, strict=True):
+    expected = jax.grad(loss, (0, 1))(jnp.asarray(np.asarray(a)), jnp.asarray(np.asarray(b)))
+    for each, value in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(each), value, rtol=1e-4, atol=1e-5)
 
 
@@ -195,10 +195,10 @@ def test_the_compiled_program_receives_the_formula_s_bytes(algorithm, mesh):
     total = sum(size for _, size in found)
     assert total == fn.report(a, b).bytes_moved
     if algorithm in FORMULAS:
-        wanted = FORMULAS[algorithm](4 * m * k, 4 * k * n, 4 * m * n, rows, columns)
+        expected = FORMULAS[algorithm](4 * m * k, 4 * k * n, 4 * m * n, rows, columns)
         # On CPUs the gather of a later dim goes in two steps, which costs a share more.
         share = 4 * m * k * (columns - 1) // columns if algorithm == "gathered" else 0
-        assert total in (wanted, wanted + share)
+        assert total in (expected, expected + share)
     kinds = {kind for kind, _ in found}
     assert kinds <= KINDS[algorithm] | ({"all-to-all"} if algorithm == "gathered" else set())
     if algorithm in ("k_split", "2.5d", "3d"):
@@ -260,8 +260,8 @@ def test_scalars_vectors_and_transposed_products_take_any_algorithm():
         device = device_of((2, 4), number, (1, 8), (2, 4))
         v, a = operand((37,), (1, 8), None, device), operand((23, 37), (2, 4), None, device)
         given = (v if fn is jnp.vdot else a, v)
-        found, wanted = gl.on_grid(fn, algorithm=algorithm)(*given), fn(*map(np.asarray, given))
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+        found, expected = gl.on_grid(fn, algorithm=algorithm)(*given), fn(*map(np.asarray, given))
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_an_unknown_algorithm_is_refused():

@@ -211,8 +211,8 @@ def assert_is_jaxs(name, compiled):
         device = device_of(DEVICE, number + n)
         if compiled.is_new(name, traced.kinds(layouts, device, name)):
             laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
-            wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
-            assert_same(jax.jit(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
+            expected = jax.jit(fn)(*map(jnp.asarray, arrays))
+            assert_same(jax.jit(gl.on_grid(fn))(*laid), expected, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith("fft of all")])
@@ -280,10 +280,10 @@ def test_their_gradients_are_jaxs(name):
     def loss(*arrays):
         return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(*arrays)))
 
-    wanted = jax.jit(jax.grad(loss))(*map(jnp.asarray, arrays))
+    expected = jax.jit(jax.grad(loss))(*map(jnp.asarray, arrays))
     (layouts,) = choices(shapes, 1, list(CASES).index(name))
     laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-    assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(*laid), wanted, rtol=1e-4, atol=1e-5)
+    assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(*laid), expected, rtol=1e-4, atol=1e-5)
 
 
 ALONE = [name for name, (_, shapes) in CASES.items() if shapes == [A]]
@@ -368,8 +368,8 @@ def test_along_the_only_dim(name):
         if name in SMOOTH_VECTORS:
             assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
         if name in few(SMOOTH_VECTORS, 8):
-            wanted = jax.grad(loss)(jnp.asarray(example((9,))))
-            assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(x), wanted, rtol=1e-5)
+            expected = jax.grad(loss)(jnp.asarray(example((9,))))
+            assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(x), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", [8, 9, 61, 128])
@@ -439,5 +439,5 @@ def test_elements_keep_their_bits():
     x = np.array([[-0.0, np.inf], [1e-40, np.nan]], np.float32).repeat(4, 0)
     laid = gl.put(x, gl.GridLayout(x.shape, grid=(4, 2)), DEVICE)
     found = gl.on_grid(lambda x: x[np.arange(8), np.arange(8) % 2])(laid)
-    wanted = x[np.arange(8), np.arange(8) % 2]
-    assert np.asarray(found).tobytes() == wanted.tobytes()
+    expected = x[np.arange(8), np.arange(8) % 2]
+    assert np.asarray(found).tobytes() == expected.tobytes()

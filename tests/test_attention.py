@@ -47,8 +47,8 @@ def test_ring_attention_is_attention(sizes, causal, grid):
     found, gradients = jax.jit(lambda *x: (ring(*x), pull(*x)))(*laid)
     assert found.layout == laid[0].layout
     np.testing.assert_allclose(np.asarray(found), jax.jit(plain)(*arrays), rtol=1e-5, atol=1e-6)
-    wanted = jax.jit(jax.grad(lambda *x: jnp.sum(plain(*x) * weights), (0, 1, 2)))(*arrays)
-    for each, value in zip(gradients, wanted, strict=True):
+    expected = jax.jit(jax.grad(lambda *x: jnp.sum(plain(*x) * weights), (0, 1, 2)))(*arrays)
+    for each, value in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(np.asarray(each), value, rtol=1e-4, atol=1e-5)
 
 
@@ -57,10 +57,10 @@ def test_ring_attention_of_one_batch_narrow_types_and_a_scale():
     narrow = [jnp.asarray(a, jnp.bfloat16) for a in arrays]
     layout = gl.GridLayout((12, 2, 4), "bfloat16", grid=(4, 1, 1), collapse=[])
     found = gl.ring_attention(gl.put(narrow[0], layout, DEVICE), *narrow[1:], scale=0.3)
-    wanted = jax.nn.dot_product_attention(*narrow, scale=0.3)
+    expected = jax.nn.dot_product_attention(*narrow, scale=0.3)
     assert found.dtype == jnp.bfloat16
     np.testing.assert_allclose(
-        np.asarray(found, np.float32), np.asarray(wanted, np.float32), atol=0.02
+        np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=0.02
     )
 
 
@@ -118,9 +118,9 @@ def test_attention_by_its_rules_stays_where_batch_and_heads_are():
         return out, *pull(g)
 
     on_grid = gl.on_grid(pulled)
-    for found, wanted in zip(on_grid(*laid), pulled(*arrays), strict=True):
+    for found, expected in zip(on_grid(*laid), pulled(*arrays), strict=True):
         assert found.layout.grid == (2, 4)
-        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
     rows = on_grid.report(*laid).rows
     products = [row for row in rows if row.primitive == "dot_general"]
     assert len(products) == 6

@@ -77,10 +77,10 @@ def poisoned(array, layout, device):
     return gl.GridArray(jax.device_put(storage, x.storage.sharding), layout, device)
 
 
-def same(found, wanted):
-    assert type(found) is type(wanted) or isinstance(wanted, np.generic)
-    assert found.dtype == wanted.dtype
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+def same(found, expected):
+    assert type(found) is type(expected) or isinstance(expected, np.generic)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +175,8 @@ def test_boxes_are_read_alike_by_cores_and_by_elements(saved, name, monkeypatch)
             if not reads:
                 monkeypatch.setattr(StoredArray, "_reads_cores", lambda self, elements: False)
             for box in boxes:
-                wanted = counted(layout)[tuple(slice(*each) for each in box)]
-                np.testing.assert_array_equal(stored.read(box), wanted)
+                expected = counted(layout)[tuple(slice(*each) for each in box)]
+                np.testing.assert_array_equal(stored.read(box), expected)
         monkeypatch.undo()
 
 
@@ -467,8 +467,8 @@ def test_between_the_renames_a_checkpoint_is_complete(tmp_path, moment):
     (tmp_path / "new").rename(path if moment == "after" else new)
     if moment == "old only":  # new is not complete
         (new / "gridlayout.sha256.json").unlink()
-    wanted = {"k": 0 if moment in ("before", "old only") else 1}
-    assert gl.restore(path, DEVICE) == wanted
+    expected = {"k": 0 if moment in ("before", "old only") else 1}
+    assert gl.restore(path, DEVICE) == expected
     going = gl.save(path, {"k": 2}, wait=False)
     going.wait()
     assert gl.restore(path, DEVICE) == {"k": 2}
@@ -491,10 +491,10 @@ def trees():
 def check(found, like):
     assert found["c"] == 3
     np.testing.assert_array_equal(found["n"], np.ones(3))
-    for name, wanted in {"w": A, "b": np.ones(63)}.items():
+    for name, expected in {"w": A, "b": np.ones(63)}.items():
         x, asked = found["params"][name], like["params"][name]
         assert (x.layout, x.device) == (asked.layout, asked.device)
-        np.testing.assert_array_equal(np.asarray(x), wanted)
+        np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 def test_standard_checkpointer(tmp_path, trees):

@@ -541,11 +541,11 @@ def test_the_command(tmp_path, capfdbinary, monkeypatch):
         path = tmp_path / f"mlp.O{k}.mlir"
         path.write_text(text_of("mlp", k))
         paths.append(str(path))
-    wanted = gl.compare(*paths)
+    expected = gl.compare(*paths)
     assert main(["compare", *paths]) == 0
-    assert capfdbinary.readouterr().out.decode() == f"{wanted}\n"
+    assert capfdbinary.readouterr().out.decode() == f"{expected}\n"
     assert main(["compare", *paths, "--json"]) == 0
-    assert json.loads(capfdbinary.readouterr().out) == json.loads(wanted.to_json())
+    assert json.loads(capfdbinary.readouterr().out) == json.loads(expected.to_json())
     assert main(["compare", *paths, "--html", "--function", "main"]) == 0
     assert capfdbinary.readouterr().out.decode().startswith("<!doctype html>")
     with open(paths[1], "rb") as stream:

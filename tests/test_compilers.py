@@ -256,10 +256,10 @@ X = np.random.default_rng(0).normal(size=(3, 70, 70)).astype(np.float32)
     "fn", [lambda x: jax.nn.softmax(x, -1), lambda x: x.transpose(1, 0, 2) + 1]
 )
 def test_plans_run_with_idle_cores_and_from_dram(fn, tmp_path):
-    wanted = fn(X)
+    expected = fn(X)
     for space in (None, "dram"):
         plan = gl.plan(fn, X, machine=TOY, memory_space=space)
-        np.testing.assert_allclose(np.asarray(plan.run(X)), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(plan.run(X)), expected, rtol=1e-4, atol=1e-5)
         plan.save(tmp_path / "plan.json")
         again = gl.load_plan(tmp_path / "plan.json", fn)
         assert gl.simulate(fn, X, plan=again).time == pytest.approx(plan.time)

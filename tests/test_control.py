@@ -92,12 +92,12 @@ def assert_case_is_jaxs(name, count):
     """A case in so many choices of layouts, its padding poisoned, is what JAX makes of it."""
     fn, shapes = CASES[name]
     arrays = [example(shape, k) / 3 for k, shape in enumerate(shapes)]
-    wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
+    expected = jax.jit(fn)(*map(jnp.asarray, arrays))
     for n, layouts in enumerate(few(choices(shapes, count, len(name)), 1)):
         device = device_of(DEVICE, list(CASES).index(name) + n)
         laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(gl.on_grid(fn))(*laid)
-        assert_same(found, wanted, rtol=2e-5, atol=2e-5)
+        assert_same(found, expected, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -123,12 +123,12 @@ def test_their_gradients_are_jaxs(name):
         return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(*arrays)))
 
     every = tuple(range(len(shapes)))
-    wanted = jax.jit(jax.grad(loss, argnums=every))(*map(jnp.asarray, arrays))
+    expected = jax.jit(jax.grad(loss, argnums=every))(*map(jnp.asarray, arrays))
     for n, layouts in enumerate(few(choices(shapes, 2, len(name)), 1)):
         device = device_of(DEVICE, 2 * n + 2 if name in ("map", "nested") else 0)
         laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(jax.grad(gl.on_grid(loss), argnums=every))(*laid)
-        for f, w in zip(found, wanted, strict=True):
+        for f, w in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.asarray(f), w, rtol=1e-4, atol=1e-4)
 
 

@@ -133,10 +133,10 @@ def test_every_convolution_and_its_gradients_on_every_layout():
         laids = list(decided(gradient, arrays, compiled, f"gradients of {name}", CONVOLVED))
         if name not in differentiated:
             continue
-        wanted = jax.jit(gradient)(*map(jnp.asarray, arrays))
+        expected = jax.jit(gradient)(*map(jnp.asarray, arrays))
         for laid in laids:
             found = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
-            assert_same(found, wanted, rtol=1e-3, atol=1e-3)
+            assert_same(found, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "complex64"])
@@ -144,9 +144,9 @@ def test_other_types(dtype):
     fn, shapes = CASES["same"]
     arrays = [jnp.asarray(example(shape, k) * 3, dtype) for k, shape in enumerate(shapes)]
     laid = [poisoned(a, gl.GridLayout(a.shape, dtype, grid=(2, 4)), DEVICE) for a in arrays]
-    found, wanted = jax.jit(gl.on_grid(fn))(*laid), fn(*arrays)
-    assert found.dtype == wanted.dtype
-    assert_same(found, wanted, rtol=0.02, atol=0.1)
+    found, expected = jax.jit(gl.on_grid(fn))(*laid), fn(*arrays)
+    assert found.dtype == expected.dtype
+    assert_same(found, expected, rtol=0.02, atol=0.1)
 
 
 def test_a_preferred_type_is_kept():
@@ -177,8 +177,8 @@ def test_a_divided_image_sends_its_edges_only():
     assert sum(size for _, size in found) == 4 * (rows + columns)
     (row,) = on_grid.report(x, w).rows
     assert row.bytes_moved == 4 * (rows + columns)
-    wanted = fn(np.asarray(x), np.asarray(w))
-    np.testing.assert_allclose(np.asarray(on_grid(x, w)), wanted, rtol=1e-4, atol=1e-4)
+    expected = fn(np.asarray(x), np.asarray(w))
+    np.testing.assert_allclose(np.asarray(on_grid(x, w)), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_kernel_s_gradient_is_summed_where_the_images_lie():

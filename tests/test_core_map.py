@@ -49,7 +49,7 @@ def placed(grid, device):
 def check(x, values):
     """`x` holds the values, each core's on the device that its device grid's map names."""
     grid, mesh = x.layout.core_shape, x.device.mesh.devices
-    to_place, wanted = x.device.core_map(grid), packed(values, x.layout, 0)
+    to_place, expected = x.device.core_map(grid), packed(values, x.layout, 0)
     held = {shard.device: shard for shard in x.storage.addressable_shards}
     places = set()
     for core in np.ndindex(*grid):
@@ -58,7 +58,7 @@ def check(x, values):
         bounds = [s.indices(n) for s, n in zip(shard.index, x.storage.shape, strict=True)]
         slot = tuple(c - low for c, (low, _, _) in zip(core, bounds, strict=False))
         valid = packed(np.ones(values.shape, bool), x.layout, 0)[core]
-        np.testing.assert_array_equal(np.asarray(shard.data)[slot][valid], wanted[core][valid])
+        np.testing.assert_array_equal(np.asarray(shard.data)[slot][valid], expected[core][valid])
         places.add(place)
     assert len(places) == len(list(np.ndindex(*grid)))
     np.testing.assert_array_equal(np.asarray(x), values)
@@ -132,8 +132,8 @@ def test_the_batch_is_divided_between_devices():
         batch = values[jax.devices().index(shard.device)]
         np.testing.assert_array_equal(np.sort(np.asarray(shard.data), axis=None), batch.ravel())
     # On more devices than batches the rest divides rows and columns; a plane is divided as before.
-    for mesh, wanted in [((4,), (1, 2, 2)), ((2, 4), (1, 2, 1)), ((8,), (1, 1, 2))]:
-        assert gl.DeviceGrid(mesh).placement((2, 2, 4)).per_device == wanted
+    for mesh, expected in [((4,), (1, 2, 2)), ((2, 4), (1, 2, 1)), ((8,), (1, 1, 2))]:
+        assert gl.DeviceGrid(mesh).placement((2, 2, 4)).per_device == expected
     assert gl.DeviceGrid((2, 4)).placement((8, 8)).per_device == (4, 2)
 
 
@@ -339,8 +339,8 @@ def test_work_on_a_grid_of_another_rank_is_jaxs(name):
     mesh, core_map, shape, grid, fn = OF_OTHER_RANKS[name]
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     laid = gl.put(x, gl.GridLayout(shape, grid=grid), gl.DeviceGrid(mesh, core_map=core_map))
-    found, wanted = (jax.tree.leaves(each) for each in (gl.on_grid(fn)(laid), jax.jit(fn)(x)))
-    for f, w in zip(found, wanted, strict=True):
+    found, expected = (jax.tree.leaves(each) for each in (gl.on_grid(fn)(laid), jax.jit(fn)(x)))
+    for f, w in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(f), w, rtol=1e-5, atol=1e-5)
 
 

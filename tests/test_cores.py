@@ -57,12 +57,12 @@ def test_shift_without_wrapping_fills(grid):
     outs = [x.layout] * len(offsets)
     fn = lambda s: [gl.shift(s, o, d, wrap=False, fill=-1) for o, d in offsets]  # noqa: E731
     for (offset, dim), each in zip(offsets, gl.map_shards(fn, x, out=outs), strict=True):
-        wanted = np.full_like(held, -1)
+        expected = np.full_like(held, -1)
         for core in np.ndindex(grid):
             source = [c - offset if k == dim else c for k, c in enumerate(core)]
             if 0 <= source[dim] < grid[dim]:
-                wanted[core] = held[tuple(source)]
-        np.testing.assert_array_equal(buffers(each), wanted)
+                expected[core] = held[tuple(source)]
+        np.testing.assert_array_equal(buffers(each), expected)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -78,13 +78,13 @@ def test_collectives_are_over_the_cores_and_no_idle_slots(grid, dtype):
         return gl.psum(shard, (0, 1)), gl.pmax(shard, 0), -gl.pmin(-shard, 1), gathered[-1]
 
     found = [buffers(each) for each in gl.map_shards(fn, x, out=(x.layout,) * 4)]
-    wanted = [
+    expected = [
         held.sum((0, 1), keepdims=True),
         held.max(0, keepdims=True),
         held.max(1, keepdims=True),
         held[:, -1:],
     ]
-    for each, value in zip(found, wanted, strict=True):
+    for each, value in zip(found, expected, strict=True):
         np.testing.assert_array_equal(each, np.broadcast_to(value, held.shape))
 
 
@@ -160,8 +160,8 @@ def test_under_vmap():
     fn = lambda shard: shard + gl.psum(shard, 0)  # noqa: E731
     found = jax.vmap(lambda a: gl.map_shards(fn, a, out=layout).to_logical())(stacked)
     for each, one in zip(found, x, strict=True):
-        wanted = gl.map_shards(fn, gl.put(one, layout, DEVICE), out=layout)
-        np.testing.assert_allclose(each, np.asarray(wanted), rtol=1e-6)
+        expected = gl.map_shards(fn, gl.put(one, layout, DEVICE), out=layout)
+        np.testing.assert_allclose(each, np.asarray(expected), rtol=1e-6)
 
 
 X = laid((2, 4))

@@ -199,10 +199,10 @@ def test_a_product_of_short_sides_receives_the_lower_bound():
 def test_a_policy_and_with_layout_are_obeyed():
     device = gl.DeviceGrid((N,))
     x, y = laid((40, 48), (N, 1), device), laid((48, 64), (1, N), device, seed=1)
-    wanted = gl.GridLayout((40, 64), grid=(1, 2))
-    chosen = gl.on_grid(jnp.matmul, policy=lambda *_: wanted)(x, y)
-    assert chosen.layout == wanted
-    assert gl.on_grid(lambda x, y: gl.with_layout(x @ y, wanted))(x, y).layout == wanted
+    expected = gl.GridLayout((40, 64), grid=(1, 2))
+    chosen = gl.on_grid(jnp.matmul, policy=lambda *_: expected)(x, y)
+    assert chosen.layout == expected
+    assert gl.on_grid(lambda x, y: gl.with_layout(x @ y, expected))(x, y).layout == expected
 
 
 # -- without devices -------------------------------------------------------------------------------
@@ -404,6 +404,6 @@ def test_rules_offer_every_good_way_and_all_of_them_are_right():
         assert ways[0][0].note == chosen.note
         seconds = [Env(device).machine.seconds(way.collectives) for way, *_ in ways]
         assert seconds[0] == min(seconds)
-        wanted = fn(*(jnp.asarray(np.asarray(a)) for a in arrays))
+        expected = fn(*(jnp.asarray(np.asarray(a)) for a in arrays))
         for way, _, (found,) in ways:
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5, err_msg=way.note)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=way.note)

@@ -427,8 +427,8 @@ GRIDS = [
 @pytest.mark.parametrize("after", GRIDS)
 def test_what_moves_is_counted_element_by_element(before, after):
     indices = itertools.product(range(6), range(10))
-    wanted = sum(before.locate(i).core != after.locate(i).core for i in indices)
-    assert moved(before, after, (), CHIP)[0] == wanted
+    expected = sum(before.locate(i).core != after.locate(i).core for i in indices)
+    assert moved(before, after, (), CHIP)[0] == expected
 
 
 def test_a_move_and_a_plan_of_its_relayout_count_alike():
@@ -443,21 +443,21 @@ def test_a_move_and_a_plan_of_its_relayout_count_alike():
 def test_permuted_moves_are_counted_element_by_element():
     before = gl.GridLayout((4, 6, 5), grid=(2, 3))
     after = gl.GridLayout((5, 4, 6), grid=(3, 2))  # dims (2, 0, 1) of the operand
-    wanted = sum(
+    expected = sum(
         before.locate((a, b, c)).core != after.locate((c, a, b)).core
         for a, b, c in itertools.product(range(4), range(6), range(5))
     )
-    assert moved(before, after, (2, 0, 1), CHIP)[0] == wanted > 0
+    assert moved(before, after, (2, 0, 1), CHIP)[0] == expected > 0
 
 
 def test_virtual_grids_are_folded_onto_the_chip():
     # 1x16 fills a 4x4 chip row by row: core k is (k // 4, k % 4).
     line, plane = gl.GridLayout((4, 4), grid=(1, 16)), gl.GridLayout((4, 4), grid=(4, 4))
-    wanted = sum(
+    expected = sum(
         divmod(line.locate(i).core[1], 4) != plane.locate(i).core
         for i in itertools.product(range(4), range(4))
     )
-    assert moved(line, plane, (), CHIP)[0] == wanted
+    assert moved(line, plane, (), CHIP)[0] == expected
 
 
 def test_what_cant_be_told_is_said():
@@ -476,7 +476,7 @@ def test_what_cant_be_told_is_said():
 
 
 @pytest.mark.parametrize(
-    ("layout", "wanted"),
+    ("layout", "expected"),
     [
         # 3x2 cores hold a tile each; 27x32 of 53x63 needs but 2x2 of them.
         (
@@ -505,10 +505,10 @@ def test_what_cant_be_told_is_said():
         ),
     ],
 )
-def test_plans(layout, wanted):
+def test_plans(layout, expected):
     found = propose(layout)
-    assert found.layout == wanted
-    assert found.saved_bytes == layout.nbytes - wanted.nbytes > 0
+    assert found.layout == expected
+    assert found.saved_bytes == layout.nbytes - expected.nbytes > 0
     assert gl.parse(str(found)) == found.layout
 
 

@@ -475,14 +475,14 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "wanted"), GROUPS)
-def test_groups_of_devices(text, wanted):
+@pytest.mark.parametrize(("text", "expected"), GROUPS)
+def test_groups_of_devices(text, expected):
     lines = [
         'sdy.mesh @mesh = <["x"=2, "y"=4]>',
         f"  %a = f32[8,16]{{1,0}} all-gather(%b), channel_id=1, {text}, dimensions={{1}}",
     ]
     (found,) = gl.explain(lines).collectives
-    assert (found.groups, found.group_size, found.axes) == wanted
+    assert (found.groups, found.group_size, found.axes) == expected
     assert found.received_bytes == 512 * (found.group_size - 1) // found.group_size
 
 

@@ -36,10 +36,10 @@ def put(device=(2, 4)):
 @pytest.mark.parametrize("function", [product, jax.jit(product), partial(product)])
 def test_a_function_is_what_jit_compiles_of_it(function):
     found = gl.explain(function, X, W)
-    wanted = gl.explain(jax.jit(product).lower(X, W).compile())
+    expected = gl.explain(jax.jit(product).lower(X, W).compile())
     assert found.kind == "hlo"
-    assert found.peaks[0].nbytes == wanted.peaks[0].nbytes
-    assert [f.layout for f in found.findings] == [f.layout for f in wanted.findings]
+    assert found.peaks[0].nbytes == expected.peaks[0].nbytes
+    assert [f.layout for f in found.findings] == [f.layout for f in expected.findings]
     assert "product" in found.source
 
 
@@ -111,9 +111,9 @@ jax.tree_util.register_dataclass(Model, ("x", "w"), ())
 
 def test_a_tree_is_the_table_of_its_arrays():
     x, w = put()
-    wanted = gl.summary({"x": x, "w": w}, "wormhole")
+    expected = gl.summary({"x": x, "w": w}, "wormhole")
     found = gl.explain({"x": x, "w": w}, chip="wormhole")
-    assert str(found) == str(wanted)
+    assert str(found) == str(expected)
     assert [row.path for row in gl.explain([x, (w.layout, 3)]).rows] == ["0", "1/0"]
     for state in (State(x, w), Model(x, w)):
         assert [row.path for row in gl.explain(state).rows] == ["x", "w"]

@@ -88,10 +88,10 @@ def test_lu_factors_of_one_matrix_in_panels(slots, kind):
     fn = gl.on_grid(lambda a: tuple(lax.linalg.lu(a)))
     row = row_of(fn.report(laid(a)), "lu")
     assert (row.how, "panels of" in row.note) == ("rule", True)
-    (found, pivots, order), wanted = fn(laid(a)), lax.linalg.lu(a)
-    np.testing.assert_array_equal(np.asarray(pivots), wanted[1])
-    np.testing.assert_array_equal(np.asarray(order), wanted[2])
-    assert_same(found, wanted[0], rtol=1e-3, atol=1e-4)
+    (found, pivots, order), expected = fn(laid(a)), lax.linalg.lu(a)
+    np.testing.assert_array_equal(np.asarray(pivots), expected[1])
+    np.testing.assert_array_equal(np.asarray(order), expected[2])
+    assert_same(found, expected[0], rtol=1e-3, atol=1e-4)
 
 
 def test_a_column_of_zeros_is_factored_as_jax_does():

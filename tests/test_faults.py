@@ -265,8 +265,8 @@ for rows in range(5, 5 + 10 * CASES):
     except KeyboardInterrupt:
         interrupted += 1
     for _ in range(2):
-        for found, wanted in zip(*work(rows), strict=True):
-            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-4)
+        for found, expected in zip(*work(rows), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-4)
 print("interrupted", interrupted, flush=True)
 """
 

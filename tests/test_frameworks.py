@@ -26,13 +26,13 @@ def laid(x):
     return gl.put(x, gl.GridLayout(x.shape, x.dtype, grid=(4, 2), collapse=[]), DEVICE)
 
 
-def assert_close(found, wanted):
-    found, wanted = (
+def assert_close(found, expected):
+    found, expected = (
         [x for x in jax.tree.leaves(tree, is_leaf=is_grid) if hasattr(x, "shape")]
-        for tree in (found, wanted)
+        for tree in (found, expected)
     )
-    assert len(found) == len(wanted) > 0
-    for a, b in zip(found, wanted, strict=True):
+    assert len(found) == len(expected) > 0
+    for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-5)
 
 
@@ -85,7 +85,7 @@ class Scaled(eqx.Module):
 
 def test_whole_models_are_called_given_and_returned():
     model = Scaled(MLP, 2.0, "text")
-    placed, wanted = gl.put(model, DEVICE), model(X)
+    placed, expected = gl.put(model, DEVICE), model(X)
     for found in (
         gl.on_grid(placed)(laid(X)),
         gl.on_grid(placed.all)(laid(X)),
@@ -94,7 +94,7 @@ def test_whole_models_are_called_given_and_returned():
         jax.vmap(gl.on_grid(placed.inner.__call__))(laid(X)) * 2,
         gl.on_grid(Scaled.all)(placed, laid(X)),
     ):
-        assert_close(found, wanted)
+        assert_close(found, expected)
     with pytest.raises(gl.LayoutError, match=r"or lift.*jax\.vmap\(gl\.on_grid\(model\)\)"):
         gl.on_grid(jax.vmap(placed.inner))(laid(X))
     assert str(inspect.signature(gl.on_grid(placed.all))) == "(x)"
@@ -102,7 +102,7 @@ def test_whole_models_are_called_given_and_returned():
     assert isinstance(again, Scaled)
     assert kind == again.kind == "text"
     assert again.inner.activation is MLP.activation
-    assert_close(gl.on_grid(again)(laid(X)), wanted * 2)
+    assert_close(gl.on_grid(again)(laid(X)), expected * 2)
     through = eqx.filter_grad(lambda m, x: gl.on_grid(jnp.sum)(gl.on_grid(m.all)(x)))
     assert_close(through(placed, laid(X)), eqx.filter_grad(lambda m, x: m(x).sum())(model, X))
 
@@ -221,11 +221,11 @@ def test_what_equinox_takes_for_an_array():
     )
     asked = eqx.is_array, eqx.is_array_like, eqx.is_inexact_array, eqx.is_inexact_array_like
     for x, is_inexact in ((floats, True), (integers, False), (brain, True)):
-        wanted = [True, True, is_inexact, is_inexact]
-        assert [is_one(x) for is_one in asked] == wanted
+        expected = [True, True, is_inexact, is_inexact]
+        assert [is_one(x) for is_one in asked] == expected
         traced = []
         jax.jit(lambda x: traced.extend(is_one(x) for is_one in asked))(x)  # noqa: B023
-        assert traced == wanted
+        assert traced == expected
     for x in (1.5, X, jnp.ones(3), np.float32(1), "a", None, jnp.tanh, 3, jax.random.key(0)):
         assert [is_one(x) for is_one in asked] == [is_one.__wrapped__(x) for is_one in asked]
     assert eqx.is_array(element=floats)
@@ -326,9 +326,9 @@ def test_models_that_decide_on_bools(lift):
         mine, plain = lift(normed_step)(*mine, laid(X), key), normed_step(*plain, X, key)
     assert mine[0].drop.inference is mine[0].norm.inference is False
     assert_close((mine[0].norm, mine[1]), (plain[0].norm, plain[1]))
-    ready, wanted = (eqx.nn.inference_mode(x[0]) for x in (mine, plain))
+    ready, expected = (eqx.nn.inference_mode(x[0]) for x in (mine, plain))
     found = lift(normed)(ready, mine[1], laid(X), key)[0]
-    assert_close(found, normed(wanted, plain[1], X, key)[0])
+    assert_close(found, normed(expected, plain[1], X, key)[0])
 
 
 def test_a_model_with_dropout_is_called():

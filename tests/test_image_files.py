@@ -41,10 +41,10 @@ def files_of(path):
     return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
-def assert_round_trip(x, layout, path, per_core, wanted=None):
+def assert_round_trip(x, layout, path, per_core, expected=None):
     """What is written is `gl.image`, and what is read, in whole and in part, is what that says."""
     gl.save_image(x, layout, path, per_core=per_core)
-    held, wanted = gl.image(x, layout), x if wanted is None else wanted
+    held, expected = gl.image(x, layout), x if expected is None else expected
     if per_core:
         named = {"_".join(map(str, ("core", *core))): core for core in indices(layout.core_shape)}
         assert {file.stem for file in files_of(path)} == set(named)
@@ -58,11 +58,11 @@ def assert_round_trip(x, layout, path, per_core, wanted=None):
         assert bytes(image.core(core)) == bytes(held[core])
     for part in PARTS[x.ndim] if x.size else ():
         found = image[part]
-        assert (found.shape, found.dtype) == (np.shape(wanted[part]), x.dtype), part
-        assert found.tobytes() == wanted[part].tobytes(), part
+        assert (found.shape, found.dtype) == (np.shape(expected[part]), x.dtype), part
+        assert found.tobytes() == expected[part].tobytes(), part
     found = gl.load_image(path)
     assert (found.shape, found.dtype) == (x.shape, x.dtype)
-    assert found.tobytes() == wanted.tobytes()
+    assert found.tobytes() == expected.tobytes()
 
 
 # -- round trips -----------------------------------------------------------------------------------
@@ -110,19 +110,19 @@ def test_block_formats_are_encoded_and_decoded(tile_format, tmp_path, monkeypatc
         tensor_layout(x.shape, "float32", page_alignment=512, shard_shape=(32, 96), **options),
     ]
     for n, layout in enumerate(layouts):
-        wanted = gl.from_image(gl.image(x, layout), layout)
-        assert not np.array_equal(wanted, x)
+        expected = gl.from_image(gl.image(x, layout), layout)
+        assert not np.array_equal(expected, x)
         for most in (400, 2000, 1 << 17):
             monkeypatch.setattr(windows, "ELEMENTS", most)
-            assert_round_trip(x, layout, tmp_path / f"{n} {most}", most == 2000, wanted)
+            assert_round_trip(x, layout, tmp_path / f"{n} {most}", most == 2000, expected)
 
 
 def test_tiles_are_decoded_a_few_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr("gridlayout.image_files.elements._TILES", 2)
     x = np.random.default_rng(0).normal(size=(70, 131)).astype(np.float32)
     layout = gl.GridLayout(x.shape, "float32", (1, 1), (32, 32), tile_format="bfp_bf8")
-    wanted = gl.from_image(gl.image(x, layout), layout)
-    assert_round_trip(x, layout, tmp_path / "x", False, wanted)
+    expected = gl.from_image(gl.image(x, layout), layout)
+    assert_round_trip(x, layout, tmp_path / "x", False, expected)
 
 
 def test_a_map_without_an_inverse_is_packed_whole(tmp_path, small_windows):

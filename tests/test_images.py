@@ -56,8 +56,8 @@ def test_bytes_lie_where_elements_are_said_to(dtype):
         held = gl.image(x, layout)
         assert held.dtype == np.uint8, name
         assert held.shape == (*layout.core_shape, layout.bytes_per_core), name
-        for core, wanted in brute(x, layout).items():
-            assert bytes(held[core]) == wanted, (name, core)
+        for core, expected in brute(x, layout).items():
+            assert bytes(held[core]) == expected, (name, core)
         found = gl.from_image(held, layout)
         assert (found.shape, found.dtype) == (x.shape, x.dtype), name
         assert found.tobytes() == x.tobytes(), name
@@ -106,8 +106,8 @@ def test_jax_joins_small_elements_in_the_same_order(dtype):
     layout = gl.GridLayout((4, 8), dtype, grid=(2, 2))
     x = example((4, 8), dtype)
     physical = gl.pack(x, layout).reshape(2, 2, -1, per_byte)
-    wanted = jax.lax.bitcast_convert_type(physical, jnp.uint8)
-    np.testing.assert_array_equal(gl.image(x, layout), wanted)
+    expected = jax.lax.bitcast_convert_type(physical, jnp.uint8)
+    np.testing.assert_array_equal(gl.image(x, layout), expected)
 
 
 def test_xla_gives_small_elements_a_byte_unless_e_says_less():
@@ -165,12 +165,12 @@ def test_tiles_of_block_formats_are_encoded(tile_format, face):
         )
         held = gl.image(x, layout)
         assert held.shape == (2, 1, 3 * BLOCK_FORMATS[tile_format])
-        wanted = tiles_of(x, (2, 1), oob or 0)
-        for core, tiles in wanted.items():
+        expected = tiles_of(x, (2, 1), oob or 0)
+        for core, tiles in expected.items():
             assert bytes(held[core]) == b"".join(bytes(bfp.encode(t, tile_format)) for t in tiles)
         found = gl.from_image(held, layout)
         assert (found.shape, found.dtype.name) == (x.shape, "bfloat16")
-        decoded = [bfp.decode(bfp.encode(t, tile_format), tile_format) for t in wanted[0, 0]]
+        decoded = [bfp.decode(bfp.encode(t, tile_format), tile_format) for t in expected[0, 0]]
         np.testing.assert_array_equal(
             found[:27].astype(np.float32), np.concatenate(decoded, 1)[:27, :70]
         )
@@ -181,7 +181,7 @@ def test_every_system_with_tiles_encodes_them(tile_format):
     x = np.random.default_rng(1).normal(size=(64, 96)).astype(np.float32)
     tiles = tiles_of(x, (1, 1), 0)[0, 0]
     size = BLOCK_FORMATS[tile_format]
-    wanted = [bytes(bfp.encode(tile, tile_format)) for tile in tiles]
+    expected = [bytes(bfp.encode(tile, tile_format)) for tile in tiles]
     options = {"tile": (32, 32), "tile_format": tile_format}
     for layout in (
         gl.tenstorrent.metal(x.shape, "float32", **options),
@@ -192,8 +192,8 @@ def test_every_system_with_tiles_encodes_them(tile_format):
         ),
     ):
         held = gl.image(x, layout)
-        assert bytes(held) == b"".join(wanted)
-        decoded = bfp.decode(np.frombuffer(wanted[4], np.uint8), tile_format)
+        assert bytes(held) == b"".join(expected)
+        decoded = bfp.decode(np.frombuffer(expected[4], np.uint8), tile_format)
         np.testing.assert_array_equal(gl.from_image(held, layout)[32:, 32:64], decoded)
     # Tiles stored transposed share exponents along columns of the tensor.
     turned = gl.tenstorrent.tensor_layout(
@@ -208,12 +208,12 @@ def test_every_system_with_tiles_encodes_them(tile_format):
     held = gl.image(x, aligned)
     assert held.shape == (2, aligned.bytes_per_core)
     pitch = -(-size // 512) * 512
-    for k, tile in enumerate(wanted):
+    for k, tile in enumerate(expected):
         page = bytes(held[k // 3, k % 3 * pitch :][:pitch])
         assert page == tile + bytes(pitch - size)
     metal = gl.tenstorrent.metal(x.shape, "float32", **options)
     np.testing.assert_array_equal(
-        gl.from_image(held, aligned), gl.from_image(b"".join(wanted), metal)
+        gl.from_image(held, aligned), gl.from_image(b"".join(expected), metal)
     )
 
 

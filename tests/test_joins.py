@@ -26,8 +26,8 @@ def test_joins_are_row_major(case):
     found = AffineMap.parse(text, shape)
     index = np.indices(shape)
     for result, dims in zip(found(*index), groups, strict=True):
-        wanted = np.ravel_multi_index([index[d] for d in dims], [shape[d] for d in dims])
-        np.testing.assert_array_equal(result, wanted)
+        expected = np.ravel_multi_index([index[d] for d in dims], [shape[d] for d in dims])
+        np.testing.assert_array_equal(result, expected)
     again = AffineMap.parse(found.joined_text(shape), shape)
     for result, same in zip(found(*index), again(*index), strict=True):
         np.testing.assert_array_equal(result, same)

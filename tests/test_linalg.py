@@ -78,10 +78,10 @@ def test_gradients_are_jaxs():
         made = (values, abs(vectors), abs(q), r, x, jnp.linalg.svd(s, compute_uv=False))
         return sum(jnp.sum(jnp.sin(y)) for y in made) + jnp.linalg.slogdet(s)[1].sum()
 
-    wanted = jax.jit(jax.grad(loss, (0, 1)))(POSITIVE, SIDES)
+    expected = jax.jit(jax.grad(loss, (0, 1)))(POSITIVE, SIDES)
     layout = gl.GridLayout((BATCH, 4, 4), grid=(4, 1, 2), tile=(2, 2), collapse=[])
     grad = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))
-    assert_same(grad(*laid(layout)), wanted, rtol=1e-3, atol=1e-4)
+    assert_same(grad(*laid(layout)), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_one_matrix_falls_back():
@@ -157,8 +157,8 @@ def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
     on_grid, x = gl.on_grid(fn), tall(a, device=device)
     assert on_grid.report(x).fallbacks == ()
     one = np.eye(a.shape[1])
-    for found, wanted in zip(on_grid(x), (one, a, one, a), strict=True):
-        np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-4)
+    for found, expected in zip(on_grid(x), (one, a, one, a), strict=True):
+        np.testing.assert_allclose(np.asarray(found), expected, atol=1e-4)
 
 
 @pytest.mark.skipif(COUNT < 2, reason="one device has all")

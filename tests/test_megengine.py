@@ -114,8 +114,8 @@ def assert_moves(layout, x):
     """Both paths put each element where `locate` says, and never read the padding."""
     oob = 0 if layout.oob is None else layout.oob
     for path in PATHS:
-        wanted = packed(x, layout, np.asarray(oob).astype(x.dtype))
-        np.testing.assert_array_equal(gl.pack(x, layout, path=path), wanted)
+        expected = packed(x, layout, np.asarray(oob).astype(x.dtype))
+        np.testing.assert_array_equal(gl.pack(x, layout, path=path), expected)
         poisoned = packed(x, layout, poison(x.dtype))
         np.testing.assert_array_equal(gl.unpack(poisoned, layout, path=path), x)
 
@@ -185,14 +185,14 @@ def layouts_of(case):
 def test_relayout(case):
     before, after = layouts_of(case)
     source = np.array(case["in_data"], np.float32).reshape(case["in_shape"])
-    wanted = np.array(case["out_data"], np.float32).reshape(case["out_shape"])
-    assert (before.physical_shape, after.physical_shape) == (source.shape, wanted.shape)
+    expected = np.array(case["out_data"], np.float32).reshape(case["out_shape"])
+    assert (before.physical_shape, after.physical_shape) == (source.shape, expected.shape)
     for path in PATHS:
         logical = gl.unpack(source, before, path=path)
-        np.testing.assert_array_equal(gl.pack(logical, after, path=path), wanted)
+        np.testing.assert_array_equal(gl.pack(logical, after, path=path), expected)
     device = gl.DeviceGrid((len(jax.devices()),))
     x = gl.relayout(gl.from_physical(source, before, device), after)
-    np.testing.assert_array_equal(x.physical, wanted)
+    np.testing.assert_array_equal(x.physical, expected)
 
 
 @pytest.mark.parametrize("case", golden("relayout_shape"))
@@ -221,8 +221,8 @@ def test_padded_channels(case):
     for name, dtype, conv in [
         *(("int4", "int4", True), ("int8_conv", "int8", True), ("int8_other", "int8", False))
     ]:
-        for channels, wanted in case[name].items():
-            assert padded_channels(int(channels), dtype, conv=conv) == wanted
+        for channels, expected in case[name].items():
+            assert padded_channels(int(channels), dtype, conv=conv) == expected
 
 
 # --- recorded cases: strides ---
@@ -364,10 +364,10 @@ def test_formats_are_the_documents_formulas(layout):
     occupied = set()
     for index in indices(layout.shape):
         where = layout.locate(index)
-        wanted = place(layout.format, layout.shape, index, layout.channel_groups)
-        assert (where.offset, where.byte) == (wanted, wanted * layout.dtype.itemsize)
+        expected = place(layout.format, layout.shape, index, layout.channel_groups)
+        assert (where.offset, where.byte) == (expected, expected * layout.dtype.itemsize)
         assert layout.logical_index(where.local) == index
-        occupied.add(wanted)
+        occupied.add(expected)
     mask = layout.padding_mask().ravel()
     assert {k for k, padding in enumerate(mask) if not padding} == occupied
     again = gl.parse(str(layout))
@@ -456,10 +456,10 @@ def views(draw):
 def test_views_are_the_documents_sum(layout):
     places = {}
     for index in indices(layout.shape):
-        wanted = layout.start + strided_place(layout.strides, index)
+        expected = layout.start + strided_place(layout.strides, index)
         where = layout.locate(index)
-        assert (where.offset, where.byte) == (wanted, 2 * wanted)
-        places.setdefault(wanted, []).append(index)
+        assert (where.offset, where.byte) == (expected, 2 * expected)
+        places.setdefault(expected, []).append(index)
     assert layout.physical_shape == (layout.buffer_size,)
     injective = all(len(found) == 1 for found in places.values())
     assert layout.is_non_overlapping() == injective
@@ -490,8 +490,8 @@ def test_views_of_views_read_what_numpy_reads(layout, data):
     buffer = np.arange(layout.buffer_size, dtype=np.int16)
     read = np.asarray(gl.unpack(buffer, layout, path="gather"))
 
-    def assert_reads(other, wanted):
-        np.testing.assert_array_equal(gl.unpack(buffer, other, path="gather"), wanted)
+    def assert_reads(other, expected):
+        np.testing.assert_array_equal(gl.unpack(buffer, other, path="gather"), expected)
 
     order = data.draw(st.permutations(range(layout.ndim)))
     assert_reads(layout.dimshuffle(order), read.transpose(order))
@@ -505,10 +505,10 @@ def test_views_of_views_read_what_numpy_reads(layout, data):
     )
     target = data.draw(shapes_of(layout.size))
     found = layout.try_reshape(target)
-    wanted = numpy_view.reshape(target)
-    assert (found is not None) == np.shares_memory(wanted, buffer)
+    expected = numpy_view.reshape(target)
+    assert (found is not None) == np.shares_memory(expected, buffer)
     if found is not None:
-        assert_reads(found, wanted)
+        assert_reads(found, expected)
 
 
 @st.composite

@@ -159,12 +159,12 @@ def test_mov(case):
     assert case["writes_truncated"] or len(pairs) == len(case["writes"])
     # The data take the same way.
     buffer = np.arange(1, 1 + move.source.buffer_size).astype(out.dtype)
-    wanted = np.zeros(out.buffer_size, out.dtype)
+    expected = np.zeros(out.buffer_size, out.dtype)
     for to, read in pairs:
-        wanted[to] = 0 if read is None else buffer[read]
+        expected[to] = 0 if read is None else buffer[read]
     for path in PATHS:
         found = gl.pack(gl.unpack(buffer, move.read, path=path), move.write, path=path)
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_mov_is_the_documents_where_the_library_takes_a_shortcut():
@@ -241,11 +241,11 @@ def tensors(draw, least_rank=1):
 def test_tensors_are_sums_of_strides(layout):
     occupied = set()
     for index in indices(layout.shape):
-        wanted = layout.start + place(layout.mem_stride, index)
+        expected = layout.start + place(layout.mem_stride, index)
         where = layout.locate(index)
-        assert (where.offset, where.byte) == (wanted, wanted * layout.dtype.itemsize)
+        assert (where.offset, where.byte) == (expected, expected * layout.dtype.itemsize)
         assert layout.logical_index(where.local) == index
-        occupied.add(wanted)
+        occupied.add(expected)
     assert len(occupied) == layout.size
     mask = layout.padding_mask()
     assert {k for k, padding in enumerate(mask) if not padding} == occupied
@@ -274,15 +274,15 @@ def test_subtensors_read_slices(layout, data):
     part = layout.subtensor(offset, size, rank)
     x = numbers(layout)
     buffer = packed(x, layout, 0)
-    wanted = x[tuple(slice(o, o + n) for o, n in zip(offset, size, strict=True))]
+    expected = x[tuple(slice(o, o + n) for o, n in zip(offset, size, strict=True))]
     # "Drops the first dims of extent 1" until the rank is reached.
     kept = list(range(layout.ndim))
     while len(kept) > rank:
         kept.remove(next(k for k in kept if size[k] == 1))
     assert part.layout == "".join(layout.layout[k] for k in kept)
-    wanted = wanted.reshape([size[k] for k in kept])
-    assert part.shape == wanted.shape
-    np.testing.assert_array_equal(gl.unpack(buffer, part), wanted)
+    expected = expected.reshape([size[k] for k in kept])
+    assert part.shape == expected.shape
+    np.testing.assert_array_equal(gl.unpack(buffer, part), expected)
     assert part.physical_shape == layout.physical_shape
     assert gl.parse(str(part)) == part
 
@@ -325,8 +325,8 @@ def moves(draw):
 def test_moves_are_the_kernels_description(case, gap):
     source, reading, at = case
     x = numbers(source)
-    wanted = reading.result(x)
-    shape = [n + o for n, o in zip(wanted.shape, at, strict=True)]
+    expected = reading.result(x)
+    shape = [n + o for n, o in zip(expected.shape, at, strict=True)]
     strides, least = [], 1
     for n in reversed(shape):
         strides.insert(0, least + gap)
@@ -345,7 +345,7 @@ def test_moves_are_the_kernels_description(case, gap):
     assert move.destination.shape == tuple(shape)
     assert move.destination.mem_stride == tuple(strides)
     whole = np.zeros(shape, x.dtype)
-    whole[tuple(slice(o, None) for o in at)] = wanted
+    whole[tuple(slice(o, None) for o in at)] = expected
     for index in indices(shape):
         if any(i < o for i, o in zip(index, at, strict=True)):
             with pytest.raises(gl.LayoutError, match="is not written"):
@@ -367,13 +367,13 @@ def test_moves_on_devices():
     source = tensor((6, 5, 3), "HWC", "float32", mem_stride=(20, 4, 1))
     x = numbers(source)
     move = mov(source, pad_pre=(1, 0, 0), pad_post=(1, 2, 0), step=(1, 2, 1), perm=(2, 0, 1))
-    wanted = Reading((1, 0, 0), (1, 2, 0), (0,) * 3, (0,) * 3, (1, 2, 1), (2, 0, 1)).result(x)
+    expected = Reading((1, 0, 0), (1, 2, 0), (0,) * 3, (0,) * 3, (1, 2, 1), (2, 0, 1)).result(x)
     poisoned = packed(x, source, np.nan)
     found = gl.relayout(gl.from_physical(poisoned, move.read, device), move.write)
-    np.testing.assert_array_equal(found.physical, packed(wanted, move.destination, 0))
-    laid = gl.put(wanted, move.destination, device)
+    np.testing.assert_array_equal(found.physical, packed(expected, move.destination, 0))
+    laid = gl.put(expected, move.destination, device)
     planes = tensor((3, 8, 4), "CHW", "float32", mem_stride=(40, 5, 1))
-    np.testing.assert_array_equal(np.asarray(gl.relayout(laid, planes)), wanted)
+    np.testing.assert_array_equal(np.asarray(gl.relayout(laid, planes)), expected)
 
 
 @pytest.mark.parametrize(

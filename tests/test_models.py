@@ -188,8 +188,10 @@ def test_training_is_jaxs(model):
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
     if tiers.ALL:  # the losses below are of what the model gives
-        wanted = jax.jit(case.apply)(params, x)
-        assert_same(jax.jit(gl.on_grid(case.apply))(on_grid, grid_x), wanted, rtol=1e-4, atol=1e-5)
+        expected = jax.jit(case.apply)(params, x)
+        assert_same(
+            jax.jit(gl.on_grid(case.apply))(on_grid, grid_x), expected, rtol=1e-4, atol=1e-5
+        )
 
     traced = []
 
@@ -203,10 +205,10 @@ def test_training_is_jaxs(model):
     losses = []
     before = jax.tree.structure(on_grid)
     for _ in range(STEPS):
-        params, state, wanted = plain_step(params, state, x, labels)
+        params, state, expected = plain_step(params, state, x, labels)
         on_grid, grid_state, found = grid_step(on_grid, grid_state, grid_x, grid_labels)
-        np.testing.assert_allclose(found, wanted, rtol=1e-4)
-        losses.append(float(wanted))
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        losses.append(float(expected))
     assert losses[-1] < 0.9 * losses[0]
     assert_same((on_grid, grid_state), (params, state), rtol=1e-3, atol=1e-4)
     # Parameters stay where they lie. The optimizer's state goes where the gradients lie, in the
@@ -231,10 +233,10 @@ def test_an_nnx_step_with_its_own_optimizer_is_jaxs():
 
     case = cnn()
     on_grid = jax.tree.map(lambda a: case.laid(a) if a.ndim else a, state)
-    wanted = jax.jit(step)(state, x, labels)
+    expected = jax.jit(step)(state, x, labels)
     assert_same(
         jax.jit(gl.on_grid(step))(on_grid, case.laid(x), case.laid(labels)),
-        wanted,
+        expected,
         rtol=1e-3,
         atol=1e-4,
     )

@@ -128,9 +128,9 @@ def test_updates_by_at_differentiate_and_say_what_there_is():
     report = gl.on_grid(lambda x: x.at[0].apply(jnp.exp)).report(laid())
     assert [row.primitive for row in report.fallbacks] == ["scatter"]
     fn = lambda x: gl.numpy.sum(x.at[1:3].set(0.0) ** 2)  # noqa: E731
-    wanted = 2 * X
-    wanted[1:3] = 0
-    assert_same(jax.grad(fn)(laid()), wanted)
+    expected = 2 * X
+    expected[1:3] = 0
+    assert_same(jax.grad(fn)(laid()), expected)
     assert_same(jax.jit(lambda x: x.at[0, 0].add(1.0))(laid()), jnp.asarray(X).at[0, 0].add(1.0))
     with pytest.raises(AttributeError, match="it has get, apply, set"):
         laid().at[0].put(3)
@@ -238,10 +238,10 @@ def test_decompositions_of_matrices_without_elements_under_vmap(name):
     for shape, axis in (((3, 0, 0), 0), ((0, 3, 0), 1), ((0, 0, 0), 0)):
         x = np.zeros(shape, np.float32)
         laid_out = gl.put(x, gl.GridLayout(shape, grid=(2, 1, 1), collapse=[]), DEVICE)
-        wanted = jax.vmap(fn, in_axes=axis)(x)
-        assert_same(jax.vmap(gl.on_grid(fn), in_axes=axis)(laid_out), wanted)
-        assert_same(gl.on_grid(jax.vmap(fn, in_axes=axis))(laid_out), wanted)
-        assert_same(jax.vmap(gl.on_grid(fn, DEVICE), in_axes=axis)(x), wanted)
+        expected = jax.vmap(fn, in_axes=axis)(x)
+        assert_same(jax.vmap(gl.on_grid(fn), in_axes=axis)(laid_out), expected)
+        assert_same(gl.on_grid(jax.vmap(fn, in_axes=axis))(laid_out), expected)
+        assert_same(jax.vmap(gl.on_grid(fn, DEVICE), in_axes=axis)(x), expected)
 
 
 # -- idle cores ------------------------------------------------------------------------------------

@@ -304,11 +304,11 @@ def assert_all_same(names, plain, grid):
     def every(*args):
         return {name: TABLE[name][0](*args) for name in names}
 
-    wanted, found = jax.jit(every)(*plain), gl.on_grid(every)(*grid)
+    expected, found = jax.jit(every)(*plain), gl.on_grid(every)(*grid)
     for name in names:
-        narrow = any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(wanted[name]))
+        narrow = any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(expected[name]))
         try:
-            assert_same(found[name], wanted[name], rtol=2e-2 if narrow else 2e-4, atol=1e-5)
+            assert_same(found[name], expected[name], rtol=2e-2 if narrow else 2e-4, atol=1e-5)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error
 
@@ -422,14 +422,14 @@ def assert_gradients_are_jaxs(fn, shapes, layouts, around, device=DEVICE):
     plain = examples(shapes)
     grid = [poisoned(a, layout, device) for a, layout in zip(plain, layouts, strict=True)]
     every = tuple(range(len(shapes)))
-    wanted = jax.jit(gradients(fn, shapes))(*plain)
+    expected = jax.jit(gradients(fn, shapes))(*plain)
     if around:
         found = jax.jit(jax.grad(gl.on_grid(total(fn)), every))(*grid)
         for f, x in zip(found, grid, strict=True):
             assert f.layout.same_physical(x.layout)
     else:
         found = jax.jit(gl.on_grid(gradients(fn, shapes)))(*grid)
-    assert_same(found, wanted, rtol=1e-3, atol=2e-4)
+    assert_same(found, expected, rtol=1e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(SECOND), 2))
@@ -451,10 +451,10 @@ def test_forward_mode_inside_and_around():
     (v,), (h,) = operands((V,), 3)
     hessian = jax.hessian(lambda v: jnp.sum(jnp.sin(v) * v.sum()))
     assert_same(gl.on_grid(hessian)(h), hessian(v), rtol=1e-4, atol=1e-5)
-    for found, wanted in zip(
+    for found, expected in zip(
         jax.jvp(gl.numpy.sin, (g,), (g,)), jax.jvp(jnp.sin, (x,), (x,)), strict=True
     ):
-        assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+        assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_gradient_of_a_plain_sum_on_every_layout():
@@ -472,9 +472,9 @@ def test_gradients_with_auxiliary_and_integer_results():
     def loss(x):
         return jnp.sum(x * x), (jnp.argmax(x, 1), x.mean())
 
-    wanted = jax.value_and_grad(loss, has_aux=True)(x)
-    assert_same(jax.value_and_grad(gl.on_grid(loss), has_aux=True)(g), wanted, atol=1e-5)
-    assert_same(gl.on_grid(jax.value_and_grad(loss, has_aux=True))(g), wanted, atol=1e-5)
+    expected = jax.value_and_grad(loss, has_aux=True)(x)
+    assert_same(jax.value_and_grad(gl.on_grid(loss), has_aux=True)(g), expected, atol=1e-5)
+    assert_same(gl.on_grid(jax.value_and_grad(loss, has_aux=True))(g), expected, atol=1e-5)
 
 
 def test_integer_arguments_have_no_part_in_a_gradient():
@@ -492,8 +492,8 @@ def test_jacobians_around():
             gl.put(x, g.layout.with_oob(None), DEVICE)
         ).to_logical()
     )(x)
-    wanted = jax.jacrev(lambda x: jnp.stack([x.sum(), (x * x).sum()]))(x)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5)
+    expected = jax.jacrev(lambda x: jnp.stack([x.sum(), (x * x).sum()]))(x)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
 # -- transformations around -------------------------------------------------------------------
@@ -511,8 +511,8 @@ def test_vmap_around(seed, fn, shapes):
     ]
     grid = [poisoned(a, layout, DEVICE) for a, layout in zip(stacks, chosen, strict=True)]
     found = jax.vmap(gl.on_grid(fn))(*grid)
-    wanted = jax.vmap(fn)(*stacks)
-    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+    expected = jax.vmap(fn)(*stacks)
+    for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(wide(f), wide(w), rtol=3e-4, atol=2e-5)
         assert_claim_holds(f)
 
@@ -528,8 +528,8 @@ def test_gradients_of_a_vmap_around():
     w = poisoned(y, two, DEVICE)
     loss = lambda x, w: jnp.sum(jnp.tanh(x @ w))  # noqa: E731
     found = jax.vmap(jax.grad(gl.on_grid(loss), 1), in_axes=(0, None))(grid, w)
-    wanted = jax.vmap(jax.grad(loss, 1), in_axes=(0, None))(xs, y)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+    expected = jax.vmap(jax.grad(loss, 1), in_axes=(0, None))(xs, y)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_jit_around_changes_nothing():
@@ -543,10 +543,10 @@ def test_jit_around_changes_nothing():
 
 def test_a_donated_grid_array_is_used_up():
     x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
-    wanted = np.asarray(x) * 2
+    expected = np.asarray(x) * 2
     y = jax.jit(lambda x: x * 2, donate_argnums=0)(x)
     assert x.storage.is_deleted()
-    np.testing.assert_array_equal(np.asarray(y), wanted)
+    np.testing.assert_array_equal(np.asarray(y), expected)
 
 
 def test_claims_do_not_outlive_their_data():
@@ -902,8 +902,8 @@ def test_unary_operators_and_attributes():
     assert_same(x.T, plain.T)
     assert_same(poisoned(example(T), layouts(T)["joined"], DEVICE).mT, jnp.asarray(example(T)).mT)
     assert_same(x.real, plain.real)
-    for row, wanted in zip(x, plain, strict=True):
-        assert_same(row, wanted)
+    for row, expected in zip(x, plain, strict=True):
+        assert_same(row, expected)
 
 
 def test_an_attribute_of_the_layout_or_the_storage_is_pointed_to():
@@ -985,8 +985,8 @@ METHODS = [
 @pytest.mark.parametrize(("name", "args", "kwargs"), METHODS)
 def test_methods(name, args, kwargs):
     x, plain = poisoned(example(A), layouts(A)["bumped stride"], DEVICE), jnp.asarray(example(A))
-    found, wanted = (getattr(array, name)(*args, **kwargs) for array in (x, plain))
-    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    found, expected = (getattr(array, name)(*args, **kwargs) for array in (x, plain))
+    assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_single_numbers_convert_and_many_refuse_to():
@@ -1011,7 +1011,7 @@ def test_single_numbers_convert_and_many_refuse_to():
 
 def test_numpy_and_nn_are_jaxs_lifted():
     x, plain = poisoned(example(A), layouts(A)["digits"], DEVICE), jnp.asarray(example(A))
-    for found, wanted in [
+    for found, expected in [
         (gl.numpy.sum(gl.numpy.exp(x), axis=-1), jnp.sum(jnp.exp(plain), axis=-1)),
         (gl.numpy.linalg.norm, jnp.linalg.norm),
         (gl.numpy.einsum("ab,cb->ac", x, x), jnp.einsum("ab,cb->ac", plain, plain)),
@@ -1029,7 +1029,7 @@ def test_numpy_and_nn_are_jaxs_lifted():
     ]:
         if callable(found):  # a submodule's function is JAX's own
             continue
-        assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+        assert_same(found, expected, rtol=1e-4, atol=1e-5)
     assert gl.numpy.float32 is jnp.float32
     assert gl.numpy.pi == jnp.pi
     assert gl.numpy.sum is gl.numpy.sum
@@ -1061,9 +1061,9 @@ def test_arguments_may_be_trees_statics_and_keywords():
         return {name: tree["x"].sum(axis) * scale + tree["k"] for name in names}
 
     found = gl.on_grid(fn)({"x": x, "k": 2}, axis=None, names=("u", "v"), scale=np.float32(3))
-    wanted = fn({"x": plain, "k": 2}, axis=None, names=("u", "v"), scale=np.float32(3))
-    assert found.keys() == wanted.keys()
-    assert_same(found, wanted, rtol=1e-5)
+    expected = fn({"x": plain, "k": 2}, axis=None, names=("u", "v"), scale=np.float32(3))
+    assert found.keys() == expected.keys()
+    assert_same(found, expected, rtol=1e-5)
     assert gl.on_grid(lambda x: None)(x) is None
 
 
@@ -1117,12 +1117,12 @@ def test_results_that_are_no_arrays_are_returned_as_they_are():
 
     made = gl.on_grid(fn)
     for kind in ("a", "b", "a"):
-        found, wanted = made(x, kind), fn(plain, kind)
-        assert found.keys() == wanted.keys()
+        found, expected = made(x, kind), fn(plain, kind)
+        assert found.keys() == expected.keys()
         for name in ("kind", "name", "none", "fn", "thing"):
-            assert found[name] is wanted[name]
+            assert found[name] is expected[name]
         for name in ("x", "number", "array"):
-            assert_same(found[name], jnp.asarray(wanted[name]))
+            assert_same(found[name], jnp.asarray(expected[name]))
     assert traced == ["a", "a", "b", "b", "a"]  # a program for each, kept: ours, then plain JAX's
     assert gl.on_grid(lambda x: "alone")(x) == "alone"
     names = made.report(x, "a").graph.result_names
@@ -1134,9 +1134,9 @@ def test_results_that_are_no_arrays_under_transformations():
     fn = lambda x: (jnp.sum(x**2), {"name": "text", "x": jnp.sin(x)})  # noqa: E731
     made = gl.on_grid(fn)
     (value, aux), grad = jax.value_and_grad(lambda x: made(x), has_aux=True)(x)
-    (_, wanted), plain_grad = jax.value_and_grad(fn, has_aux=True)(plain)
+    (_, expected), plain_grad = jax.value_and_grad(fn, has_aux=True)(plain)
     assert aux["name"] == "text"
-    assert_same((value, aux["x"], grad), (fn(plain)[0], wanted["x"], plain_grad), rtol=1e-5)
+    assert_same((value, aux["x"], grad), (fn(plain)[0], expected["x"], plain_grad), rtol=1e-5)
     with pytest.raises(TypeError, match=r"\['name'\]"):  # as of any function
         jax.jit(made)(x)
 
@@ -1154,9 +1154,9 @@ def test_what_jax_takes_as_a_result_it_takes():
         jax.random.key(0),
     ):
         found = gl.on_grid(lambda x: (x, result))(x)[1]  # noqa: B023
-        wanted = jax.jit(lambda: result)()  # noqa: B023
-        assert found.dtype == wanted.dtype
-        is_weak = getattr(wanted, "weak_type", False)  # keys and GridArrays never are
+        expected = jax.jit(lambda: result)()  # noqa: B023
+        assert found.dtype == expected.dtype
+        is_weak = getattr(expected, "weak_type", False)  # keys and GridArrays never are
         assert isinstance(found, gl.GridArray) or getattr(found, "weak_type", False) == is_weak
     for result in (np.array(["a"]), np.ones(3, object)):
         with pytest.raises(TypeError, match=r"not a valid JAX (array )?type"):
@@ -1178,8 +1178,8 @@ def test_keys_and_scalars_stay_as_they_are():
     fn = lambda x, key: (x * jax.random.normal(key, x.shape), jax.random.split(key))  # noqa: E731
     key = jax.random.key(3)
     found, keys = gl.on_grid(fn)(x, key)
-    wanted, wanted_keys = fn(plain, key)
-    assert_same(found, wanted)
+    expected, wanted_keys = fn(plain, key)
+    assert_same(found, expected)
     assert (jax.random.key_data(keys) == jax.random.key_data(wanted_keys)).all()
     assert isinstance(gl.numpy.sum(x), jax.Array)
     loss = lambda x, key: jnp.sum(x * jax.random.normal(key, x.shape))  # noqa: E731
@@ -1193,8 +1193,8 @@ def test_one_element_broadcasts_as_a_number():
         first = jnp.broadcast_to(x[:1], (5,))
         return x * first, first.sum(), jnp.exp(first).sum()
 
-    wanted = fn(jnp.arange(3, 8.0))
-    assert_same(gl.on_grid(fn)(x), wanted)
+    expected = fn(jnp.arange(3, 8.0))
+    assert_same(gl.on_grid(fn)(x), expected)
 
 
 def test_a_product_along_a_grid_dim_that_holds_nothing():
@@ -1211,13 +1211,13 @@ def test_a_product_along_a_grid_dim_that_holds_nothing():
 def test_scalar_grid_arrays_take_part():
     scalar = gl.put(np.float32(3), gl.GridLayout((), "float32", (1, 1)), DEVICE)
     x = poisoned(example(A), layouts(A)["gap"], DEVICE)
-    for found, wanted in [
+    for found, expected in [
         (x + scalar, jnp.asarray(example(A)) + 3),
         (scalar * x, 3 * jnp.asarray(example(A))),
         (gl.numpy.exp(scalar), jnp.exp(jnp.float32(3))),
         (gl.numpy.broadcast_to(scalar, (2, 3)), jnp.full((2, 3), 3.0)),
     ]:
-        assert_same(found, wanted, rtol=1e-6)
+        assert_same(found, expected, rtol=1e-6)
     assert float(scalar) == 3.0
 
 
@@ -1392,9 +1392,9 @@ def test_adam_on_the_grid_is_adam():
     plain = params
     values = []
     for _ in range(4):
-        plain, state, wanted = plain_step(plain, state, x, labels)
+        plain, state, expected = plain_step(plain, state, x, labels)
         on_grid, grid_state, found = grid_step(on_grid, grid_state, grid_x, grid_labels)
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
         values.append(float(found))
     assert values == sorted(values, reverse=True)
     assert_same(on_grid, plain, rtol=1e-4, atol=1e-5)
@@ -1486,8 +1486,8 @@ def test_a_reduced_value_may_go_anywhere():
 
     for grid, tile in few([((3, 2), (4, 4)), ((2, 4), None), ((8, 1), (1, 2)), ((1, 8), None)], 2):
         x = poisoned(array, gl.GridLayout(array.shape, grid=grid, tile=tile), DEVICE)
-        for found, wanted in zip(gl.on_grid(fn)(x), fn(array), strict=True):
-            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-4)
+        for found, expected in zip(gl.on_grid(fn)(x), fn(array), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-4)
 
 
 def test_the_policy_drops_grid_dims_that_a_shape_has_no_use_for():
@@ -1575,9 +1575,9 @@ def test_rules_reach(name):
     for layout in few([some[turn % len(some)], plain], 1):
         x = poisoned(example(shape), layout, DEVICE)
         found = jax.jit(lambda x: gl.on_grid(fn)(x))(x)
-        wanted = fn(jnp.asarray(example(shape)))
-        assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(wanted)
-        for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+        expected = fn(jnp.asarray(example(shape)))
+        assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(expected)
+        for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(f), np.asarray(w), rtol=2e-5, atol=1e-5)
         assert not gl.on_grid(fn).report(x).fallbacks
 
@@ -1586,8 +1586,8 @@ def test_the_index_of_the_greatest_elements_is_in_range_beside_nans():
     x = jnp.arange(7.0)
     laid = gl.put(x, gl.GridLayout((7,), grid=(4,)), DEVICE)
     fn = lambda x: lax.top_k(jnp.log(x - 1), 7)  # noqa: E731
-    for found, wanted in zip(gl.on_grid(fn)(laid), fn(x), strict=True):
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+    for found, expected in zip(gl.on_grid(fn)(laid), fn(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), expected)
 
 
 @pytest.mark.parametrize("reduce", [jnp.max, jnp.min])
@@ -1615,14 +1615,14 @@ def test_no_tracer_leaks():
 def test_products_where_ranks_must_be_alike():
     x = gl.put(example((8, 11)), gl.GridLayout((8, 11), grid=(2, 2)), gl.DeviceGrid((2, 2)))
     y = gl.put(example((11, 6)), gl.GridLayout((11, 6), grid=(2, 2)), gl.DeviceGrid((2, 2)))
-    wanted = example((8, 11)) @ example((11, 6))
+    expected = example((8, 11)) @ example((11, 6))
     with jax.numpy_rank_promotion("raise"):
         for name in gl.ALGORITHMS:
             try:
                 found = gl.on_grid(jnp.matmul, algorithm=name)(x, y)
             except gl.LayoutError:
                 continue
-            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_calls_to_the_host_are_made_once(capfd):

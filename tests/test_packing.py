@@ -71,12 +71,12 @@ def numbered(layout):
 def assert_packs(layout):
     """program == gather == loop, forward and backward, whatever the padding holds."""
     x = numbered(layout)
-    wanted = packed(x, layout, layout.oob or 0)
+    expected = packed(x, layout, layout.oob or 0)
     garbage = packed(x, layout, -99)
     for path in PATHS:
         found = gl.pack(x, layout, path=path)
         assert found.dtype == layout.dtype
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(gl.unpack(garbage, layout, path=path), x)
 
 
@@ -153,10 +153,10 @@ def einops_packed(x, layout, pattern, sizes):
 def test_an_even_tiling_is_what_einops_makes_of_it(arguments, pattern, sizes):
     layout = gl.GridLayout(dtype="int32", **arguments)
     x = numbered(layout)
-    wanted = einops_packed(x, layout, pattern, sizes)
-    assert wanted.shape == layout.physical_shape
-    np.testing.assert_array_equal(gl.pack(x, layout), wanted)
-    np.testing.assert_array_equal(gl.unpack(wanted, layout), x)
+    expected = einops_packed(x, layout, pattern, sizes)
+    assert expected.shape == layout.physical_shape
+    np.testing.assert_array_equal(gl.pack(x, layout), expected)
+    np.testing.assert_array_equal(gl.unpack(expected, layout), x)
 
 
 # -- bits -------------------------------------------------------------------------------------
@@ -236,14 +236,14 @@ def test_bits_survive_packing_and_placing(dtype, name):
     device = mapped((2, 4), BITS.index((dtype, name)), layout.core_shape)
     x = every_value(dtype)
     # Undef padding is 0, which of a type that has none is NaN.
-    wanted = bits(packed(x, layout, np.zeros(()).astype(dtype)[()]))
+    expected = bits(packed(x, layout, np.zeros(()).astype(dtype)[()]))
     for path in PATHS:
         physical = optimized(partial(gl.pack, layout=layout, path=path))(x)
-        np.testing.assert_array_equal(bits(physical), wanted)
+        np.testing.assert_array_equal(bits(physical), expected)
         found = optimized(partial(gl.unpack, layout=layout, path=path))(physical)
         np.testing.assert_array_equal(bits(found), bits(x))
     put = gl.put(x, layout, device)
-    np.testing.assert_array_equal(bits(put.physical), wanted)
+    np.testing.assert_array_equal(bits(put.physical), expected)
     np.testing.assert_array_equal(bits(np.asarray(put)), bits(x))
 
 
@@ -327,11 +327,11 @@ def test_gradients_agree_with_differences(layout):
 def test_pack_and_unpack_map_over_a_batch(layout, path):
     x = np.random.default_rng(2).normal(size=(3, *layout.shape)).astype("f4")
     fill = layout.oob or 0
-    wanted = np.stack([packed(row, layout, fill) for row in x])
+    expected = np.stack([packed(row, layout, fill) for row in x])
     found = jax.vmap(lambda row: gl.pack(row, layout, path=path))(x)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found, expected)
     back = jax.vmap(lambda row: gl.unpack(row, layout, path=path), in_axes=-1, out_axes=1)
-    np.testing.assert_array_equal(back(np.moveaxis(wanted, 0, -1)), np.moveaxis(x, 0, 1))
+    np.testing.assert_array_equal(back(np.moveaxis(expected, 0, -1)), np.moveaxis(x, 0, 1))
 
 
 @pytest.mark.parametrize("layout", EXAMPLES, ids=repr)
@@ -357,9 +357,9 @@ def test_equal_layouts_share_one_program():
 def test_a_donated_buffer_is_used_up():
     layout = gl.GridLayout((4, 6), "float32", (2, 3))
     x = jnp.arange(24, dtype="float32").reshape(4, 6)
-    wanted = packed(np.asarray(x), layout, 0)
+    expected = packed(np.asarray(x), layout, 0)
     physical = jax.jit(gl.pack, static_argnums=1, donate_argnums=0)(x, layout)
-    np.testing.assert_array_equal(physical, wanted)
+    np.testing.assert_array_equal(physical, expected)
     assert x.is_deleted()
     back = jax.jit(gl.unpack, static_argnums=1, donate_argnums=0)(physical, layout)
     assert physical.is_deleted()
@@ -383,21 +383,21 @@ def test_pack_leaves_its_argument_alone():
 def test_a_view_that_is_not_injective_is_read_only(linear, shape):
     view = gl.GridLayout(shape, "int32", (1, 2), linear=linear)
     physical = np.arange(np.prod(view.physical_shape), dtype="int32").reshape(view.physical_shape)
-    wanted = np.empty(shape, "int32")
+    expected = np.empty(shape, "int32")
     for index in indices(shape):
         where = view.locate(index)
-        wanted[index] = physical[(*where.core, *where.local)]
+        expected[index] = physical[(*where.core, *where.local)]
     for path in PATHS:
-        np.testing.assert_array_equal(gl.unpack(physical, view, path=path), wanted)
+        np.testing.assert_array_equal(gl.unpack(physical, view, path=path), expected)
         with pytest.raises(gl.LayoutError) as refused:
-            gl.pack(wanted, view, path=path)
+            gl.pack(expected, view, path=path)
         # It names two indices, and they do collide.
         pairs = re.findall(r"\((\d+(?:, \d+)+)\)", str(refused.value))
         one, two = ([int(i) for i in pair.split(", ")] for pair in pairs[-2:])
         assert one != two
         assert view.locate(one) == view.locate(two)
     with pytest.raises(gl.LayoutError, match="read-only"):
-        gl.put(wanted, view, gl.DeviceGrid((2, 4)))
+        gl.put(expected, view, gl.DeviceGrid((2, 4)))
 
 
 def test_a_read_of_a_view_has_the_summing_derivative():

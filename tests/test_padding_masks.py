@@ -37,14 +37,14 @@ def on_parts(fn, layout, *storages):
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_mask_is_where_elements_live(name):
     layout = LAYOUTS[name]
-    placed, wanted = DEVICE.placement(layout.core_shape), held(layout)
+    placed, expected = DEVICE.placement(layout.core_shape), held(layout)
     local = (*placed.per_device, *layout.local_shape)
-    assert has_padding(layout, placed) == (not wanted.all())
+    assert has_padding(layout, placed) == (not expected.all())
     found = on_parts(lambda: jnp.broadcast_to(valid_mask(layout, placed), local), layout)
-    np.testing.assert_array_equal(found, wanted)
-    x = np.random.default_rng(0).random(wanted.shape).astype(np.float32)
+    np.testing.assert_array_equal(found, expected)
+    x = np.random.default_rng(0).random(expected.shape).astype(np.float32)
     filled = on_parts(lambda part: fill_padding(part, layout, placed, 7), layout, x)
-    np.testing.assert_array_equal(filled, np.where(wanted, x, 7))
+    np.testing.assert_array_equal(filled, np.where(expected, x, 7))
 
 
 # A scatter has no parts of its own: its mask is the whole one.
@@ -63,10 +63,10 @@ def test_the_mask_along_some_dims_covers_the_parts_that_touch_them(name):
         touched = {k for part in parts for k in part.physical}
         # An element anywhere at the same place along the dims of those parts: it is no padding.
         others = tuple(k for k in range(len(local)) if k not in touched)
-        wanted = held(layout).any(axis=others, keepdims=True)
+        expected = held(layout).any(axis=others, keepdims=True)
         found = on_parts(
             lambda along=along: jnp.broadcast_to(valid_mask(layout, placed, along), local), layout
         )
         # It may say more, of padding that it meets on the way; never that an element is padding.
         assert (held(layout) <= found).all()
-        assert (found <= wanted).all()
+        assert (found <= expected).all()

@@ -219,7 +219,7 @@ ALIKE = {
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ALIKE)
 def test_alike_pieces_are_put_together_at_once(pair):
-    before, after, tile, wanted = ALIKE[pair]
+    before, after, tile, expected = ALIKE[pair]
     a = gl.GridLayout((24, 16), grid=before)
     b = gl.GridLayout((24, 16), grid=after, tile=tile, oob=3)
     device = gl.DeviceGrid((2, 4), machine=FAST)
@@ -227,7 +227,7 @@ def test_alike_pieces_are_put_together_at_once(pair):
     schedule, order = pieces.schedule, pieces.order
     cut = schedule.tables[0]
     facts = order.max() == len(schedule.sizes), bool(schedule.stays), schedule.deal is not None
-    assert wanted == (*facts, (cut == cut[0]).all(), (order == order[0]).all())
+    assert expected == (*facts, (cut == cut[0]).all(), (order == order[0]).all())
 
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
@@ -327,8 +327,8 @@ def test_derivatives_and_batches_of_pieces():
     loss = gl.on_grid(jax.grad(lambda x: (gl.with_layout(jnp.sin(x), b) * w).sum()))
     np.testing.assert_allclose(np.asarray(loss(laid)), np.cos(x) * w, rtol=1e-5)
     many = jax.vmap(lambda k: gl.relayout(gl.put(x * k, a, device), b).to_logical())
-    wanted = np.stack([x * k for k in range(3)])
-    np.testing.assert_array_equal(np.asarray(many(jnp.arange(3.0))), wanted)
+    expected = np.stack([x * k for k in range(3)])
+    np.testing.assert_array_equal(np.asarray(many(jnp.arange(3.0))), expected)
 
 
 # -- choosing --------------------------------------------------------------------------------------
@@ -406,10 +406,10 @@ def test_overlaps_are_each_element_once_and_where_it_lies(shape):
         rows = pieces.rows
         assert find_overlaps(windows, order, device, len(rows.source) - 1) is None
         # A plan counts devices as the mesh does, pieces as they lie along `fine`.
-        wanted = gl.relayout_plan(a, b, device).bytes[np.ix_(device.order, device.order)] // 4
-        found = np.zeros_like(wanted)
+        expected = gl.relayout_plan(a, b, device).bytes[np.ix_(device.order, device.order)] // 4
+        found = np.zeros_like(expected)
         np.add.at(found, (rows.source, rows.target), rows.sizes.prod(axis=1))
-        np.testing.assert_array_equal(found, wanted, err_msg=f"{a} {b}")
+        np.testing.assert_array_equal(found, expected, err_msg=f"{a} {b}")
 
 
 def test_blocks_are_the_layout_without_its_tiles():

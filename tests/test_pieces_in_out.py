@@ -58,9 +58,9 @@ def counted(layout):
     return numbers.reshape(layout.shape).astype(layout.dtype)
 
 
-def same(found, wanted):
+def same(found, expected):
     np.testing.assert_array_equal(
-        np.asarray(found).astype(np.float64), np.asarray(wanted).astype(np.float64)
+        np.asarray(found).astype(np.float64), np.asarray(expected).astype(np.float64)
     )
 
 
@@ -77,7 +77,7 @@ def parts_of(layout, count):
 def test_parts_are_packed_and_read_as_the_whole_is(name):
     layout = LAYOUTS[name]
     array, cores = counted(layout), layout.core_shape
-    wanted = pack_host(array, layout)
+    expected = pack_host(array, layout)
     halves = tuple(-(-n // 2) for n in cores)
     for count in {(1,) * len(cores), halves, cores}:
         found, copied = np.zeros_like(array), 0
@@ -85,7 +85,7 @@ def test_parts_are_packed_and_read_as_the_whole_is(name):
             shape = (*count, *layout.local_shape)
             physical = np.full(shape, 0 if layout.oob is None else layout.oob, layout.dtype)
             part.fill(physical, lambda box: array[slices_of(box)])
-            place = wanted[tuple(slice(f, f + n) for f, n in zip(part.first, count, strict=True))]
+            place = expected[tuple(slice(f, f + n) for f, n in zip(part.first, count, strict=True))]
             same(physical[tuple(map(slice, place.shape))], place)
             copied += part.copy(physical, tuple((0, n) for n in layout.shape), found)
         same(found, array)
@@ -127,12 +127,12 @@ def test_an_interval_is_few_boxes(strides, extents):
     for low, high in product(range(top + 1), repeat=2):
         boxes = list(boxes_between(low, high, strides, extents))
         found = [i for box in boxes for i in product(*(range(*span) for span in box))]
-        wanted = [
+        expected = [
             index
             for index in np.ndindex(*extents)
             if low <= sum(s * i for s, i in zip(strides, index, strict=True)) < high
         ]
-        assert sorted(found) == wanted
+        assert sorted(found) == expected
         assert len(boxes) <= max(2 * len(strides) - 1, 1)
 
 
@@ -364,9 +364,9 @@ def test_large_arrays_are_moved_by_the_host(monkeypatch):
     small = gl.relayout  # the program, by which the host is judged
     pairs = [(a, b) for a in SHARDED for b in SHARDED if a is not b]
     array = np.arange(16 * 24, dtype=np.float32).reshape(16, 24)
-    wanted = {}
+    expected = {}
     for a, b in pairs:
-        wanted[a, b] = np.asarray(small(gl.put(array, a, DEVICE), b).storage)
+        expected[a, b] = np.asarray(small(gl.put(array, a, DEVICE), b).storage)
     large = types.SimpleNamespace(host_bytes=0)
     monkeypatch.setattr(relayout, "LIMITS", large)
     monkeypatch.setattr(grid_array, "LIMITS", large)
@@ -376,7 +376,7 @@ def test_large_arrays_are_moved_by_the_host(monkeypatch):
         assert found.storage.sharding == DEVICE.sharding(b)
         mask = ~b.padding_mask() if b.oob is None else ...
         shape = tuple(map(slice, b.physical_shape))
-        same(np.asarray(found.storage)[shape][mask], wanted[a, b][shape][mask])
+        same(np.asarray(found.storage)[shape][mask], expected[a, b][shape][mask])
         whole = found.to_logical()
         assert whole.is_fully_replicated
         same(whole, array)

@@ -50,10 +50,10 @@ def shards(array):
     return {shard.device: np.asarray(shard.data) for shard in array.addressable_shards}
 
 
-def assert_placed(x, wanted, device):
+def assert_placed(x, expected, device):
     """Every core's buffer is on the device that `core_map` names, at the place it names there.
 
-    x: placed; wanted: its physical array. Gives the devices that hold a core.
+    x: placed; expected: its physical array. Gives the devices that hold a core.
     """
     grid = x.layout.core_shape
     core_map = device.core_map(grid)
@@ -67,7 +67,7 @@ def assert_placed(x, wanted, device):
         at, inside = place[: len(device.shape)], place[len(device.shape) :]
         holder = device.mesh.devices[at]
         busy.add(holder)
-        np.testing.assert_array_equal(held[holder][inside], wanted[core], err_msg=f"core {core}")
+        np.testing.assert_array_equal(held[holder][inside], expected[core], err_msg=f"core {core}")
     return busy
 
 
@@ -79,13 +79,13 @@ def test_every_core_is_on_the_device_that_core_map_names(mesh):
     for grid in GRIDS:
         layout = uneven(grid)
         x = gl.put(numbered(layout), layout, device)
-        wanted = packed(numbered(layout), layout, 0)
-        assert_placed(x, wanted, device)
+        expected = packed(numbered(layout), layout, 0)
+        assert_placed(x, expected, device)
         assert x.sharding.is_equivalent_to(device.sharding(layout), x.storage.ndim)
         assert x.storage.shape == device.storage_shape(layout)
         assert set(shards(x.storage)) == set(device.mesh.devices.flat)
         # The same map places data that comes from a device, and data laid out elsewhere.
-        assert_placed(gl.from_physical(wanted, layout, device), wanted, device)
+        assert_placed(gl.from_physical(expected, layout, device), expected, device)
 
 
 @settings(max_examples=examples(150))
@@ -386,11 +386,11 @@ def test_users_meshes(types, is_set, step):
         return
     if is_set:
         with jax.set_mesh(mesh):
-            found, wanted = run()
+            found, expected = run()
             found = np.asarray(found)
     else:
-        found, wanted = run()
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
+        found, expected = run()
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
 
 
 def test_a_users_mesh_places_as_its_axes_say():
@@ -661,8 +661,8 @@ EMULATE = {
 }
 
 
-@pytest.mark.parametrize(("line", "wanted"), EMULATE.values(), ids=EMULATE)
-def test_emulate_devices(line, wanted):
+@pytest.mark.parametrize(("line", "expected"), EMULATE.values(), ids=EMULATE)
+def test_emulate_devices(line, expected):
     printed = run_python(
         "import jax, jax.numpy as jnp, gridlayout as gl",
         "try:",
@@ -671,7 +671,7 @@ def test_emulate_devices(line, wanted):
         "except gl.LayoutError as error:",
         "    print(error)",
     )
-    assert wanted in printed
+    assert expected in printed
 
 
 @pytest.mark.parametrize("flag", ["", "--xla_force_host_platform_device_count=2"])
@@ -745,13 +745,13 @@ def test_a_put_gives_each_device_its_part_and_nothing_else(monkeypatch):
 
     monkeypatch.setattr(jax, "device_put", checked)
     device = gl.DeviceGrid((2, 4))
-    wanted = np.arange(35, dtype=np.float32).reshape(5, 7)
+    expected = np.arange(35, dtype=np.float32).reshape(5, 7)
     for grid in ((2, 4), (3, 2), (5, 7)):
         layout = gl.GridLayout((5, 7), grid=grid, oob=9)
-        for array in (wanted, jnp.asarray(wanted)):
+        for array in (expected, jnp.asarray(expected)):
             x = gl.put(array, layout, device)
             assert {s.data.size for s in x.storage.addressable_shards} == {x.storage.size // 8}
-            np.testing.assert_array_equal(np.asarray(x), wanted)
+            np.testing.assert_array_equal(np.asarray(x), expected)
             idle = np.ones(x.storage.shape, bool)
             idle[tuple(map(slice, layout.physical_shape))] = layout.padding_mask()
             assert (np.asarray(x.storage)[idle] == 9).all()

@@ -80,13 +80,13 @@ def compiled(fn, operands):
 
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_textbook_placements_send_what_a_textbook_says(name):
-    grids, wanted = TEXTBOOK[name]
+    grids, expected = TEXTBOOK[name]
     shapes = [(64, WIDTH), *[(WIDTH, WIDTH)] * LAYERS]
     operands = laid(shapes, grids)
     found = Counter(
         kind for kind, *_ in compiled_collectives(compiled(step(residual), operands), 8)
     )
-    assert found == wanted
+    assert found == expected
 
 
 PLACEMENTS = {
@@ -138,8 +138,8 @@ def test_sums_scattered_over_the_same_axes_in_other_orders_do_not_go_as_one(name
     operands, fn = laid(SIZES["even"], SCATTERED[name]), step(mlp)
     rows = gl.on_grid(fn).report(*operands).rows
     assert "reduce_scatter" in {each.kind for row in rows for each in row.collectives}
-    wanted = jax.jit(fn)(*map(np.asarray, operands))
-    assert_same(gl.on_grid(fn)(*operands), wanted, rtol=1e-4, atol=1e-6)
+    expected = jax.jit(fn)(*map(np.asarray, operands))
+    assert_same(gl.on_grid(fn)(*operands), expected, rtol=1e-4, atol=1e-6)
 
 
 def sent(fn, operands):
@@ -193,7 +193,7 @@ def test_transformations_go_through_it_alike():
         return jnp.sum(jnp.sin(jnp.tanh(x @ a) @ b) ** 2)
 
     every = (0, 1, 2)
-    wanted = jax.jit(jax.grad(loss, every))(*arrays)
+    expected = jax.jit(jax.grad(loss, every))(*arrays)
     gradients = (
         gl.on_grid(jax.grad(loss, every)),
         jax.jit(jax.grad(gl.on_grid(loss), every)),
@@ -202,7 +202,7 @@ def test_transformations_go_through_it_alike():
     )
     for number, fn in enumerate(gradients):
         operands = laid(shapes, grids, mapped((2, 4), number, *grids))
-        for f, w in zip(fn(*operands), wanted, strict=True):
+        for f, w in zip(fn(*operands), expected, strict=True):
             np.testing.assert_allclose(np.asarray(f), w, rtol=1e-4, atol=1e-5)
     batch = np.stack([arrays[0], 2 * arrays[0], -arrays[0]])
     found = jax.vmap(lambda x: gl.on_grid(loss)(x, *operands[1:]))(batch)

@@ -692,9 +692,9 @@ def test_odd_programs_are_planned_and_run(name):
         assert (jax.random.key_data(key) == jax.random.key_data(fn(*args)[0])).all()
         assert_same(doubled, 2 * X)
     elif name != "a static argument":
-        wanted = jax.jit(fn)(*args)
-        assert_same(plan.run(*args), wanted, rtol=1e-4, atol=1e-5)
-        assert_same(gl.on_grid(fn, policy=plan)(*args), wanted, rtol=1e-4, atol=1e-5)
+        expected = jax.jit(fn)(*args)
+        assert_same(plan.run(*args), expected, rtol=1e-4, atol=1e-5)
+        assert_same(gl.on_grid(fn, policy=plan)(*args), expected, rtol=1e-4, atol=1e-5)
     else:
         assert_same(plan.run(*args), fn(*args), rtol=1e-4, atol=1e-5)
     assert gl.simulate(fn, *args, plan=plan) == plan.simulation

@@ -526,7 +526,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
     arrays, _ = TABLE[kind]
     every = ways(kind)
     traced = [Traced(fn, arrays) for _, fn in every]
-    wanted = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
+    expected = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
     seen, compiled = set(), set()
     for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
@@ -542,7 +542,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
             for k in chosen:
                 for results in found:
                     try:
-                        assert_same(results[k], wanted[k], rtol=5e-5, atol=2e-5)
+                        assert_same(results[k], expected[k], rtol=5e-5, atol=2e-5)
                     except AssertionError as error:
                         message = f"{every[k][0]}, {k=}, {turn=}, {places=}: {error}"
                         raise AssertionError(message) from error

@@ -121,8 +121,8 @@ def test_proposals_of_a_dump_are_those():
     found = gl.explain(lines, plan=True, chip=chip)
     proposals = [each.proposal for each in found.findings if each.proposal]
     assert len(proposals) > 3
-    wanted = {propose(layout, chip) for layout in layouts} - {None}
-    assert set(proposals) == wanted
+    expected = {propose(layout, chip) for layout in layouts} - {None}
+    assert set(proposals) == expected
     assert all(gl.Machine("n150").places(gl.parse(str(each))) for each in proposals)
 
 

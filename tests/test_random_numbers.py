@@ -28,9 +28,9 @@ def numbers(shape, seed=0):
     return np.random.default_rng(seed).uniform(0.5, 2, shape).astype(np.float32)
 
 
-def same(found, wanted):
+def same(found, expected):
     """Whether arrays have the same bits."""
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         one = one.to_logical() if isinstance(one, gl.GridArray) else one
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
@@ -191,9 +191,9 @@ def test_large_arrays_of_nothing_but_keys_are_laid_out():
         return x * drawn.sum(), jax.random.permutation(key, size)
 
     made = gl.on_grid(fn)
-    found, wanted = made(x, KEY), jax.jit(fn)(numbers((8,)), KEY)
-    np.testing.assert_allclose(found[0].to_logical(), wanted[0], rtol=1e-4)
-    same(found[1], wanted[1])
+    found, expected = made(x, KEY), jax.jit(fn)(numbers((8,)), KEY)
+    np.testing.assert_allclose(found[0].to_logical(), expected[0], rtol=1e-4)
+    same(found[1], expected[1])
     rows = made.report(x, KEY).rows
     assert next(row for row in rows if row.primitive == "erf_inv").outputs[0].num_cores == 8
     # So short a vector is sorted whole: each device makes all of it, and nothing is sent.
@@ -260,8 +260,8 @@ def plain(x):
 def test_each_device_makes_its_own_of_many_keys(name):
     fn = MANY_KEYS[name]
     made = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))
-    found, wanted = made(KEY), jax.jit(fn)(KEY)
-    same(found, wanted)
+    found, expected = made(KEY), jax.jit(fn)(KEY)
+    same(found, expected)
     assert found.layout.num_cores == 8
     compiled = jax.jit(lambda key: made(key)).lower(KEY).compile()
     assert not [each for each in COLLECTIVES if each in compiled.as_text()]
@@ -276,11 +276,11 @@ def test_each_device_makes_its_own_of_many_keys(name):
 def test_all_of_many_keys_where_they_are_wanted_so(name):
     fn = ALL_KEYS[name]
     found = gl.on_grid(fn, device=gl.DeviceGrid((2, 4)))(KEY)
-    wanted = plain(jax.jit(fn)(KEY))
+    expected = plain(jax.jit(fn)(KEY))
     if name == "gamma":  # JAX 0.10 rounds logarithms otherwise in arrays of another size
-        np.testing.assert_allclose(plain(found), wanted, rtol=2e-6)
+        np.testing.assert_allclose(plain(found), expected, rtol=2e-6)
     else:
-        np.testing.assert_array_equal(plain(found), wanted)
+        np.testing.assert_array_equal(plain(found), expected)
 
 
 @eight

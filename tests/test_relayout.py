@@ -55,11 +55,11 @@ def test_the_plan_counts_what_devices_hold_and_need(shape):
         device = device_grid(number, a, b)
         plan = gl.relayout_plan(a, b, device)
         have, need = holders(a, device), holders(b, device)
-        for t, wanted in enumerate(need):
-            assert plan.bytes[:, t].sum() == 4 * len(wanted), (a, b)
-            assert plan.bytes[t, t] == 4 * len(wanted & have[t]), (a, b)
+        for t, expected in enumerate(need):
+            assert plan.bytes[:, t].sum() == 4 * len(expected), (a, b)
+            assert plan.bytes[t, t] == 4 * len(expected & have[t]), (a, b)
             for s, held in enumerate(have):
-                assert plan.bytes[s, t] <= 4 * len(held & wanted), (a, b)
+                assert plan.bytes[s, t] <= 4 * len(held & expected), (a, b)
         assert plan.moved + plan.stays == 4 * sum(map(len, need))
 
 
@@ -205,9 +205,9 @@ def test_between_any_two_placements(tile):
         for axes in itertools.product(choices, choices)
         if axes[0] != axes[1] or not axes[0]
     ]
-    wanted = packed(x, layout, 0)
+    expected = packed(x, layout, 0)
     for before in few(places[::3], 2):
-        laid = jax.device_put(wanted, NamedSharding(device.fine, before.spec))
+        laid = jax.device_put(expected, NamedSharding(device.fine, before.spec))
         moves = [find_move(layout, layout, device, before, after) for after in places]
 
         found = jax.jit(
@@ -222,7 +222,7 @@ def test_between_any_two_placements(tile):
             )
         )(laid)
         for after, each in zip(places, found, strict=True):
-            np.testing.assert_array_equal(each, wanted, err_msg=f"{before.axes} -> {after.axes}")
+            np.testing.assert_array_equal(each, expected, err_msg=f"{before.axes} -> {after.axes}")
 
 
 def test_a_plan_refuses_what_a_relayout_refuses():

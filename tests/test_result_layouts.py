@@ -273,8 +273,8 @@ def test_three_steps_of_training_are_one_program(name, place, compilations):
     assert counts == [1, 0, 0]
     assert layouts_of((p, state)) == before
     for _ in range(3):
-        *plain, wanted = jax.jit(step)(*plain, batch)
-    np.testing.assert_allclose(np.asarray(value), wanted, rtol=1e-3)
+        *plain, expected = jax.jit(step)(*plain, batch)
+    np.testing.assert_allclose(np.asarray(value), expected, rtol=1e-3)
     for key in p:
         np.testing.assert_allclose(np.asarray(p[key]), plain[0][key], rtol=1e-2, atol=1e-3)
 

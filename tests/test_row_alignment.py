@@ -131,8 +131,8 @@ def test_runs_on_devices(name, where):
     device = mapped((2, 4), EVERY.index((name, where)), layout.core_shape)
     x = np.random.default_rng(0).standard_normal((3, 5, 7)).astype(np.float32)
     found = gl.on_grid(FUNCTIONS[name])(poisoned(x, layout, device))
-    wanted = np.asarray(FUNCTIONS[name](x), found.dtype)
-    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    expected = np.asarray(FUNCTIONS[name](x), found.dtype)
+    assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -180,9 +180,9 @@ def test_those_that_differ_in_a_bit_are_traced_apart(monkeypatch):
     planned, traced, found = traces(monkeypatch, *calls)
     assert planned == traced == len(calls)
     for got, fn in zip(found, functions, strict=False):
-        wanted = np.asarray(fn(jnp.asarray(a)))
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
-        assert (np.signbit(got) == np.signbit(wanted)).all() or fn not in functions[:2]
+        expected = np.asarray(fn(jnp.asarray(a)))
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+        assert (np.signbit(got) == np.signbit(expected)).all() or fn not in functions[:2]
 
 
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
@@ -363,7 +363,7 @@ def test_what_a_function_closes_over_goes_with_it(make):
 )
 def test_numbers_are_as_weakly_typed_as_jaxs(fn):
     x = laid_out(5)
-    wanted = jax.jit(fn)(np.asarray(x), 2.0)
+    expected = jax.jit(fn)(np.asarray(x), 2.0)
     lifted = gl.on_grid(fn)
     for got in (lifted(x, 2.0), jax.jit(lambda x: lifted(x, 2.0))(x)):
-        assert (got.weak_type, got.dtype) == (wanted.weak_type, wanted.dtype)
+        assert (got.weak_type, got.dtype) == (expected.weak_type, expected.dtype)

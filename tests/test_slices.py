@@ -139,7 +139,7 @@ def check(fn, given, seed):
     """Every way for operands that lie somewhere, against JAX, and what it says against XLA."""
     device = device_of(gl.DeviceGrid(MESHES[seed % len(MESHES)]), seed)
     arrays = [x if isinstance(x, np.ndarray) else numbers(x) for x in given]
-    wanted = fn(*map(jnp.asarray, arrays))
+    expected = fn(*map(jnp.asarray, arrays))
     (layouts,) = choices([x.shape for x in arrays if x.ndim], 1, seed)
     places = iter(layouts)
     operands = [poisoned(x, next(places), device) if x.ndim else x for x in arrays]
@@ -147,7 +147,7 @@ def check(fn, given, seed):
     for way, text, made in ways:
         where = f"{device}, {layouts}, {way.collectives}"
         assert way.how != "fallback", where
-        for x, y in zip(made, jax.tree.leaves(wanted), strict=True):
+        for x, y in zip(made, jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6, err_msg=where)
         ours, theirs = Counter(), Counter()
         for each in way.collectives:
@@ -173,8 +173,8 @@ def test_a_dim_that_the_map_leaves_out_is_indexed():
     i = gl.put(FEW, gl.GridLayout(FEW.shape, "int32", grid=(2, 1)), device)
     fn = gather((0,), (1, 7), (0,))
     for way, _, (found,) in every_way(fn, [x, i]):
-        wanted = fn(jnp.asarray(np.asarray(x)), FEW)
-        np.testing.assert_array_equal(found, wanted, str(way.collectives))
+        expected = fn(jnp.asarray(np.asarray(x)), FEW)
+        np.testing.assert_array_equal(found, expected, str(way.collectives))
 
 
 # -- how little is sent ----------------------------------------------------------------------------

@@ -544,8 +544,8 @@ def test_pack_and_unpack(layout, path):
             gl.pack(x, layout, path=path)
         return
     np.testing.assert_array_equal(seen, x)
-    wanted = packed(x, layout, layout.oob or 0)
-    np.testing.assert_array_equal(gl.pack(x, layout, path=path), wanted)
+    expected = packed(x, layout, layout.oob or 0)
+    np.testing.assert_array_equal(gl.pack(x, layout, path=path), expected)
 
 
 @quick

@@ -69,8 +69,8 @@ def test_one_vector_is_sorted_as_jax_sorts_it(name, n):
     rows = [row for row in fn.report(laid(x), laid(y)).rows if row.primitive == "sort"]
     assert rows
     assert all(row.how == "rule" and "merged in" in row.note for row in rows)
-    found, wanted = fn(laid(x), laid(y)), SORTS[name](x, y)
-    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+    found, expected = fn(laid(x), laid(y)), SORTS[name](x, y)
+    for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
         assert is_grid(f)
         assert np.asarray(f).tobytes() == np.asarray(w).tobytes()
 

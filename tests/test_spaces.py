@@ -73,7 +73,7 @@ def test_system_and_mmio_live_on_the_host(space, device):
         pytest.skip("the backend has no host memory apart")
     own = jax.devices()[0].default_memory().kind
     x, values = placed(space, device)
-    wanted = "pinned_host" if space in ("system", "mmio") else own
+    expected = "pinned_host" if space in ("system", "mmio") else own
     made = {
         "put": x,
         "put of a jax.Array": gl.put(jnp.asarray(values), x.layout, device),
@@ -88,7 +88,7 @@ def test_system_and_mmio_live_on_the_host(space, device):
         "moved": gl.relayout(x, layout(space, grid=(4, 2))),
     }
     for name, y in made.items():
-        assert (kind(y), y.layout.memory_space) == (wanted, space), name
+        assert (kind(y), y.layout.memory_space) == (expected, space), name
     for name, y in [("to_logical", x.to_logical()), ("sum", gl.numpy.sum(x))]:
         assert y.sharding.memory_kind == own, name
     np.testing.assert_array_equal(np.asarray(x), values)
@@ -118,21 +118,21 @@ def test_a_change_of_space_counts_its_bytes(before, after, device):
     assert y.layout.memory_space == after
     assert kind(y) == device.sharding(target).memory_kind
     # Every device's own part, padding included.
-    wanted = 0 if before == after else target.nbytes
-    assert wanted in (0, 8 * 32)
+    expected = 0 if before == after else target.nbytes
+    assert expected in (0, 8 * 32)
     plan = gl.relayout_plan(x, target)
-    assert (plan.how, plan.received) == ("copy" if wanted else "nothing", wanted)
+    assert (plan.how, plan.received) == ("copy" if expected else "nothing", expected)
     report = gl.on_grid(lambda x: gl.with_layout(x, target)).report(x)
-    assert report.bytes_moved == wanted
-    assert sum(row.bytes_moved for row in report.rows) == wanted
-    if wanted:
+    assert report.bytes_moved == expected
+    assert sum(row.bytes_moved for row in report.rows) == expected
+    if expected:
         assert f"copy {before}->{after} 32 B" in str(plan)
         assert f"32 B by copy from {before} to {after}" in str(report)
     # Beside what goes from device to device.
     moving = gl.relayout_plan(x, layout(after, grid=(4, 2)))
     within = gl.relayout_plan(x, layout(before, grid=(4, 2)))
-    assert moving.received == within.received + wanted
-    assert gl.relayout_plan(x.layout, target).received == wanted
+    assert moving.received == within.received + expected
+    assert gl.relayout_plan(x.layout, target).received == expected
 
 
 def test_a_program_goes_through_spaces(device):
@@ -159,10 +159,10 @@ def test_cotangents_go_back_to_the_space_of_what_they_are_of(device):
     def f(x):
         return (gl.with_layout(jnp.sin(gl.with_layout(x, layout("l1"))), layout("dram")) * x).sum()
 
-    wanted = np.cos(values) * values + np.sin(values)
+    expected = np.cos(values) * values + np.sin(values)
     for grad in (jax.grad(lambda x: gl.on_grid(f)(x)), gl.on_grid(jax.grad(f))):
         assert grad(x).layout.memory_space == "dram"
-        np.testing.assert_allclose(np.asarray(grad(x)), wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(np.asarray(grad(x)), expected, rtol=1e-5, atol=1e-6)
     report = gl.on_grid(jax.grad(f)).report(x)
     copies = [str(c) for row in report.rows for c in row.collectives]
     assert copies == ["copy dram->l1 32 B", "copy l1->dram 32 B"] * 2

@@ -41,9 +41,9 @@ INDICES = {
 def test_parts_are_those_of_an_array_of_devices(name):
     index = INDICES[name]
     abstract = gl.DeviceGrid(AbstractMesh((4, 2), ("data", "model")))
-    wanted = np.arange(8).reshape(4, 2)[index]
+    expected = np.arange(8).reshape(4, 2)[index]
     part = abstract[index]
-    assert part.shape == wanted.shape
+    assert part.shape == expected.shape
     kept = index if isinstance(index, tuple) else (index,)
     first = not isinstance(kept[0], (int, np.integer))
     last = len(kept) == 1 or not isinstance(kept[-1], (int, np.integer))

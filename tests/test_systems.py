@@ -110,18 +110,18 @@ def test_elements_lie_where_they_are_said_to(table):
     layouts = TABLES[table]()
     for name, layout in layouts.items():
         x = example(layout)
-        wanted = packed(bits(x), layout, 0)
-        np.testing.assert_array_equal(bits(pack_host(x, layout)), wanted, err_msg=name)
+        expected = packed(bits(x), layout, 0)
+        np.testing.assert_array_equal(bits(pack_host(x, layout)), expected, err_msg=name)
         for index in itertools.islice(indices(layout.shape), 0, None, 7):
             where = layout.locate(index)
             assert layout.logical_index((*where.core, *where.local)) == index
         assert gl.parse(str(layout)) == layout, name
         if name not in few(layouts, 7):
             continue
-        np.testing.assert_array_equal(bits(gl.pack(x, layout)), wanted, err_msg=name)
-        np.testing.assert_array_equal(bits(gl.pack(x, layout, path="gather")), wanted)
+        np.testing.assert_array_equal(bits(gl.pack(x, layout)), expected, err_msg=name)
+        np.testing.assert_array_equal(bits(gl.pack(x, layout, path="gather")), expected)
         # Poisoned padding is never read.
-        physical = np.where(layout.padding_mask(), ~np.zeros_like(wanted), wanted)
+        physical = np.where(layout.padding_mask(), ~np.zeros_like(expected), expected)
         found = gl.unpack(physical.view(layout.dtype), layout)
         np.testing.assert_array_equal(bits(found), bits(x), err_msg=name)
 
@@ -137,9 +137,9 @@ def test_all_pairs(table):
         if route is None:
             continue
         found = run_host(physical, route.moves({}), np.zeros((), physical.dtype))
-        wanted = bits(pack_host(x, b))
+        expected = bits(pack_host(x, b))
         real = ~b.padding_mask()
-        np.testing.assert_array_equal(found[real], wanted[real], err_msg=f"{one} -> {two}")
+        np.testing.assert_array_equal(found[real], expected[real], err_msg=f"{one} -> {two}")
 
 
 @pytest.mark.parametrize("table", TABLES)

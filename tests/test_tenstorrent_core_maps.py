@@ -37,11 +37,11 @@ def of_case(case):
 @pytest.mark.parametrize("case", D["cases"], ids=lambda c: f"{c['grid']} on {c['mesh']}")
 def test_device_maps(case):
     grid, found = of_case(case)
-    wanted = golden_map(case["v2p"], len(grid))
-    if len(wanted.results) == 2:  # the transposed and the flat cases leave device 0 out
-        wanted = gl.AffineMap(len(grid), (0, *wanted.results))
+    expected = golden_map(case["v2p"], len(grid))
+    if len(expected.results) == 2:  # the transposed and the flat cases leave device 0 out
+        expected = gl.AffineMap(len(grid), (0, *expected.results))
     for core in box(grid):
-        assert found.forward(*core) == wanted(*core)
+        assert found.forward(*core) == expected(*core)
     back = golden_map(case["p2v"], 3)
     for place in box((found.devices, *found.rectangle)):
         assert found.inverse(*place) == back(*place)
@@ -72,9 +72,9 @@ def test_virtual_grids(case):
     text, rank = case.get("forward"), 4
     if text is None:
         text, rank = case["forward_grid"], 2
-    wanted = golden_map(text, rank)
+    expected = golden_map(text, rank)
     for core in box(grid):
-        values = wanted(*core, *(0,) * (rank - 2))
+        values = expected(*core, *(0,) * (rank - 2))
         assert found.forward(*core)[1:] == (values[:2] if rank == 4 else values[1:])
     back = golden_map(case["inverse"], 2)
     for y, x in box(physical):

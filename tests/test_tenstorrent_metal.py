@@ -84,8 +84,8 @@ def test_grid_aware_alignments(case):
 
 @pytest.mark.parametrize("case", TYPES["host_strides_derived_not_asserted"])
 def test_host_strides(case):
-    wanted = (tuple(case["strides"]), case["volume"])
-    assert host_strides(case["shape"], case["alignments"]) == wanted
+    expected = (tuple(case["strides"]), case["volume"])
+    assert host_strides(case["shape"], case["alignments"]) == expected
 
 
 def test_host_strides_of_the_compilers_comment():
@@ -103,9 +103,9 @@ def test_masking(case):
     )
     x = np.ones(case["logical"], np.float32)
     plane = np.asarray(gl.pack(x, layout.with_oob("neginf"))).transpose(0, 2, 4, 1, 3, 5)
-    wanted = np.full(case["aligned"], -np.inf)
-    wanted[: x.shape[0], : x.shape[1]] = 1
-    np.testing.assert_array_equal(plane.reshape(case["aligned"]), wanted)
+    expected = np.full(case["aligned"], -np.inf)
+    expected[: x.shape[0], : x.shape[1]] = 1
+    np.testing.assert_array_equal(plane.reshape(case["aligned"]), expected)
 
 
 def test_padding_inside_collapsed_dims():

@@ -221,8 +221,8 @@ def test_page_mapping(case):
     )
     volume = prod(case["page"])
     assert layout.page_shape == tuple(case["page"])
-    wanted = case["host_pages_by_core_null_is_pad"]
-    found = [[None] * len(pages) for pages in wanted]
+    expected = case["host_pages_by_core_null_is_pad"]
+    found = [[None] * len(pages) for pages in expected]
     grid = [-(-shape[-2] // case["page"][0]), -(-shape[-1] // case["page"][1])]
     for index in indices(shape):
         page = index[0]
@@ -233,8 +233,8 @@ def test_page_mapping(case):
         assert found[where.core[0]][at] in (None, page)
         found[where.core[0]][at] = page
     # Cores without a shard have the same buffer, all padding.
-    assert layout.pages_per_core == len(wanted[0])
-    assert found == wanted
+    assert layout.pages_per_core == len(expected[0])
+    assert found == expected
 
 
 # -- the reference's words ---------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_host_orders(tile, order):
     """A plane on the host: tiles row-major, each in its order; and plain rows."""
     rows, columns = 2 * tile[0], 3 * tile[1]
     x = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
-    wanted = [
+    expected = [
         x[top + r, left + c]
         for top in range(0, rows, tile[0])
         for left in range(0, columns, tile[1])
@@ -100,7 +100,7 @@ def test_host_orders(tile, order):
     layout = tensor_layout(x.shape, "int32", tile=tile, tile_order=order)
     for path in ("program", "gather"):
         held = np.asarray(gl.pack(x, layout, path=path))
-        np.testing.assert_array_equal(held.ravel(), wanted)
+        np.testing.assert_array_equal(held.ravel(), expected)
         np.testing.assert_array_equal(gl.unpack(held, layout, path=path), x)
     lines = tensor_layout(x.shape, "int32", "row_major")
     np.testing.assert_array_equal(np.asarray(gl.pack(x, lines)).ravel(), x.ravel())
@@ -178,17 +178,17 @@ GROUP = 16 + 5
 @given(groups, any_format)
 def test_against_fractions(values, tile_format):
     bits = BITS[tile_format]
-    shared, step, wanted = group_by_fractions(values, bits)
+    shared, step, expected = group_by_fractions(values, bits)
     held = bfp.encode(tile_of(values), tile_format)
     assert held[GROUP] == shared
     # The elements as one little-endian number, the first in the lowest bits.
     width = bits + 1
     number = int.from_bytes(held[64:].tobytes(), "little") >> (16 * GROUP * width)
-    for k, (magnitude, negative) in enumerate(wanted):
+    for k, (magnitude, negative) in enumerate(expected):
         assert number >> (k * width) & (2**width - 1) == (negative << bits) + magnitude
     back = bfp.decode(held, tile_format)
     assert back.dtype == np.float32
-    for x, value, (magnitude, negative) in zip(values, back[5, 16:], wanted, strict=True):
+    for x, value, (magnitude, negative) in zip(values, back[5, 16:], expected, strict=True):
         exact = (-1) ** negative * magnitude * step
         assert Fraction(float(value)) == exact
         # The module's error bounds, for everything that is not flushed.

@@ -113,13 +113,13 @@ def test_against_brute_force(case):
     seen = set()
     for index in indices(shape):
         where = layout.locate(index)
-        wanted = place(index, shape, grid, tile)
-        assert (*where.core, *where.local) == wanted
-        assert layout.logical_index(wanted) == index
+        expected = place(index, shape, grid, tile)
+        assert (*where.core, *where.local) == expected
+        assert layout.logical_index(expected) == index
         # The document's `stride` gives the row and the column of the plane.
         flat = sum(i * s for i, s in zip(index, layout.stride, strict=True))
         assert divmod(flat, layout.plane[1]) == layout.linear(*index)
-        seen.add(wanted)
+        seen.add(expected)
     assert {tuple(p) for p in np.argwhere(~layout.padding_mask()).tolist()} == seen
     assert layout.physical_shape == layout.grid + layout.tile_counts + (tile or ())
     assert all(0 < n <= g for n, g in zip(layout.grid_shape, grid, strict=True))

@@ -137,10 +137,10 @@ def test_against_brute_force(case):
     seen = set()
     for index in indices(shape):
         where = layout.locate(index)
-        wanted = place(index, layout.stride, shard, layout.tile)
-        assert (*where.core, *where.local) == wanted
-        assert layout.logical_index(wanted) == index
-        seen.add(wanted)
+        expected = place(index, layout.stride, shard, layout.tile)
+        assert (*where.core, *where.local) == expected
+        assert layout.logical_index(expected) == index
+        seen.add(expected)
     assert {tuple(p) for p in np.argwhere(~layout.padding_mask()).tolist()} == seen
     assert {where[:2] for where in seen} <= set(np.ndindex(*layout.grid_shape))
     assert max(where[0] for where in seen) == layout.grid_shape[0] - 1
@@ -189,8 +189,8 @@ def test_runs_on_devices(name, which):
     layout, device = EXAMPLES[which], gl.DeviceGrid((2, 4))
     x = np.random.default_rng(0).standard_normal((3, 5, 7)).astype(np.float32)
     found = gl.on_grid(FUNCTIONS[name])(poisoned(x, layout, device))
-    wanted = np.asarray(FUNCTIONS[name](x), found.dtype)
-    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    expected = np.asarray(FUNCTIONS[name](x), found.dtype)
+    assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
 
 # -- the mapping from the compiler -----------------------------------------------------------------

@@ -173,9 +173,9 @@ def test_more_bandwidth_never_makes_a_plan_slower(fn):
 def test_programs_without_a_plan_choose_by_links_too():
     sizes, grids = [(256, 1024), (1024, 4096), (4096, 1024)], [(8, 1), (1, 1), (1, 1)]
     layouts = [gl.GridLayout(s, "bfloat16", g) for s, g in zip(sizes, grids, strict=True)]
-    for links, wanted in ((SLOW_LINKS, {"devices"}), (FAST_LINKS, set(NAMES))):
+    for links, expected in ((SLOW_LINKS, {"devices"}), (FAST_LINKS, set(NAMES))):
         report = gl.on_grid(mlp, grid_of(apart(links))).report(*layouts)
-        assert {a for row in report.rows for c in row.collectives for a in c.axes} == wanted
+        assert {a for row in report.rows for c in row.collectives for a in c.axes} == expected
 
 
 def test_without_latency_links_that_differ_decide_too():

@@ -222,9 +222,9 @@ def check(fn, arrays, seed, wrap=jax.jit):
     chosen = (first, first if arrays[0].shape == arrays[1].shape else other)
     device = device_of(DEVICE, seed)
     laid = [poisoned(a, layout, device) for a, layout in zip(arrays, chosen, strict=True)]
-    found, wanted = fn(Grid, *laid), wrap(partial(fn, Plain))(*arrays)
-    assert len(leaves(found)) == len(leaves(wanted))
-    for f, w in zip(leaves(found), leaves(wanted), strict=True):
+    found, expected = fn(Grid, *laid), wrap(partial(fn, Plain))(*arrays)
+    assert len(leaves(found)) == len(leaves(expected))
+    for f, w in zip(leaves(found), leaves(expected), strict=True):
         assert (f.shape, f.dtype) == (w.shape, w.dtype)
         got = read(f) if isinstance(f, gl.GridArray) and not f.type.stack else np.asarray(f)
         np.testing.assert_allclose(wide(got), wide(w), rtol=2e-4, atol=2e-5)
@@ -252,10 +252,10 @@ def test_a_tangent_in_another_layout():
         poisoned(a, gl.GridLayout(A.shape, "float32", g), DEVICE)
         for a, g in ((A, (3, 2)), (B, (8, 1)))
     )
-    for found, wanted in zip(
+    for found, expected in zip(
         jax.jvp(gl.on_grid(soft), (x,), (t,)), jax.jvp(soft, (A,), (B,)), strict=True
     ):
-        np.testing.assert_allclose(read(found), wanted, rtol=2e-4, atol=1e-6)
+        np.testing.assert_allclose(read(found), expected, rtol=2e-4, atol=1e-6)
     with pytest.raises((TypeError, ValueError), match=r"grid=\(3, 2\)"):
         jax.vjp(gl.on_grid(soft), x)[1](t)
 

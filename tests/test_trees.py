@@ -49,9 +49,9 @@ def layouts(tree):
 def assert_holds(laid, tree):
     """The same tree, each array of rank 1 and more a `GridArray`, with the same elements."""
     assert jax.tree.structure(laid, is_leaf=is_grid) == jax.tree.structure(tree)
-    for found, wanted in zip(leaves(laid), jax.tree.leaves(tree), strict=True):
-        assert is_grid(found) == (np.ndim(wanted) > 0)
-        np.testing.assert_array_equal(read(found), wanted)
+    for found, expected in zip(leaves(laid), jax.tree.leaves(tree), strict=True):
+        assert is_grid(found) == (np.ndim(expected) > 0)
+        np.testing.assert_array_equal(read(found), expected)
 
 
 # -- the default rule ------------------------------------------------------------------------------
@@ -330,8 +330,8 @@ def test_training_goes_on_from_what_put_made():
     plain = (WEIGHTS, optimizer.init(WEIGHTS))
     for _ in range(3):
         params, state, value = lifted(params, state, laid)
-        *plain, wanted = step(*plain, x)
-        np.testing.assert_allclose(value, wanted, rtol=1e-5)
+        *plain, expected = step(*plain, x)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
         assert {p: x.with_oob(None) for p, x in layouts((params, state)).items()} == first
     np.testing.assert_allclose(read(params["out"]["bias"]), plain[0]["out"]["bias"], rtol=1e-4)
 

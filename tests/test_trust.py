@@ -274,8 +274,8 @@ def check(fn):
         assert "gl.on_grid" in str(error)  # noqa: PT017
         assert "gl.numpy" in str(error) or "gl.zeros_like" in str(error)  # noqa: PT017
         return
-    wanted = fn(jax.tree.map(jnp.asarray, params))
-    for f, w in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+    expected = fn(jax.tree.map(jnp.asarray, params))
+    for f, w in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(f), w, rtol=1e-5, atol=1e-6)
 
 

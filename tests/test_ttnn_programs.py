@@ -25,10 +25,10 @@ OTHERS = ["conv.n300.O0", *(name for name in NAMES if "bfp" in name)]
 def assert_results(name, program, arrays, function=None):
     found = program(*arrays)
     found = found if isinstance(found, list) else [found]
-    wanted = jax.tree.leaves(jax.jit(function or function_of(name))(*arrays))
-    assert len(found) == len(wanted)
+    expected = jax.tree.leaves(jax.jit(function or function_of(name))(*arrays))
+    assert len(found) == len(expected)
     near = STEPS.get(name.split(".")[0], 1e-5)
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(found, expected, strict=True):
         one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, rtol=near, atol=near * np.abs(other).max())
@@ -92,8 +92,8 @@ def test_weights_in_block_formats_cost_what_their_steps_allow(name):
     assert (away <= bound * 1.0001 + 1e-5).all()
     assert np.median(away / bound) > 2**-8  # it rounds: the bound is not for nothing
     tiles = [as_tiles(w, f"bfp_bf{element[-1]}") for w in (w1, w2)]
-    wanted = np.maximum(x @ tiles[0] + b, 0) @ tiles[1]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = np.maximum(x @ tiles[0] + b, 0) @ tiles[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def as_tiles(x, element):
@@ -254,8 +254,8 @@ def test_elementwise_of_two_that_broadcast(name):
     x, y = numbers(*SHAPE), numbers(1, 37, seed=1)
     kinds = [kind_of(SHAPE), kind_of((1, 37))]
     found = program_of(name, kinds, kind_of(SHAPE), oob=np.nan)(x, y)
-    wanted = BINARY[name](x, y).astype(np.float32)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
+    expected = BINARY[name](x, y).astype(np.float32)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_fused_activations_are_no_hints():
@@ -280,7 +280,7 @@ def test_fused_activations_are_no_hints():
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "shape", "wanted"),
+    ("name", "words", "shape", "expected"),
     [
         ("layer_norm", "epsilon = 1.0e-5 : f32", (5, 37), lambda x: (x - m(x)) / s(x - m(x))),
         ("cumprod", "dim = 1 : si32", (5, 37), lambda x: np.cumprod(x, 1)),
@@ -297,10 +297,10 @@ def test_fused_activations_are_no_hints():
          "step = [2 : i32, 1 : i32]", (2, 6), lambda x: x[1:5:2, -7:36]),
     ],
 )  # fmt: skip
-def test_ops_with_attributes(name, words, shape, wanted):
+def test_ops_with_attributes(name, words, shape, expected):
     x = numbers(*SHAPE)
     found = program_of(name, [kind_of(SHAPE)], kind_of(shape), words, oob=np.nan)(x)
-    np.testing.assert_allclose(np.asarray(found), wanted(x), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(found), expected(x), rtol=1e-4, atol=1e-6)
 
 
 def m(x):
@@ -318,9 +318,9 @@ def test_attention_of_shared_heads(causal):
     words = f"is_causal = {causal}, operandSegmentSizes = array<i32: 1, 1, 1, 0>"
     found = program_of("scaled_dot_product_attention", kinds, kinds[0], words)(q, k, v)
     q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
-    wanted = jax.nn.dot_product_attention(q, k, v, is_causal=causal == "true")
+    expected = jax.nn.dot_product_attention(q, k, v, is_causal=causal == "true")
     np.testing.assert_allclose(
-        np.asarray(found), wanted.transpose(0, 2, 1, 3), rtol=1e-4, atol=1e-5
+        np.asarray(found), expected.transpose(0, 2, 1, 3), rtol=1e-4, atol=1e-5
     )
 
 
@@ -336,23 +336,23 @@ def test_pools_with_a_last_window_that_is_not_full(ceil):
     )
     kinds = [kind_of((1, 1, 126, 3)), kind_of((1, 1, 2 * rows * columns, 3))]
     found = program_of("max_pool2d", kinds[:1], kinds[1], words)(x.reshape(1, 1, 126, 3))
-    wanted = [[x[:, a : a + 2, b : b + 2].max((1, 2)) for b in range(0, 2 * columns, 2)]
+    expected = [[x[:, a : a + 2, b : b + 2].max((1, 2)) for b in range(0, 2 * columns, 2)]
               for a in range(0, 2 * rows, 2)]  # fmt: skip
-    wanted = np.transpose(wanted, (2, 0, 1, 3)).reshape(1, 1, -1, 3)
-    np.testing.assert_array_equal(np.asarray(found), wanted)
+    expected = np.transpose(expected, (2, 0, 1, 3)).reshape(1, 1, -1, 3)
+    np.testing.assert_array_equal(np.asarray(found), expected)
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         ("dense<[[1.0, -2.0], [0x7F800000, 3.0e2]]> : tensor<2x2xf32>", [[1, -2], [np.inf, 300]]),
         ("dense<5.0e-1> : tensor<2x2xf32>", [[0.5, 0.5], [0.5, 0.5]]),
         ('dense<"0x0000803F000000400000404000008040"> : tensor<2x2xf32>', [[1, 2], [3, 4]]),
     ],
 )
-def test_constants(value, wanted):
+def test_constants(value, expected):
     found = program_of("constant", [], kind_of((2, 2)), f"value = {value}")()
-    assert np.asarray(found).tolist() == wanted
+    assert np.asarray(found).tolist() == expected
 
 
 def test_integers_and_truth_values():
@@ -377,12 +377,12 @@ def test_block_formats_round_as_tiles_do(element, bits):
     padded = np.zeros((2, 64, 64), np.float32)
     padded[:, :35, :41] = x
     tiles = padded.reshape(2, 2, 32, 2, 32).swapaxes(2, 3)
-    wanted = bfp.decode(bfp.encode(tiles, element), element)
-    wanted = wanted.swapaxes(2, 3).reshape(2, 64, 64)[:, :35, :41]
+    expected = bfp.decode(bfp.encode(tiles, element), element)
+    expected = expected.swapaxes(2, 3).reshape(2, 64, 64)[:, :35, :41]
     found = np.asarray(program(x), np.float32)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found, expected)
     given = program_of("assign", [there], there)(x)
-    np.testing.assert_array_equal(np.asarray(given, np.float32), wanted)
+    np.testing.assert_array_equal(np.asarray(given, np.float32), expected)
     assert np.abs(found - x).max() <= np.abs(x).max() * 2.0**-bits
 
 
@@ -481,7 +481,7 @@ def along(x):
 
 
 @pytest.mark.parametrize(
-    ("op", "words", "shapes", "arrays", "wanted"),
+    ("op", "words", "shapes", "arrays", "expected"),
     [
         # Each chip has half of a row.
         ("rows_gather", ROWS.format("false", 1), ("1x5x3", "1x1x4", "1x4x3"), ((1, 5, 6), STARTS),
@@ -500,18 +500,18 @@ def along(x):
         ("embedding", "", ("5x3", "4", "4x3"), ((5, 6), WIDE[0]), lambda x: x[WIDE[0]]),
     ],
 )  # fmt: skip
-def test_what_is_gathered_is_spread_as_its_operands(op, words, shapes, arrays, wanted):
+def test_what_is_gathered_is_spread_as_its_operands(op, words, shapes, arrays, expected):
     text, x = GATHERS.format(*shapes, op, words), numbers(*arrays[0])
     if op == "embedding":  # the indices come first
         text = text.replace("(%arg0, %arg1)", "(%arg1, %arg0)")
         types = [f"tensor<{shapes[0]}xf32>", f"tensor<{shapes[1]}xi32>"]
         text = text.replace(f": ({', '.join(types)})", f": ({', '.join(types[::-1])})")
     program = load(text)
-    if wanted is None:
+    if expected is None:
         with pytest.raises(LayoutError, match="does not follow from the program"):
             program(x, arrays[1])
         return
-    np.testing.assert_array_equal(np.asarray(program(x, arrays[1])), wanted(x))
+    np.testing.assert_array_equal(np.asarray(program(x, arrays[1])), expected(x))
 
 
 def test_loops_are_bounded_by_numbers_or_by_values():

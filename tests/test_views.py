@@ -22,17 +22,19 @@ def memory(layout):
     return buffer, np.lib.stride_tricks.as_strided(buffer[layout.start :], layout.shape, steps)
 
 
-def assert_is(view, wanted, buffer):
+def assert_is(view, expected, buffer):
     """The view has the shape, the place and the strides of NumPy's, in the same buffer."""
-    assert view.shape == (wanted.shape or (1,))
+    assert view.shape == (expected.shape or (1,))
     assert view.buffer_size == buffer.size
-    np.testing.assert_array_equal(gl.from_image(buffer.tobytes(), view), wanted.reshape(view.shape))
-    if not wanted.size:
+    np.testing.assert_array_equal(
+        gl.from_image(buffer.tobytes(), view), expected.reshape(view.shape)
+    )
+    if not expected.size:
         return
     size = view.dtype.itemsize
-    address = wanted.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
+    address = expected.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
     assert view.locate((0,) * view.ndim).byte == view.start * size == address
-    for n, ours, theirs in zip(wanted.shape, view.strides_bytes, wanted.strides, strict=False):
+    for n, ours, theirs in zip(expected.shape, view.strides_bytes, expected.strides, strict=False):
         assert n == 1 or ours == theirs
 
 
@@ -119,9 +121,9 @@ def test_row_and_column_major():
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple))
 def test_column_major_is_numpys(shape):
     layout = contiguous(shape, "float32", "column_major")
-    wanted = np.zeros(shape, np.float32, "F")
-    assert layout.nbytes == wanted.nbytes
-    for n, ours, theirs in zip(shape, layout.strides_bytes, wanted.strides, strict=True):
+    expected = np.zeros(shape, np.float32, "F")
+    assert layout.nbytes == expected.nbytes
+    for n, ours, theirs in zip(shape, layout.strides_bytes, expected.strides, strict=True):
         assert n == 1 or ours == theirs
     x = np.arange(layout.size, dtype=np.float32).reshape(shape)
     assert gl.image(x, layout).tobytes() == x.tobytes("F")
