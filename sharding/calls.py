@@ -20,7 +20,8 @@ class State(NamedTuple):
     number: the last call that it has begun; 0 if none. inside: whether its result is not yet there.
     asks: whether the process waits for an exchange with the others. what: the call in words.
     digest: the digest of the call, once known. failed: the numbers and errors of the last calls
-    that failed. ended: why the program has ended; empty if it has not.
+    that failed. ended: why the program has ended; empty if it has not. gave_up: whether it has
+    ended because it waited for other processes.
     """
 
     number: int = 0
@@ -30,6 +31,7 @@ class State(NamedTuple):
     digest: str = ""
     failed: Sequence[Sequence[Any]] = ()
     ended: str = ""
+    gave_up: bool = False
 
     @property
     def done(self) -> int:
@@ -83,7 +85,7 @@ class Calls:
         self.last = Call(0, "")
         self.last.inside = False
         self.failed: list[tuple[int, str]] = []
-        self.ended = ""
+        self.ended, self.gave_up = "", False
 
     def begin(self, what: Any) -> Call | None:
         """Return a new call; None inside another call, as only the outer one is counted."""
@@ -108,7 +110,7 @@ class Calls:
         what = str(call.what)[:_WORDS]
         inside = call.inside or call.is_running
         found = State(call.number, inside, call.asks, what, call.digest.hex())
-        return found._replace(failed=self.failed, ended=self.ended)
+        return found._replace(failed=self.failed, ended=self.ended, gave_up=self.gave_up)
 
 
 def absent(
@@ -116,6 +118,7 @@ def absent(
 ) -> dict[int, str]:
     """Return the processes that do not come to this one's call, with the reasons in words.
 
+    Processes that gave up waiting for others are named only if there are none that did not come.
     is_late: whether the time limit is over, so that processes in other calls are included too.
     is_patient: whether processes in the same call are excluded, even if they do not exchange yet.
     """
@@ -126,7 +129,7 @@ def absent(
             why = each.place
         if why:
             found[process] = why
-    return found
+    return {p: why for p, why in found.items() if not others[p].gave_up} or found
 
 
 def _never(own: State, other: State) -> str:
