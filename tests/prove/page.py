@@ -1,0 +1,106 @@
+"""The table of a run, in Markdown: a page of the site."""
+
+import platform
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from prove.outcome import Outcome
+
+HEAD = """# Proof anyone can run
+
+`make prove` tries to refute what the library claims, with random cases and with judges that share
+no code with it. It takes about an hour on two cores, shows how far it is, and goes on after an
+interrupt. It ends with this table, and with an error if anything disagreed or was not run. Judges
+that are not installed are named as missing; `pip install -e '.[dev,prove]'` installs them.
+
+"""
+# What is imported under another name than it is installed under, or is of interest besides.
+PACKAGES = (
+    *(
+        "jax",
+        "jaxlib",
+        "numpy",
+        "hypothesis",
+        "islpy",
+        "einops",
+        "apache-tvm",
+        "iree-base-compiler",
+    ),
+    *("torch", "nvidia-cutlass", "atheris"),
+)
+
+
+def written(claims, state):
+    """The page of what has been run, and how many disagreements there are."""
+    found = {claim.name: _of_claim(claim, state) for claim in claims}
+    failed = sum(len(total.failures) for total, _, _ in found.values())
+    lines = ["| claim | cases | judged by | disagreements | again |", "|---|--:|---|--:|---|"]
+    lines += [_row(claim, *found[claim.name]) for claim in claims]
+    return HEAD + "\n".join([*lines, "", *_remarks(claims, state, found)]) + "\n", failed
+
+
+def _of_claim(claim, state):
+    """The sum of the outcomes of a claim, those of its parts, and the missing chunks."""
+    total, parts, left = Outcome(), {}, 0
+    for part in claim.parts:
+        parts[part.name] = Outcome()
+        for span in part.chunks:
+            outcome = state.outcome(claim.name, part.name, span)
+            if outcome is None:
+                left += 1
+                continue
+            total.add(outcome)
+            parts[part.name].add(outcome)
+    return total, parts, left
+
+
+def _row(claim, total, parts, left):
+    judges = "; ".join(f"{name}: {count:,}" for name, count in total.judged.items() if count)
+    missing = "".join(f"; {name}: not installed" for name in sorted(total.missing))
+    cases = f"{total.cases:,}" if not left else f"{total.cases:,} so far"
+    return (
+        f"| {claim.says} | {cases} {claim.unit} | {judges}{missing} | {len(total.failures)} "
+        f"| `make prove PROVE_ARGS={claim.name}` |"
+    )
+
+
+def _remarks(claims, state, found):
+    """How the cases are divided, what was refused, and where and when all of it ran."""
+    lines = ["## Cases", "", "| claim | part | cases | minutes of one core |", "|---|---|--:|--:|"]
+    for claim in claims:
+        for name, outcome in found[claim.name][1].items():
+            minutes = f"{outcome.seconds / 60:.1f}"
+            lines.append(f"| {claim.name} | {name} | {outcome.cases:,} | {minutes} |")
+    refused = [
+        f"* {claim.name}: {reason}, {count:,} cases."
+        for claim in claims
+        for reason, count in sorted(found[claim.name][0].refused.items())
+    ]
+    if refused:
+        lines += ["", "Some judges have no answer to some cases:", "", *refused]
+    return [*lines, "", "## Where it ran", "", *_where(claims, state, found)]
+
+
+def _where(claims, state, found):
+    times = sorted(
+        state.chunks[each]["when"] for each in state.chunks if each.split("/")[0] in found
+    )
+    seconds = sum(total.seconds for total, _, _ in found.values())
+    lines = [f"* Python {platform.python_version()} on {platform.system()} {platform.machine()}."]
+    if times:
+        ends = map(datetime.fromisoformat, (times[0], times[-1]))
+        first, last = (f"{end:%Y-%m-%d %H:%M}" for end in ends)
+        lines.append(
+            f"* From {first} to {last} UTC; {seconds / 60:.0f} minutes of one core, with what "
+            "starting the processes takes."
+        )
+    lines.append(f"* {', '.join(_versions())}.")
+    return lines
+
+
+def _versions():
+    for name in PACKAGES:
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            yield f"{name}: not installed"
