@@ -86,7 +86,7 @@ CLAIMS = {
             "rest; data goes there and back by the array program and by the gather",
             "random layouts",
             _parts(
-                *(500, 45.0),
+                *(250, 25.0),
                 **{"document": 5000, "even": 2000, "xla": 3000, "metal": 1500, "ttnn": 1500},
                 **{"ttnn_document": 1500, "tt_metal": 1500, "sophon": 1500, "sophon_system": 500},
                 **{"megengine": 750, "strided": 750, "mli": 500},
@@ -118,7 +118,7 @@ CLAIMS = {
             "whatever text or file a reader is given, it gives a result or raises a `LayoutError`, "
             "within limits of time and memory",
             "inputs",
-            tuple(Part(name, 20_000, 20_000, 60.0) for name in READERS),
+            tuple(Part(name, 20_000, 20_000, 50.0) for name in READERS),
         ),
     )
 }

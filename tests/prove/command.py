@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import resource
 import signal
 import time
 import traceback
@@ -13,6 +14,8 @@ from prove import page, running
 from prove.claims import CLAIMS
 from prove.outcome import Outcome
 from prove.state import ROOT, State
+
+PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def parsed(arguments):
@@ -65,6 +68,11 @@ def main(arguments=None):
     return 0 if whole and not failed else 1
 
 
+def _cpu(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
 def _some_cases(options):
     claim = CLAIMS[options.claims[0]]
     part = claim.part(options.part)
@@ -75,7 +83,7 @@ def _some_cases(options):
         outcome = claim.run(part, options.seed, count)
     except Exception:
         outcome = Outcome(failures=[{"what": traceback.format_exc()[-6000:]}])
-    outcome.seconds = time.monotonic() - began
+    outcome.seconds, outcome.cpu = time.monotonic() - began, sum(map(_cpu, PROCESSES))
     for failure in outcome.failures:
         failure.setdefault("repeat", running.Chunk(claim, part, (options.seed, count)).command)
     if options.result:

@@ -11,6 +11,7 @@ class Outcome:
 
     judged: cases by judge. missing: why a judge could not be asked. refused: cases that a judge
     can't say anything about, by reason. failures: disagreements, each with what reproduces it.
+    seconds: from its start to its end. cpu: seconds of processors, of all its processes.
     """
 
     cases: int = 0
@@ -19,6 +20,7 @@ class Outcome:
     refused: Counter = field(default_factory=Counter)
     failures: list = field(default_factory=list)
     seconds: float = 0.0
+    cpu: float = 0.0
 
     @classmethod
     def of(cls, values):
@@ -39,3 +41,4 @@ class Outcome:
         self.missing.update(other.missing)
         self.failures += other.failures
         self.seconds += other.seconds
+        self.cpu += other.cpu

@@ -69,7 +69,7 @@ def _remarks(claims, state, found):
     lines = ["## Cases", "", "| claim | part | cases | minutes of one core |", "|---|---|--:|--:|"]
     for claim in claims:
         for name, outcome in found[claim.name][1].items():
-            minutes = f"{outcome.seconds / 60:.1f}"
+            minutes = f"{outcome.cpu / 60:.1f}"
             lines.append(f"| {claim.name} | {name} | {outcome.cases:,} | {minutes} |")
     refused = [
         f"* {claim.name}: {reason}, {count:,} cases."
@@ -85,14 +85,14 @@ def _where(claims, state, found):
     times = sorted(
         state.chunks[each]["when"] for each in state.chunks if each.split("/")[0] in found
     )
-    seconds = sum(total.seconds for total, _, _ in found.values())
+    seconds = sum(total.cpu for total, _, _ in found.values())
     lines = [f"* Python {platform.python_version()} on {platform.system()} {platform.machine()}."]
     if times:
         ends = map(datetime.fromisoformat, (times[0], times[-1]))
         first, last = (f"{end:%Y-%m-%d %H:%M}" for end in ends)
         lines.append(
-            f"* From {first} to {last} UTC; {seconds / 60:.0f} minutes of one core, with what "
-            "starting the processes takes."
+            f"* From {first} to {last} UTC; {seconds / 60:.0f} minutes of one core in "
+            "all, including the start of each process."
         )
     lines.append(f"* {', '.join(_versions())}.")
     return lines

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from prove.outcome import Outcome
 from prove.state import ROOT
 
-SECONDS = 75  # of a reader, at most
+SECONDS = 45  # of a reader, at most
 SECONDS_OF_ONE = 20  # of one input, on a machine that is busy with other things
 MEGABYTES = 3072  # of the process
 KEPT = ROOT / "build" / "prove" / "parsers"

@@ -89,9 +89,9 @@ class Running:
 
 
 def chunks_of(claims):
-    """The chunks of all parts, mixed: those of each part are spread evenly over the run."""
+    """The chunks of all parts, mixed: the first of each, and the others evenly over the run."""
     found = [
-        ((k + 0.5) / len(part.chunks), Chunk(claim, part, span))
+        (k / len(part.chunks), Chunk(claim, part, span))
         for claim in claims
         for part in claim.parts
         for k, span in enumerate(part.chunks)
