@@ -8,9 +8,11 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from prove import layouts, maps, page, primitives, programs, running
+from prove import layouts, maps, mutations, page, primitives, programs, running
 from prove.claims import CLAIMS, Claim, Part
+from prove.mutations_table import MUTATIONS, Mutation
 from prove.outcome import Outcome
+from prove.parsers_read import READERS, SEEDS, seeds
 from prove.state import ROOT, State
 
 FEW = Claim("maps", "maps are what they are", "maps", (Part("random", 20, 10, 1.0),))
@@ -103,3 +105,28 @@ def test_parts_are_cut_into_chunks():
     assert sum(part.count for part in CLAIMS["layouts"].parts) == 20_000
     assert sum(part.count for part in CLAIMS["maps"].parts) == 20_000
     assert sum(part.count for part in CLAIMS["programs"].parts) == 2_000
+
+
+def test_every_fault_can_be_put_in_and_has_a_test():
+    assert len(MUTATIONS) >= 60
+    for mutation in MUTATIONS:
+        assert (ROOT / mutation.path).read_text().count(mutation.old) == 1, str(mutation)
+        assert mutation.new != mutation.old
+        path, _, name = mutation.test.partition(" -k ")[0].partition("::")
+        name = name.partition("[")[0]
+        assert f"def {name}(" in (ROOT / path).read_text(), mutation.test
+
+
+def test_a_fault_that_no_test_finds_is_told(tmp_path):
+    path = tmp_path / "ops.py"
+    path.write_text("a = 1\n")
+    fault = Mutation("ops.py", "a = 1", "a = 2", "test_a")
+    assert "is there 0 times" in mutations.survives(fault._replace(old="b"), tmp_path, None)
+    assert "does not pass" in mutations.survives(fault, tmp_path, lambda test: False)
+
+
+def test_readers_are_those_of_the_claim():
+    assert {part.name for part in CLAIMS["parsers"].parts} == set(READERS) == set(SEEDS)
+    for name in ("affine_map", "layout_document", "layout_xla", "safetensors", "image"):
+        for data in seeds(name):
+            READERS[name](data)

@@ -5,6 +5,7 @@ from importlib import import_module
 from math import ceil
 
 from prove import devices
+from prove.mutations_table import MUTATIONS
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,12 @@ CLAIMS = {
             "within limits of time and memory",
             "inputs",
             tuple(Part(name, 20_000, 20_000, 50.0) for name in READERS),
+        ),
+        Claim(
+            "mutations",
+            "a small fault in the library makes the test fail that is named for it",
+            "faults",
+            (Part("all", len(MUTATIONS), 12, 90.0, 8),),
         ),
     )
 }

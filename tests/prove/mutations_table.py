@@ -70,8 +70,8 @@ AFFINE = [
     ),
     Mutation(
         "gridlayout/affine/evaluation.py",
-        "else (low - most, high - least)",
-        "else (low - least, high - most)",
+        "ends = [_PYTHON[op](end, b) for end in done[a]]",
+        "ends = [_PYTHON[op](end, b) for end in done[a][1:]]",
         "tests/test_affine.py::test_refuses_to_evaluate",
     ),
     Mutation(
@@ -98,7 +98,7 @@ STEPS = [
     Mutation(
         "gridlayout/layouts/steps.py",
         "if span > abs(stride) and extent[axis] != 1:",
-        "if span > abs(stride) + 1 and extent[axis] != 1:",
+        "if span > 2 * abs(stride) and extent[axis] != 1:",
         "tests/test_grid_layout.py::test_sizes_and_places",
     ),
     Mutation(

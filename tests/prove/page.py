@@ -13,6 +13,26 @@ no code with it. It takes about an hour on two cores, shows how far it is, and g
 interrupt. It ends with this table, and with an error if anything disagreed or was not run. Judges
 that are not installed are named as missing; `pip install -e '.[dev,prove]'` installs them.
 
+Each disagreement is printed with the case and a command that repeats it, such as
+`python -m tests.prove maps --part random --seed 1234`. `--scale 0.1` runs a tenth of the cases.
+
+"""
+JUDGES = """## The judges
+
+* *The document's reading*: each system's document as loops over single elements, in plain Python.
+* *The array program* and *the gather*: the two ways in which the library itself moves data, on the
+  host; one layout in 25 is compiled by JAX too. Padding holds NaN or a number unlike all others.
+* *isl*: whether the index map is injective; its image, inverse and number of positions.
+* *MLIR*: how a map is printed, composed, and folded at single indices.
+* *XLA*: how a tiled layout is printed; the sizes of arrays in it, and the bytes of those that a CPU
+  can hold.
+* *TVM*: `IndexMap.non_surjective_inverse`, the inverse and the predicate of the padding.
+* *IREE*: `linalg.pack` and `linalg.unpack`, compiled and run, for cores and then for tiles.
+* *torch*: DTensor's rule of the part of a dim that each device holds.
+* *CuTe*: positions by strides, and by dividing a tensor into shards and tiles.
+* *einops*: the same data by one `rearrange`, for layouts without padding.
+* *JAX, on one device*: the same program or harness on plain arrays.
+* *atheris*: inputs that reach new code of a reader, from texts that it reads.
 """
 # What is imported under another name than it is installed under, or is of interest besides.
 PACKAGES = (
@@ -36,7 +56,8 @@ def written(claims, state):
     failed = sum(len(total.failures) for total, _, _ in found.values())
     lines = ["| claim | cases | judged by | disagreements | again |", "|---|--:|---|--:|---|"]
     lines += [_row(claim, *found[claim.name]) for claim in claims]
-    return HEAD + "\n".join([*lines, "", *_remarks(claims, state, found)]) + "\n", failed
+    table, remarks = "\n".join(lines), "\n".join(_remarks(claims, state, found))
+    return f"{HEAD}{table}\n\n{JUDGES}\n{remarks}\n", failed
 
 
 def _of_claim(claim, state):
