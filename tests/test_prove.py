@@ -88,7 +88,7 @@ def test_a_run_is_resumed_and_its_table_counts_what_ran(tmp_path, monkeypatch):
     # Other sources: nothing that ran before counts.
     state = State(path)
     state.digests["maps"] = "other"
-    assert "| 0 so far maps |" in page.written([FEW], state)[0]
+    assert "| 0 maps, of 20 so far |" in page.written([FEW], state)[0]
 
 
 def test_a_process_that_crashes_or_hangs_is_a_disagreement(tmp_path):
