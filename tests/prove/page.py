@@ -41,8 +41,8 @@ What looked like a disagreement so far was one of these, and is no fault of eith
 
 * MLIR's text of a map is not always what MLIR prints after reading it again: sums are simplified
   once more. Both texts are compared.
-* TVM finds no inverse of maps with gaps, offsets or reversed dims; it is asked about the others. It
-  calls no position behind the last core's part padding, as its box ends there.
+* TVM finds no inverse of maps with gaps, offsets or reversed dims; it is asked about the others.
+  Its predicate is about the box that the map reaches; the layout has padding outside of it, too.
 * JAX's `Layout` has no text for XLA's combined dims (`*`); such layouts are only printed by XLA.
 * XLA rounds `tanh(9)` to 1.0 in one program and to 0.99999994 in another one. Random programs jump
   (`floor`, `>`, casts to integers) only at values that are met rarely, and never on bfloat16.
