@@ -3,6 +3,7 @@
 #   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
 #   make test-all   the same on all cases, before a release
 #   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10.2 installs that one
+#   make prove   random cases against judges that share no code with it; an hour   PROVE_ARGS="maps --scale 0.1"
 #   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
@@ -34,8 +35,8 @@ INSTALLED := $(VENV)/.installed
 TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placement relayout xla models \
 	cores multiprocess plan steps slices)
 
-.PHONY: demo test test-all test-jax programs lint bench docs notebooks wheel versions release-check publish \
-	clean
+.PHONY: demo test test-all test-jax prove programs lint bench docs notebooks wheel versions release-check \
+	publish clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -49,6 +50,9 @@ test-all: $(INSTALLED)
 
 test-jax: $(INSTALLED)
 	$(RUN) -m pytest $(TOUCH_JAX) $(PYTEST_ARGS)
+
+prove: $(INSTALLED)
+	$(RUN) -m tests.prove $(PROVE_ARGS)
 
 programs: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,programs]'

@@ -218,3 +218,9 @@ def test_the_report_gives_each_primitive_s_cost():
     assert rows["dot_general"].peak_bytes >= (3 * 4 + 4 * 5 + 3 * 5) * 4
     assert report.flops == 960 + 60 + 60 + 48
     assert report.peak_bytes >= max(row.peak_bytes for row in report.rows)
+
+
+def test_an_array_of_one_element_beside_a_replicated_one():
+    v = gl.put(X[0], gl.GridLayout((7,), grid=(4,)), DEVICE)
+    fn = lambda v: jnp.stack([v.sum(), v.max()]) * v[:1]  # noqa: E731
+    np.testing.assert_allclose(np.asarray(gl.on_grid(fn)(v)), fn(jnp.asarray(X[0])), rtol=1e-5)

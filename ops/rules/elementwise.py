@@ -78,7 +78,8 @@ def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = N
     if target is None:
         layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
         if layout is None:
-            like = next(value for value in wide if value.layout is not None)
+            # Broadcast, an operand of one element is replicated.
+            like = next(value for value in (*wide, *values) if value.layout is not None)
             layout = b.choose(aval.shape, aval.dtype, like)
         target = b.sharded(layout)
     return computed(b, op, [_placed_operand(b, value, target) for value in wide], target)

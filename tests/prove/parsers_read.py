@@ -1,0 +1,167 @@
+"""The readers under test, by name: how each reads bytes, and what its inputs look like."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import gridlayout as gl
+
+HERE = Path(__file__).parents[1]
+
+
+@cache
+def scratch():
+    """A folder for the files that are read."""
+    return Path(tempfile.mkdtemp(prefix="gridlayout-prove-"))
+
+
+def text(read):
+    """A reader of text, given bytes."""
+    return lambda data: read(data.decode("utf-8", "replace"))
+
+
+def file(read, name, folder=False):
+    """A reader of a file of that name, or of the folder with it."""
+
+    def found(data):
+        path = scratch() / name
+        path.write_bytes(data)
+        return read(path.parent if folder else path)
+
+    return found
+
+
+def _image(data):
+    """An image's sidecar, which is read before any bytes."""
+    (scratch() / "x.bin").write_bytes(bytes(48))
+    (scratch() / "x.bin.json").write_bytes(data)
+    return gl.load_image(scratch() / "x.bin")
+
+
+def _records(folder):
+    from gridlayout.ops.checkpoints.record import read_records
+
+    return read_records(folder)
+
+
+def _record_name():
+    from gridlayout.ops.checkpoints.record import RECORD
+
+    return RECORD
+
+
+def _compare(given):
+    first, _, second = given.partition("\0")
+    return gl.compare(first, second)
+
+
+def _mlir(given):
+    from gridlayout.mlir.program import read_module
+
+    return read_module(given)
+
+
+READERS = {
+    "affine_map": text(gl.AffineMap.parse),
+    "layout_document": text(gl.parse),
+    "layout_metal": text(gl.parse),
+    "layout_ttnn": text(gl.parse),
+    "layout_xla": text(gl.parse),
+    "layout_call": text(gl.parse),
+    "mlir": text(_mlir),
+    "explain": text(lambda given: gl.explain(given)),
+    "compare": text(_compare),
+    "ttnn_program": text(gl.tenstorrent.load),
+    "plan": file(gl.load_plan, "plan.json"),
+    "machine": file(gl.Machine.load, "machine.json"),
+    "image": _image,
+    "safetensors": file(gl.open_safetensors, "x.safetensors"),
+    "checkpoint": lambda data: file(_records, _record_name(), folder=True)(data),
+}
+
+
+def _written(write, name):
+    path = scratch() / name
+    write(path)
+    return path.read_bytes()
+
+
+def _plan():
+    import jax
+
+    x = jax.ShapeDtypeStruct((8, 8), "float32")
+    return [_written(gl.plan(lambda x: x @ x, x, machine="v5e 4x4").save, "plan.json")]
+
+
+def _image_seed():
+    import numpy as np
+
+    layout = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
+    x = np.arange(24, dtype="int16").reshape(4, 6)
+    gl.save_image(x, layout, scratch() / "x.bin")
+    return [path.read_bytes() for path in scratch().glob("x.bin*") if path.name != "x.bin"]
+
+
+def _checkpoint():
+    from gridlayout.ops.checkpoints import record
+
+    made = {"format": record._FORMAT, "version": record._VERSION, "arrays": {}}
+    import json
+
+    return [json.dumps(made).encode()]
+
+
+def _dumps(pattern):
+    return [path.read_bytes()[:6000] for path in sorted((HERE / "dumps").rglob(pattern))]
+
+
+def _layouts(*words):
+    from test_systems import four_dims
+
+    found = [str(each) for each in four_dims("float32").values()]
+    return [each.encode() for each in found if any(word in each for word in words)]
+
+
+def _safetensors():
+    header = b'{"w": {"dtype": "I16", "shape": [2, 2], "data_offsets": [0, 8]}}'
+    return [len(header).to_bytes(8, "little") + header + bytes(range(8))]
+
+
+def _document():
+    from test_text import VALID
+
+    return [each.encode() for each in VALID]
+
+
+def _maps():
+    from test_affine import PRINTED
+
+    return [each.encode() for each in PRINTED]
+
+
+def _machines():
+    return [_written(gl.Machine(name).save, "machine.json") for name in ("v5e 4x4", "wormhole 2x4")]
+
+
+SEEDS = {
+    "affine_map": _maps,
+    "layout_document": _document,
+    "layout_metal": lambda: _layouts("logical_shape"),
+    "layout_ttnn": lambda: _layouts("#ttnn.ttnn_layout"),
+    "layout_xla": lambda: _layouts("f32["),
+    "layout_call": lambda: _layouts("(("),
+    "mlir": lambda: _dumps("*.mlir"),
+    "explain": lambda: _dumps("*.mlir")[:6] + _dumps("*.txt"),
+    "compare": lambda: [a + b"\0" + a for a in _dumps("*.mlir")[:4]],
+    "ttnn_program": lambda: _dumps("*.mlir"),
+    "plan": _plan,
+    "machine": _machines,
+    "image": _image_seed,
+    "safetensors": _safetensors,
+    "checkpoint": _checkpoint,
+}
+
+
+def seeds(name):
+    """Inputs that the reader reads."""
+    return SEEDS[name]()
