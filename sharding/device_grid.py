@@ -149,11 +149,6 @@ class DeviceGrid:
             () if self.is_abstract else tuple(sorted({d.process_index for d in self._devices.flat}))
         )
 
-    @cached_property
-    def is_local(self) -> bool:
-        """Whether this process has all devices."""
-        return self.processes == (jax.process_index(),)
-
     def with_machine(self, machine: Machine) -> DeviceGrid:
         """Return the grid of the same devices with another machine."""
         return DeviceGrid(self.mesh, core_map=self._given, machine=machine)

@@ -28,6 +28,7 @@ from gridlayout.layouts.parts import (
     volume_of,
 )
 from gridlayout.layouts.program import host_fill, pack_host
+from gridlayout.sharding.agreement import is_local
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -70,7 +71,7 @@ def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
 
 def is_small(array: Any, layout: Layout, device: DeviceGrid) -> bool:
     """Return whether `stored_whole` takes an array: a small one in the host's memory."""
-    if not device.is_local or prod(device.storage_shape(layout)) > _most_elements(layout.dtype):
+    if not is_local(device) or prod(device.storage_shape(layout)) > _most_elements(layout.dtype):
         return False
     if isinstance(array, np.ndarray):
         return True
