@@ -53,6 +53,11 @@ def joint_call(what: Any, device: DeviceGrid, *values: Any, patient: bool = Fals
     return _SharedCall(what, device, _group(device.processes, device.platform), patient)
 
 
+def is_local(device: DeviceGrid) -> bool:
+    """Return whether this process has all devices."""
+    return device.processes == (jax.process_index(),)
+
+
 def check_has_part(device: DeviceGrid, what: str) -> None:
     """Raise `LayoutError` if this process has none of the devices, and so no part of `what`."""
     if jax.process_index() not in device.processes:

@@ -117,6 +117,10 @@ class Limits:
     # part by part: a program would hold several copies.
     host_bytes: int = 1 << 24
 
+    # An array whose storage has at most this number of bytes is packed as a whole, and JAX divides
+    # it. Parts of a larger one are packed one by one, in memory that CPU devices use as it is.
+    whole_bytes: int = 1 << 20
+
     # -- results --
 
     # Storage of at most this number of bytes in total is never too large for a result. If the

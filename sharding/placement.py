@@ -152,7 +152,7 @@ class Placement:
             (*ones, *self.per_device),
         )
 
-    @property
+    @cached_property
     def spec(self) -> PartitionSpec:
         """The `PartitionSpec` of the grid dims; the dims inside a core are not divided."""
         rank = max((k + 1 for k, axes in enumerate(self.axes) if axes), default=0)

@@ -8,11 +8,21 @@ from typing import Any
 
 from gridlayout.errors import LayoutError
 from gridlayout.sharding.chips import Figure, Links
-from gridlayout.sharding.collectives import COPY, Collective
+from gridlayout.sharding.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COPY,
+    PERMUTE,
+    REDUCE_SCATTER,
+    Collective,
+)
 from gridlayout.sharding.computing import Computing
 from gridlayout.sharding.figures import Figures
 from gridlayout.sharding.timing import Route, routes_of
 from gridlayout.sharding.topology import Topology
+
+_SENDING = {ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER}
 
 
 class Sending(Computing):
@@ -118,6 +128,23 @@ class Sending(Computing):
         rates = [figure.bandwidth for figure in self.figures]
         rates = rates or [each.bandwidth for each in self._every_link]
         return received / max(rates) if rates else 0.0
+
+    def any_seconds(self, received: float) -> float:
+        """Return the least seconds of one or more collectives that receive bytes; 0 for no bytes.
+
+        >>> import gridlayout as gl
+        >>> gl.Machine("n150", (2,), gl.Links(1e9, latency=1e-6)).any_seconds(1000)
+        2e-06
+        """
+        return self._least_latency + self.bytes_seconds(received) if received else 0.0
+
+    @cached_property
+    def _least_latency(self) -> float:
+        """The least latency of a collective that sends anything."""
+        found = [figure.latency for figure in self.figures]
+        if not {figure.kind for figure in self.figures} >= _SENDING:  # others follow the links
+            found += [each.start + each.latency for each in self._every_link]
+        return min(found)
 
     def least_seconds(self, received: float) -> float:
         """Return a lower bound of the seconds in which a device receives bytes.

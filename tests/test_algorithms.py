@@ -1,6 +1,7 @@
 """Matrix products by named algorithms: right on any layout, and the bytes of their formulas."""
 
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ from machines import FAST
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.ops.products import choose
+from gridlayout.sharding.default_machine import emulated
 
 DEVICES = len(jax.devices())
 RNG = np.random.default_rng(0)
@@ -267,3 +270,26 @@ def test_scalars_vectors_and_transposed_products_take_any_algorithm():
 def test_an_unknown_algorithm_is_refused():
     with pytest.raises(gl.LayoutError, match="algorithm 'strassen' is not one of gathered, ring"):
         gl.on_grid(jnp.matmul, algorithm="strassen")
+
+
+@pytest.mark.parametrize(
+    "shapes", [((61, 45), (45, 70)), ((256, 24), (24, 256)), ((7, 999), (999, 9))]
+)
+@pytest.mark.parametrize("tile", [None, (8, 8)])
+def test_bounds_of_plans_are_bounds(monkeypatch, shapes, tile):
+    """Plans are dropped by bounds of their time, before the relayouts around them are searched."""
+    made, offer = [], choose._offer
+
+    def kept(*args):
+        made.append(offer(*args))
+        return made[-1]
+
+    monkeypatch.setattr(choose, "_offer", kept)
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    for machine in (emulated(8), gl.Machine("n150", (2, 4), gl.Links(12.5e9, latency=1e-6))):
+        placed = device.with_machine(machine)
+        layouts = [gl.GridLayout(shape, "float32", grid=(2, 4), tile=tile) for shape in shapes]
+        gl.on_grid(jnp.matmul, placed).report(*layouts)
+    assert made
+    for each in made:
+        assert each.bound <= each.price(math.inf) * (1 + 1e-9)

@@ -663,3 +663,45 @@ def test_nobody_imports_treescope_for_it():
         "assert 'treescope' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+GRIDS_BY_NAME = {"b": (8,), "rows": (8, 1), "*": (2, 4)}  # rows: as the user stores them
+
+
+def test_small_arrays_are_sent_together(monkeypatch):
+    """One call of JAX for all arrays of one sharding, in memory that is not the user's."""
+    device, calls = gl.DeviceGrid((2, 4)), []
+    device_put = jax.device_put
+
+    def counted(arrays, sharding):
+        calls.append(len(arrays) if isinstance(arrays, list) else 1)
+        return device_put(arrays, sharding)
+
+    rng = np.random.default_rng(0)
+    tree = {f"w{k}": rng.standard_normal((8 + k % 3, 12), np.float32) for k in range(20)}
+    tree |= {"b": rng.standard_normal(7, np.float32), "jax": jnp.arange(96.0).reshape(8, 12)}
+    tree["rows"] = rng.standard_normal((8, 12), np.float32)
+    wanted = {name: np.array(x) for name, x in tree.items()}
+    monkeypatch.setattr(jax, "device_put", counted)
+    rules = {name: partial(gl.GridLayout, grid=grid) for name, grid in GRIDS_BY_NAME.items()}
+    made = gl.put(tree, device, rules)
+    jax.block_until_ready(made)
+    for name in wanted:
+        if isinstance(tree[name], np.ndarray):
+            tree[name][...] = np.nan
+    assert sorted(calls) == [1, 1, 21]
+    for name, x in made.items():
+        np.testing.assert_array_equal(np.asarray(x), wanted[name])
+        assert len({shard.device for shard in x.storage.addressable_shards}) == 8
+
+
+def test_a_rule_is_asked_once_for_each_shape_and_dtype():
+    asked = []
+
+    def rule(shape, dtype):
+        asked.append((shape, dtype.name))
+        return gl.GridLayout(shape, dtype, grid=(2,))
+
+    tree = [np.ones(4, np.float32), np.ones(4, np.int32), np.ones(4, np.float32)]
+    gl.put(tree, gl.DeviceGrid((2,)), rule)
+    assert asked == [((4,), "float32"), ((4,), "int32")]

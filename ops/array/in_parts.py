@@ -27,8 +27,10 @@ from gridlayout.layouts.parts import (
     slices_of,
     volume_of,
 )
-from gridlayout.layouts.program import host_fill
+from gridlayout.layouts.program import host_fill, pack_host
+from gridlayout.sharding.agreement import is_local
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
 
 # The alignment for which XLA's CPU devices use an array without a copy.
 _ALIGNMENT = 64
@@ -65,6 +67,45 @@ def aligned(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
 def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
     """Return the storage of a logical array whose boxes `read` returns."""
     return stored_parts(lambda part: read, layout, device)
+
+
+def is_small(array: Any, layout: Layout, device: DeviceGrid) -> bool:
+    """Return whether `stored_whole` takes an array: a small one in the host's memory."""
+    if not is_local(device) or prod(device.storage_shape(layout)) > _most_elements(layout.dtype):
+        return False
+    if isinstance(array, np.ndarray):
+        return True
+    # On one device, the shards of an array may be those of the layout, which need no copy.
+    return device.size > 1 and is_host_memory(array, device) and len(array.devices()) == 1
+
+
+@lru_cache
+def _most_elements(dtype: np.dtype[Any]) -> int:
+    return LIMITS.whole_bytes // max(dtype.itemsize, 1)
+
+
+def stored_whole(
+    arrays: Sequence[Any], layouts: Sequence[Layout], device: DeviceGrid
+) -> list[jax.Array]:
+    """Return the storages of small logical arrays; those with one sharding are sent together."""
+    groups: dict[Any, dict[int, NDArray[Any]]] = {}
+    for number, (array, layout) in enumerate(zip(arrays, layouts, strict=True)):
+        packed = groups.setdefault((layout.core_shape, layout.memory), {})
+        packed[number] = _packed(np.asarray(array), layout, device)
+    found: dict[int, jax.Array] = {}
+    for packed in groups.values():
+        sharding = device.sharding(layouts[next(iter(packed))])
+        found.update(zip(packed, jax.device_put(list(packed.values()), sharding), strict=True))
+    return [found[number] for number in range(len(arrays))]
+
+
+def _packed(array: NDArray[Any], layout: Layout, device: DeviceGrid) -> NDArray[Any]:
+    """Return the storage of an array in memory of its own, as JAX may keep the memory."""
+    found, shape = pack_host(array, layout), device.storage_shape(layout)
+    if shape != layout.physical_shape:
+        physical, found = found, np.full(shape, host_fill(layout), layout.dtype)
+        found[tuple(map(slice, layout.physical_shape))] = physical
+    return found.copy() if np.may_share_memory(found, array) else found
 
 
 def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:

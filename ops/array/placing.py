@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import jax
@@ -15,7 +17,7 @@ from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.ops.array.grid_array import GridArray, has_no_data
 from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.in_parts import stored
+from gridlayout.ops.array.in_parts import is_small, stored, stored_whole
 from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
@@ -42,6 +44,16 @@ def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = 
         array = _source(array, layout)
         _agree(call, array, layout, check)
         return call.ran(placed(_put(array, layout, device), layout, device))
+
+
+def put_small(
+    arrays: Sequence[Any], layouts: Sequence[Layout], device: DeviceGrid
+) -> list[GridArray]:
+    """Return `gl.put` of checked arrays for which `is_small` is true, sent together."""
+    with device.active():
+        sources = [_source(x, layout) for x, layout in zip(arrays, layouts, strict=True)]
+        storages = stored_whole(sources, layouts, device)
+        return list(map(placed, storages, layouts, repeat(device)))
 
 
 def described(layout: Layout, device: DeviceGrid) -> GridArray:
@@ -94,6 +106,8 @@ def _agree(call: JointCall, array: Any, layout: Layout, check: bool | None) -> N
 
 
 def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    if is_small(array, layout, device):
+        return stored_whole([array], [layout], device)[0]
     if not isinstance(array, jax.Array):
         return stored(lambda box: array[slices_of(box)], layout, device)
     if not isinstance(array, jax.core.Tracer):

@@ -21,10 +21,10 @@ from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.grid_call import (
     GridCall,
     spec_of,
-    struct,
     with_constants_as_operands,
 )
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
+from gridlayout.ops.interpret.operands import struct
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report

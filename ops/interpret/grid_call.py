@@ -12,8 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.experimental import hijax
 from jax.extend import core
@@ -27,6 +25,17 @@ from gridlayout.ops.array.storage_primitives import Primitive
 from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.ops.interpret.gradient import Gradient, loss_of
+from gridlayout.ops.interpret.operands import (
+    active_operands,
+    is_inexact,
+    is_nonzero,
+    merge,
+    select,
+    struct,
+    without_facts,
+    zeros,
+)
 from gridlayout.ops.interpret.program_cache import program_of
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.programs.report import Report
@@ -116,12 +125,12 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """Forward mode in one pass: return results and their tangents."""
-        outs, second = self.lin(list(map(_is_nonzero, tangents)), *primals)[:2]
+        outs, second = self.lin(list(map(is_nonzero, tangents)), *primals)[:2]
         return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
         """Forward mode, first pass: return results, the second pass, and which have tangents."""
-        found = self._derived(_Jvp, _active_operands(self.specs, nonzero)).forward(primals)
+        found = self._derived(_Jvp, active_operands(self.specs, nonzero)).forward(primals)
         return found if _REPORTS_ZEROS else found[:2]
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
@@ -131,8 +140,20 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
         """Reverse mode, first pass: return results and residuals."""
-        found = self._derived(_Vjp, _active_operands(self.specs, nonzero)).forward(primals)
+        active, use = active_operands(self.specs, nonzero), None
+        if (loss := loss_of(self, primals)) is not None:
+            gradient: Gradient = self._derived(Gradient, loss, active)
+            use = gradient.forward if gradient.is_expected else None
+        found = self.in_two_passes(active, primals) if use is None else use(primals)
         return found if _REPORTS_ZEROS else found[:2]
+
+    def in_two_passes(self, active: tuple[bool, ...], primals: Sequence[Any]) -> Any:
+        """Reverse mode with residuals: return results, the second pass, and who has tangents."""
+        return self._derived(_Vjp, active).forward(primals)
+
+    def with_jaxpr(self, jaxpr: Any, results: Sequence[Spec | None]) -> GridCall:
+        """Return a call of another jaxpr on the same operands, with requested results."""
+        return GridCall(self.env.now(), jaxpr, self.specs, results)
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
         """Reverse mode, second pass: return the cotangents of operands."""
@@ -141,7 +162,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     def transpose(self, cotangents: Any, *operands: Any) -> None:
         """Add the cotangents of the linear operands to their accumulators."""
         linear = tuple(hasattr(type(x), "accum") for x in operands)
-        real = tuple(map(_is_nonzero, cotangents))
+        real = tuple(map(is_nonzero, cotangents))
         given = [x for x, yes in zip(operands, linear, strict=True) if not yes]
         given += [c for c, yes in zip(cotangents, real, strict=True) if yes]
         found = self._derived(_transposed, linear, real)(*given)
@@ -182,16 +203,16 @@ class _TwoPasses:
         self.call, self.active = call, active
         self.residual_tree: Any = None
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
-        self.first = GridCall(call.env.now(), traced, call.specs, call.results)
+        self.first = call.with_jaxpr(traced, call.results)
         self.residual_specs = self.first.results[len(call.results) :]
         self.seconds: dict[Any, GridCall] = {}
 
     def _traced(self, *given: Any) -> list[Any]:
         def logical(*x: Any) -> list[Any]:
-            merged = _merge(self.active, x, _select(given, self.active, False))
+            merged = merge(self.active, x, select(given, self.active, False))
             return list(core.jaxpr_as_fun(self.call.jaxpr)(*merged))
 
-        outs, residuals = self.split(logical, *_select(given, self.active))
+        outs, residuals = self.split(logical, *select(given, self.active))
         leaves, self.residual_tree = jax.tree.flatten(residuals)
         return [*outs, *leaves]
 
@@ -199,32 +220,31 @@ class _TwoPasses:
         """Return the results, the second pass, and which results have tangents."""
         found, count = self.first(*primals), len(self.call.results)
         second = jax.tree_util.Partial(self, *found[count:])
-        return found[:count], second, list(map(_is_inexact, self.call.results))
+        return found[:count], second, list(map(is_inexact, self.call.results))
 
     def second(
         self, given: Sequence[Any], specs: Sequence[Spec], result_specs: Sequence[Spec]
     ) -> Any:
         """Run the second pass. given: residuals, then values of `specs`, some symbolic zeros."""
         residuals, values = given[: len(self.residual_specs)], given[len(self.residual_specs) :]
-        real = tuple(map(_is_nonzero, values))
+        real = tuple(map(is_nonzero, values))
         # By their own types: jax.jvp takes tangents in other layouts than the primals.
-        avals = tuple(jax.typeof(x) for x in _select(values, real))
+        avals = tuple(jax.typeof(x) for x in select(values, real))
         cache_key = real, avals, trace_context()
         if cache_key not in self.seconds:
             count = len(self.residual_specs)
 
             def logical(*arrays: Any) -> list[Any]:
-                zeros = [_zeros(spec) for spec in _select(specs, real, False)]
-                full = _merge(real, arrays[count:], zeros)
+                full = merge(real, arrays[count:], list(map(zeros, select(specs, real, False))))
                 return self.apply_residuals(
                     jax.tree.unflatten(self.residual_tree, arrays[:count]), full
                 )
 
             operands = [*self.residual_specs, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
-            requested = list(map(_without_facts, result_specs))
+            requested = list(map(without_facts, result_specs))
             self.seconds[cache_key] = GridCall(self.call.env.now(), traced, operands, requested)
-        return self.seconds[cache_key](*residuals, *_select(values, real))
+        return self.seconds[cache_key](*residuals, *select(values, real))
 
     # The function of JAX that splits a function into two passes, by mode.
     split: Callable[..., Any]
@@ -244,14 +264,14 @@ class _Jvp(_TwoPasses):
 
     def __call__(self, *given: Any) -> list[Any]:
         count = len(self.residual_specs)
-        tangents = _select(given[count:], self.active)
-        results = [spec for spec in self.call.results if _is_inexact(spec)]
+        tangents = select(given[count:], self.active)
+        results = [spec for spec in self.call.results if is_inexact(spec)]
         found = self.second(
-            [*given[:count], *tangents], _select(self.call.specs, self.active), results
+            [*given[:count], *tangents], select(self.call.specs, self.active), results
         )
         mine = iter(found)
         return [
-            next(mine) if _is_inexact(spec) else hijax.Zero(aval.to_tangent_aval())
+            next(mine) if is_inexact(spec) else hijax.Zero(aval.to_tangent_aval())
             for spec, aval in zip(self.call.results, self.call.out_aval, strict=True)
         ]
 
@@ -265,7 +285,7 @@ class _Vjp(_TwoPasses):
         return list(residuals(list(full)))
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
-        mine = iter(self.second(given, self.call.results, _select(self.call.specs, self.active)))
+        mine = iter(self.second(given, self.call.results, select(self.call.specs, self.active)))
         return tuple(next(mine) if yes else None for yes in self.active)
 
 
@@ -275,20 +295,20 @@ def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]
     Its operands are the other operands, then the cotangents that are not symbolic zeros. real:
     which cotangents these are.
     """
-    fixed, linear_specs = _select(call.specs, linear, False), _select(call.specs, linear)
+    fixed, linear_specs = select(call.specs, linear, False), select(call.specs, linear)
 
     def back(*arrays: Any) -> list[Any]:
         def forward(*x: Any) -> list[Any]:
-            merged = _merge(linear, x, arrays[: len(fixed)])
-            return list(_select(core.jaxpr_as_fun(call.jaxpr)(*merged), real))
+            merged = merge(linear, x, arrays[: len(fixed)])
+            return list(select(core.jaxpr_as_fun(call.jaxpr)(*merged), real))
 
         return list(
             jax.linear_transpose(forward, *map(struct, linear_specs))(list(arrays[len(fixed) :]))
         )
 
-    operands = [*fixed, *map(_without_facts, _select(call.results, real))]
+    operands = [*fixed, *map(without_facts, select(call.results, real))]
     traced = jax.make_jaxpr(back)(*map(struct, operands))
-    return GridCall(call.env.now(), traced, operands, list(map(_without_facts, linear_specs)))
+    return GridCall(call.env.now(), traced, operands, list(map(without_facts, linear_specs)))
 
 
 def _batched(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any]) -> GridCall:
@@ -341,47 +361,5 @@ def _as_weak(spec: Spec, array: Any) -> Any:
     return convert_element_type_p.bind(array, new_dtype=spec.dtype, weak_type=True, sharding=None)
 
 
-def struct(spec: Spec) -> Any:
-    """Return the logical shape and dtype of a spec as a `jax.ShapeDtypeStruct`."""
-    weak = isinstance(spec, Replicated) and spec.weak_type
-    return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=weak)
-
-
 def _lowered(x: Any) -> Any:
     return x.storage if isinstance(x, GridArray) else x
-
-
-def _without_facts(spec: Spec) -> Spec:
-    """Return the spec of a tangent: the primal's layout without a known padding value."""
-    if isinstance(spec, Sharded):
-        return spec.with_oob(None)
-    return Replicated(spec.shape, spec.dtype)
-
-
-def _zeros(spec: Spec) -> Any:
-    if not _is_inexact(spec):  # the type of its cotangents is float0
-        return np.zeros(spec.shape, jax.dtypes.float0)
-    return jnp.zeros(spec.shape, spec.dtype)
-
-
-def _is_inexact(spec: Spec) -> bool:
-    return bool(jnp.issubdtype(spec.dtype, np.inexact))
-
-
-def _is_nonzero(x: Any) -> bool:
-    return not isinstance(x, hijax.Zero) and x.dtype != jax.dtypes.float0
-
-
-def _active_operands(specs: Sequence[Spec], nonzero: Sequence[bool]) -> tuple[bool, ...]:
-    """Return which operands have tangents."""
-    return tuple(bool(yes) and _is_inexact(spec) for spec, yes in zip(specs, nonzero, strict=True))
-
-
-def _select(values: Sequence[Any], which: Sequence[bool], keep: bool = True) -> list[Any]:
-    return [x for x, yes in zip(values, which, strict=True) if yes == keep]
-
-
-def _merge(which: Sequence[bool], yes: Sequence[Any], no: Sequence[Any]) -> list[Any]:
-    """Return values from `yes` where `which` is true, else from `no`, in order."""
-    mine, others = iter(yes), iter(no)
-    return [next(mine) if one else next(others) for one in which]

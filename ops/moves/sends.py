@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -81,31 +83,42 @@ def run_together(moves: Sequence[Phases]) -> list[LazyView]:
 
 
 def _together(sends: Sequence[Send]) -> list[LazyView]:
-    """Return the results of collectives of one kind over the same axes, run as one collective."""
+    """Return the results of collectives of one kind over the same axes, run as one collective.
+
+    XLA compiles equal kernels once, and a kernel takes it longer than all else here. So nothing is
+    fused into the concatenation, a copy, and the results are cut out at positions that are operands
+    of the kernels: a constant position would make each cut another kernel.
+    """
     first = sends[0]
-    flat = [_flat(send) for send in sends]
-    widths = [each.shape[-1] for each in flat]
+    flat = [lax.optimization_barrier(_flat(send)) for send in sends]
+    starts = [0, *accumulate(each.shape[-1] for each in flat)]
     joined = jnp.concatenate(flat, axis=-1)
     if first.kind == ALL_GATHER:
-        joined = lax.all_gather(joined, first.axes)
+        joined = lax.all_gather(joined, first.axes, axis=0, tiled=True)
     elif first.kind == ALL_TO_ALL:
         joined = lax.all_to_all(joined, first.axes, 0, 0, tiled=True)
     elif first.kind == ALL_REDUCE:
         joined = lax.psum(joined, first.axes)
     else:
         joined = lax.psum_scatter(joined, first.axes, scatter_dimension=0, tiled=False)
-    found, start = [], 0
-    for send, width in zip(sends, widths, strict=True):
-        found.append(_apart(send, lax.slice_in_dim(joined, start, start + width, axis=-1)))
-        start += width
-    return found
+    if starts[-1] <= np.iinfo(np.int32).max:
+        positions = lax.optimization_barrier([jnp.int32(start) for start in starts[:-1]])
+        cuts = [
+            lax.dynamic_slice_in_dim(joined, start, part.shape[-1], axis=-1)
+            for start, part in zip(positions, flat, strict=True)
+        ]
+    else:
+        cuts = [lax.slice_in_dim(joined, *ends, axis=-1) for ends in pairwise(starts)]
+    return list(map(_apart, sends, cuts))
 
 
 def _flat(send: Send) -> jax.Array:
     """Return a part as one row, or as one row per device that a piece is sent to."""
     view = send.part
-    if send.kind in (ALL_GATHER, ALL_REDUCE):
+    if send.kind == ALL_REDUCE:
         return view.reshape(-1).materialize()
+    if send.kind == ALL_GATHER:
+        return view.reshape(1, -1).materialize()
     if send.kind == REDUCE_SCATTER:
         return view.reshape(send.size, -1).materialize()
     shape, to = view.shape, send.to

@@ -117,7 +117,7 @@ def _best(
 def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
     """Return the offer of a plan: `kernel` seconds, plus the relayouts of operands and result."""
     missing, device = missing_bytes(plan, target), plan.device
-    bound = kernel + device.machine.bytes_seconds(sum(missing) / device.size)
+    bound = kernel + sum(device.machine.any_seconds(nbytes / device.size) for nbytes in missing)
     return Offer(
         plan, lambda least: kernel + relayout_seconds(plan, target, missing, least - kernel), bound
     )
@@ -218,7 +218,7 @@ def relayout_seconds(
     device = plan.device
 
     def at_least(nbytes: int) -> float:
-        return device.machine.bytes_seconds(nbytes / device.size)
+        return device.machine.any_seconds(nbytes / device.size)
 
     total, bounded = sum(map(at_least, missing)), []
     for nbytes, move in zip(missing, _moves(plan, target), strict=True):

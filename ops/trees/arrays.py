@@ -5,6 +5,7 @@ In a tree, the layouts of all leaves are found and checked before the first leaf
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,12 +19,15 @@ from gridlayout.ops.array import relayout as moving
 from gridlayout.ops.array.across import check_move, relayout_to
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.in_parts import is_small
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
+from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.limits import LIMITS
 
 
 def put(
@@ -120,12 +124,34 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
     planned = [
         _planned(leaf, request, device) for leaf, request in zip(leaves, requested, strict=True)
     ]
-    made: list[Any] = []
-    for leaf, layout in zip(leaves, planned, strict=True):
-        if made:
-            _wait(made[-1])
-        made.append(_placed(leaf, layout, device, check))
-    return jax.tree.unflatten(structure, made)
+    made: dict[int, Any] = {}
+    small = {
+        number: layout
+        for number, (leaf, layout) in enumerate(zip(leaves, planned, strict=True))
+        if layout is not None and is_small(leaf.value, layout, device)
+    }
+    for numbers in _groups(small):
+        arrays, chosen = [leaves[n].value for n in numbers], [small[n] for n in numbers]
+        made.update(zip(numbers, placing.put_small(arrays, chosen, device), strict=True))
+    last = None
+    for number, (leaf, layout) in enumerate(zip(leaves, planned, strict=True)):
+        if number not in small:
+            _wait(last)
+            last = made[number] = _placed(leaf, layout, device, check)
+    return jax.tree.unflatten(structure, [made[number] for number in range(len(leaves))])
+
+
+def _groups(layouts: dict[int, Layout]) -> Iterator[list[int]]:
+    """Return the numbers of arrays in groups that are packed, then sent: of some bytes each."""
+    numbers, size = list[int](), 0
+    for number, layout in layouts.items():
+        numbers.append(number)
+        size += layout.nbytes
+        if size >= LIMITS.host_bytes:
+            yield numbers
+            numbers, size = [], 0
+    if numbers:
+        yield numbers
 
 
 def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout | None:
@@ -188,7 +214,8 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
             f"JAX holds it as {leaf.dtype.name}, but {layout!r} has another dtype: use {fix}"
         )
     layout.check_invertible()
-    device.sharding(layout)
+    check_sendable(layout.dtype)
+    device.placement(layout.core_shape)
 
 
 def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool | None) -> Any:

@@ -3,7 +3,8 @@
 Forms of `layouts` (`gl.put`, `gl.relayout`):
 
 * None: no request, which leaves the layout to the caller's default;
-* a rule, `(shape, dtype) -> layout`, called for every array of rank 1 and more except random keys;
+* a rule, `(shape, dtype) -> layout`, called once for each shape and dtype of the arrays of rank 1
+  and more, except random keys;
 * "replicated": the rule by which every device has all of every array;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
 * a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
@@ -48,7 +49,18 @@ def requested_layouts(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[L
     for patterns that match nothing, a tree of another structure, and values that are no layouts.
     """
     requests = _requests(layouts, tree, leaves)
-    return [_layout_of(request, leaf) for request, leaf in zip(requests, leaves, strict=True)]
+    found: list[Layout | None] = []
+    given: dict[Any, Layout | None] = {}  # what rules gave for a shape and a dtype
+    for request, leaf in zip(requests, leaves, strict=True):
+        if not callable(request) or not leaf.has_layout or leaf.is_laid_out:
+            found.append(_layout_of(request, leaf))
+            continue
+        with leaf.named():
+            key = id(request), leaf.shape, leaf.dtype
+        if key not in given:
+            given[key] = _layout_of(request, leaf)
+        found.append(given[key])
+    return found
 
 
 def _requests(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Request]:

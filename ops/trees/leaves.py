@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -79,12 +80,9 @@ class Leaf:
     def dtype(self) -> np.dtype[Any]:
         """The element type in which JAX holds it: 32 bits wide where jax_enable_x64 is off."""
         given = self.value.dtype
-        try:
-            found: np.dtype[Any] = jax.typeof(np.empty(0, given)).dtype
-        except TypeError:
-            raise LayoutError(
-                f"{given} is no element type of JAX; convert it to a numeric type"
-            ) from None
+        if not _is_known(given):
+            raise LayoutError(f"{given} is no element type of JAX; convert it to a numeric type")
+        found: np.dtype[Any] = jax.dtypes.canonicalize_dtype(given)
         return found
 
     @contextmanager
@@ -101,6 +99,16 @@ class Leaf:
             return f"leaf {name} ({type(self.value).__name__})"
         dtype = getattr(self.value.dtype, "name", self.value.dtype)
         return f"leaf {name} ({dtype}[{','.join(map(str, self.value.shape))}])"
+
+
+@lru_cache(maxsize=256)
+def _is_known(dtype: Any) -> bool:
+    """Return whether JAX has arrays of an element type, of 64 bits or in its place of 32."""
+    try:
+        jax.typeof(np.empty(0, dtype))
+    except TypeError:
+        return False
+    return True
 
 
 def is_grid(x: Any) -> bool:

@@ -1,0 +1,138 @@
+"""What a first call compiles, in numbers of programs and of kernels."""
+
+import re
+from contextlib import contextmanager
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gridlayout as gl
+
+
+def kernels(text):
+    """The different kernels of an optimized HLO text: XLA compiles equal ones once."""
+    plain = re.sub(r", metadata=\{[^}]*\}", "", text)
+    bodies = re.findall(r"^%\S+ \(.*?\) -> [^\n]* \{\n(.*?)^\}", plain, re.M | re.S)
+    found = set()
+    for body in bodies:
+        numbers = {}
+        name = lambda match, numbers=numbers: f"%{numbers.setdefault(match[0], len(numbers))}"  # noqa: E731
+        found.add(re.sub(r"%[\w.-]+", name, body))
+    return found
+
+
+def layers(count, grid, side=24):
+    """The compiled step of gradient descent for some layers whose weights are divided by `grid`."""
+    device = gl.DeviceGrid((2, 4))
+    layout = gl.GridLayout((side, side), grid=grid)
+    weights = [gl.put(np.ones(layout.shape, np.float32), layout, device) for _ in range(count)]
+    x = gl.put(np.ones((32, side), np.float32), gl.GridLayout((32, side), grid=(8, 1)), device)
+
+    def loss(weights, x):
+        for w in weights:
+            x = x + jnp.tanh(x @ w)
+        return jnp.mean(x**2)
+
+    def step(weights, x):
+        return [w - 0.1 * g for w, g in zip(weights, jax.grad(loss)(weights, x), strict=True)]
+
+    return gl.on_grid(step).lower(weights, x).compile().as_text()
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (8, 1)], ids=["replicated", "by rows"])
+def test_more_layers_need_no_other_kernels(grid):
+    """Weights are gathered together, gradients summed together: each is cut out by one kernel."""
+    few, many = layers(4, grid), layers(8, grid)
+    assert many.count(" fusion(") > few.count(" fusion(")
+    assert len(kernels(many)) == len(kernels(few))
+
+
+_EVENT = "/jax/core/compile/backend_compile_duration"
+
+
+@contextmanager
+def compiled_programs():
+    """The seconds of each program that is compiled inside."""
+    found, own = [], [True]
+
+    def listen(event, seconds, **_):
+        if event == _EVENT and own:
+            found.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield found
+    own.clear()
+
+
+def poisoned(x):
+    """The same array with NaN in its padding."""
+    storage = np.array(x.storage)
+    mask = np.ones(storage.shape, bool)
+    mask[tuple(map(slice, x.layout.physical_shape))] = x.layout.padding_mask()
+    storage[mask] = np.nan
+    return gl.GridArray(jax.device_put(storage, x.storage.sharding), x.layout, x.device)
+
+
+def matrix(*shape, seed=0):
+    """A random matrix in tiles with padding, of NaN, and the same in NumPy."""
+    array = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    layout = gl.GridLayout(shape, "float32", grid=(2, 4), tile=(8, 8))
+    return poisoned(gl.put(array, layout, gl.DeviceGrid((2, 4)))), array
+
+
+def loss(x):
+    return jnp.tanh(x @ x.T).sum()
+
+
+def same(found, wanted):
+    """Whether gradients and losses are those of plain JAX."""
+    found, wanted = jax.tree.leaves(found), jax.tree.leaves(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-4, atol=2e-4)
+
+
+def test_a_gradient_outside_of_jit_is_one_program():
+    jax.grad(gl.on_grid(loss))(matrix(9, 11)[0])  # the cotangent 1 is made by programs too
+    for shape in ((13, 21), (34, 6)):
+        x, array = matrix(*shape)
+        with compiled_programs() as programs:
+            found = jax.grad(gl.on_grid(loss))(x)
+        assert len(programs) == 1
+        same(found, jax.grad(loss)(array))
+
+
+def test_other_cotangents_take_two_passes():
+    lifted = gl.on_grid(loss)
+    x, array = matrix(19, 23)
+    scaled = lambda fn: lambda x: 0.5 * fn(x) ** 2  # noqa: E731
+    for _ in range(2):  # also when it is known that the cotangent is not 1
+        same(jax.grad(scaled(lifted))(x), jax.grad(scaled(loss))(array))
+    same(jax.grad(lifted)(x), jax.grad(loss)(array))
+    with compiled_programs() as programs:
+        same(jax.grad(scaled(lifted))(x), jax.grad(scaled(loss))(array))
+    assert not programs
+    value, back = jax.vjp(lifted, x)
+    same((value, back(jnp.float32(3))), (loss(array), [3 * jax.grad(loss)(array)]))
+    same(jax.vmap(back)(jnp.arange(2.0))[0], np.stack([0 * array, jax.grad(loss)(array)]))
+    same(jax.jit(back)(jnp.float32(1)), [jax.grad(loss)(array)])
+
+
+def test_a_gradient_in_one_program_is_that_of_any_function():
+    (x, a), (y, b) = matrix(12, 20), matrix(20, 10, seed=1)
+
+    def several(x, y, n):
+        made = jnp.tanh(x @ y) * n
+        return made.sum(), (made, n + 1)
+
+    lifted = gl.on_grid(several)
+    for argnums in (0, 1, (0, 1)):
+        grad = lambda fn, k=argnums: jax.value_and_grad(fn, k, has_aux=True)  # noqa: E731
+        same(grad(lifted)(x, y, 3), grad(several)(a, b, 3))
+    same(
+        jax.grad(lambda x: lifted(x, y, 3)[0])(x),
+        jax.grad(lambda x: several(x, b, 3)[0])(a),
+    )
+    hessian = jax.grad(lambda x: jax.grad(gl.on_grid(loss))(x).to_logical()[0].sum())
+    same(hessian(x), jax.grad(lambda x: jax.grad(loss)(x)[0].sum())(a))
