@@ -1,9 +1,10 @@
 """A long training in which every step has new shapes: memory, time per step, the same result twice.
 
 `python -m benchmarks.long [--minutes 60] [--limit MIB]` trains the demo's classifier of digits on 8
-emulated devices. Each step draws a batch of another size, relays it and a weight out to layouts that it draws, runs a compiled step of a constant shape too, and saves a
-checkpoint; each tenth restores it. A second process repeats the first steps, in a third of the
-time. The result is written to `benchmarks/long.json`, from which `docs/pictures.py` draws.
+emulated devices. Each step draws a batch of another size, relays it and a weight out to layouts
+that it draws, runs a compiled step of a constant shape too, and saves a checkpoint; each tenth step
+restores it. A second process repeats the first steps, in a third of the time. The result is written
+to `benchmarks/long.json`, from which `docs/pictures.py` draws.
 """
 
 from __future__ import annotations
