@@ -48,7 +48,7 @@ def cached(
 def cached(fn: Any = None, /, *, size: Size = _ENTRY, entries: int | None = None) -> Any:
     """Decorate a function to remember its results, as `functools.lru_cache` does.
 
-    size: the bytes of an entry, or a function that returns those of a result. An eighth of
+    size: the bytes of an entry, or a function that returns those of a result. A sixteenth of
     `cache_limit` is for the results of all decorated functions together. Each time that half of it
     was filled, the results are dropped that no call asked for meanwhile.
     entries: instead, the most results of this function; for small results of many texts.
@@ -131,8 +131,8 @@ _uses = count()
 class Kept(Generic[Key, Value]):
     """A dict of compiled programs and what belongs to them.
 
-    Seven eighths of `cache_limit` are for all such dicts together; the least recently used entries
-    of all of them are dropped beyond it. An entry lives no longer than its dict.
+    Fifteen sixteenths of `cache_limit` are for all such dicts together; the least recently used
+    entries of all of them are dropped beyond it. An entry lives no longer than its dict.
     """
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class _Caches:
     def charge(self, size: int) -> None:
         """Count one more recent result."""
         self.filled[0] += size
-        if self.filled[0] > self.limit // 16:
+        if self.filled[0] > self.limit // 32:
             with self.lock:
                 for each in self.functions:
                     each.age()
@@ -209,7 +209,7 @@ class _Caches:
 
     def trim(self) -> None:
         """Drop the least recently used entries of dicts beyond the limit, but not the last one."""
-        left, counted = 7 * self.limit // 8, set[int]()
+        left, counted = 15 * self.limit // 16, set[int]()
         if self.program_bytes <= left:
             return
         with self.lock:
@@ -250,6 +250,11 @@ def clear_caches() -> None:
     gc.collect()  # programs and JAX's functions refer to each other
 
 
+def trim() -> None:
+    """Drop the least recently used programs beyond the limit, as one has become larger."""
+    _CACHES.trim()
+
+
 def drop_all() -> None:
     """Drop all that the library has cached, as JAX drops its own."""
     _CACHES.clear()
@@ -270,7 +275,7 @@ def cached_bytes() -> int:
 def cache_limit(limit: int | None = None) -> int:
     """Return the most bytes that the library's caches may hold on the host; 1 GiB by default.
 
-    limit: the new value, in bytes; None leaves it. An eighth is for plans and tables of indices,
+    limit: the new value, in bytes; None leaves it. A sixteenth is for plans and tables of indices,
     the rest for compiled programs. Beyond it, what was not used for the longest time is dropped,
     and computed or compiled again when it is needed. The program used last is always kept.
     `LayoutError` if the limit is not a positive whole number.

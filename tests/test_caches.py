@@ -68,12 +68,12 @@ def test_a_result_is_computed_once_for_equal_arguments(limit):
 
 
 def test_results_that_are_used_stay_and_others_are_dropped_beyond_the_limit(limit):
-    limit(16 * 16 * 100)  # a generation is a sixteenth: 16 entries of 100 bytes
+    limit(32 * 16 * 100)  # half of a sixteenth holds 16 entries of 100 bytes
     fn, ran = counted(size=100)
     for n in range(1, 200):
         fn(0)
         fn(n)
-        assert gl.cached_bytes() <= limit() // 8 + 100
+        assert gl.cached_bytes() <= limit() // 16 + 100
     assert ran == list(range(200))  # 0 was computed once, though 199 others came after it
     fn(1)
     assert ran[-1] == 1  # this one was dropped
@@ -115,7 +115,7 @@ def test_errors_are_not_remembered(limit):
 
 
 def test_the_least_recently_used_value_of_all_dicts_is_dropped_first(limit):
-    limit(8 * MIB)  # seven eighths for dicts: 7 MiB
+    limit(8 * MIB)  # 7.5 MiB for dicts
     one, two = Kept(), Kept()
     for n in range(3):
         one.add(n, n, Held(MIB))

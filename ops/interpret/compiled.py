@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import jax
 
+from gridlayout.caching import trim
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
@@ -80,6 +81,7 @@ class Compiled:
                 check_no_stack(GridArray(x, kind, signature.device))
         call, consts, results = self.call()
         self.held_bytes = call.program.held_bytes
+        trim()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Tracers of an outer transformation, which has to see one call of all operands.
             operands = [
