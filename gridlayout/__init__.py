@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
+from gridlayout.caching import cache_limit, cached_bytes, clear_caches
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
@@ -167,6 +168,9 @@ __all__ = [
     "TimeComparison",
     "TreeSummary",
     "all_gather",
+    "cache_limit",
+    "cached_bytes",
+    "clear_caches",
     "compare",
     "convert",
     "core_index",

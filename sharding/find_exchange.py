@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
+from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.route import Route, find_route
@@ -19,7 +19,7 @@ from gridlayout.sharding.placement import Placement
 Shape = tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def find_exchange(
     old: Layout,
     new: Layout,

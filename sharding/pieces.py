@@ -10,13 +10,14 @@ already has. The bytes that unequal pieces in one slot waste are below a quarter
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.caching import cached
 from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
@@ -36,12 +37,19 @@ Tables = tuple[Ints, Ints, Ints]
 class Slot:
     """Pieces that are sent at once: at most one from each device and one to each.
 
-    rows: the pieces. size: the shape of the buffer. devices: the number of all devices.
+    every: the pieces of which `numbers` are this slot's. size: the shape of the buffer. devices:
+    the number of all devices.
     """
 
-    rows: Overlaps
+    every: Overlaps
+    numbers: Ints
     size: Shape
     devices: int
+
+    @property
+    def rows(self) -> Overlaps:
+        """The pieces. Slots are cached in large numbers, so each makes this table when asked."""
+        return self.every.at(self.numbers)
 
     @property
     def receivers(self) -> int:
@@ -202,7 +210,7 @@ class Pieces:
             rows, stays = every, ()
         limit = max(self.slack * self.moving.volume, rows.volume)
         rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
-        slots = tuple(self._slot(rows.at(own)) for own in rounds)
+        slots = tuple(self._slot(rows, own) for own in rounds)
         return Schedule(stays, slots) if len(slots) <= LIMITS.rounds else None
 
     @cached_property
@@ -252,8 +260,9 @@ class Pieces:
     def _bytes(self, size: Shape) -> int:
         return int(prod(size) * self.itemsize)
 
-    def _slot(self, rows: Overlaps) -> Slot:
-        return Slot(rows, tuple(rows.sizes.max(axis=0).tolist()), self.device.size)
+    def _slot(self, every: Overlaps, own: Ints) -> Slot:
+        size = every.sizes[own].max(axis=0)
+        return Slot(every, own, tuple(size.tolist()), self.device.size)
 
     def _stationary(self) -> tuple[Slot, ...]:
         """Return the pieces that keep their device; slot k has the k-th piece of each device."""
@@ -262,7 +271,8 @@ class Pieces:
         _, starts = np.unique(rows.source, return_index=True)
         lengths = np.diff([*starts.tolist(), len(rows.source)])
         nth = np.arange(len(rows.source)) - np.repeat(starts, lengths)
-        return tuple(self._slot(rows.at(nth == k)) for k in range(max(lengths, default=0)))
+        slots = range(max(lengths, default=0))
+        return tuple(self._slot(rows, np.flatnonzero(nth == k)) for k in slots)
 
     def _deal(self) -> Deal | None:
         """Return one all_to_all of all pieces; None if its boxes would send too many bytes."""
@@ -280,7 +290,7 @@ class Pieces:
         return Deal(axes, rows, senders, receivers, size, count, self.device.size)
 
 
-@lru_cache(maxsize=4096)
+@cached(size=7 << 10)
 def find_pieces(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> Pieces | None:

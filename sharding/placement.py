@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 
 from jax.sharding import PartitionSpec
 
 from gridlayout.affine.map import AffineExpr, constant
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.layouts.folding import assign_factors, primes
 
 Axes = tuple[str, ...]
@@ -159,7 +160,7 @@ class Placement:
         return PartitionSpec(*(axes or None for axes in self.axes[:rank]))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def default_placement(axes: MeshAxes, grid: Shape) -> Placement:
     """Return the placement of a grid by the rule of `DeviceGrid.placement`.
 

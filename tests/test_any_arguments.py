@@ -67,6 +67,15 @@ def inside(fn):
     return call
 
 
+def limited(limit):
+    """`gl.cache_limit` with the old limit afterwards."""
+    before = gl.cache_limit()
+    try:
+        return gl.cache_limit(limit)
+    finally:
+        gl.cache_limit(before)
+
+
 # A call, and those of its arguments that it can't do without; the others take anything too.
 CALLS = {
     "GridLayout": (gl.GridLayout, {"shape": (4, 6), "grid": (2, 2)}),
@@ -274,6 +283,7 @@ CALLS = {
     "core_map": (DEVICE.core_map, {"grid": (2, 2)}),
     "placement": (DEVICE.placement, {"grid": (2, 2)}),
     "emulate_devices": (gl.emulate_devices, {"count": 8}),
+    "cache_limit": (limited, {"limit": 1 << 30}),
     "def_rule": (gl.def_rule, {"primitive": "cos"}),
     "map_shards": (
         lambda x, out, padding=None, mask=False: gl.map_shards(

@@ -16,11 +16,11 @@ tuples of ints its value has no meaning; the domain of the inverse excludes them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import gcd
 
 from gridlayout.affine.expressions import Exprs
 from gridlayout.affine.normal_form import Atom, Form, Forms, make_form, number, span
+from gridlayout.caching import cached
 
 # The range of "any integer": far outside int64, so that no rule relies on bounds of a result.
 ANY = (-(2**100), 2**100)
@@ -28,7 +28,7 @@ ANY = (-(2**100), 2**100)
 MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 
 
-@lru_cache(maxsize=1024)
+@cached
 def solve(results: Exprs, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
     """For each dim, its form in terms of the results, or None if it is not determined.
 

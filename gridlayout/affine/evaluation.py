@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.expressions import AffineExpr, Exprs, walk
 from gridlayout.arguments import INT64_MAX, INT64_MIN
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
 Int64s = NDArray[np.int64]
@@ -64,7 +64,7 @@ _NUMPY: dict[str, Any] = {
 _BINARY = ("add", "sub")  # here `b` is a step; for other operations it is a constant
 
 
-@lru_cache(maxsize=1024)
+@cached
 def program_of(num_dims: int, results: Exprs) -> Program:
     """The program of the map from `num_dims` dims to `results`.
 

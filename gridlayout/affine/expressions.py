@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, NoReturn, SupportsIndex
 
 from gridlayout.affine.printing import expr_text
 from gridlayout.arguments import as_items, int64
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
 Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
@@ -171,7 +171,7 @@ def constant(value: int) -> AffineExpr:
     return _leaf("constant", int64(value, "constant"))
 
 
-@lru_cache(maxsize=1024)
+@cached(entries=1024)
 def _leaf(kind: Literal["dim", "constant"], value: int) -> AffineExpr:
     return AffineExpr(kind, value)
 

@@ -9,7 +9,6 @@ one knows `AffineMap`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from gridlayout.affine import solver
@@ -31,6 +30,7 @@ from gridlayout.affine.parsing import parse_map
 from gridlayout.affine.printing import dim_list, expr_text, map_text
 from gridlayout.affine.search import exact_range
 from gridlayout.arguments import int64
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
@@ -282,7 +282,7 @@ def _composed(
     return lhs // value if part.kind == "floordiv" else ceildiv(lhs, value)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _rows(map: AffineMap) -> tuple[tuple[tuple[int, ...], int], ...] | None:
     """The coefficients and the constant of each result; None if a result divides."""
     rows = []

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, linearized
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder, nest
 
@@ -47,7 +47,7 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
     return found
 
 
-@lru_cache(maxsize=1024)
+@cached(entries=1024)
 def as_printed(linear: AffineMap) -> AffineMap:
     """The map that its own text parses to, so that `parse(str(layout)) == layout`.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> P
     return Points(layout, spread, physical, np.broadcast_to(valid, shape))
 
 
-@lru_cache(maxsize=8)
+@cached(entries=8)
 def _listed(layout: Layout) -> tuple[Ints, Ints]:
     """Return the physical positions of all elements, sorted, and the first element at each.
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import combinations, islice, pairwise
 from math import isqrt, prod
 from typing import Any
 
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.costs import Described
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
@@ -80,7 +81,7 @@ class Proposal:
         return str(self.layout)
 
 
-@lru_cache(maxsize=1024)
+@cached(entries=1024)
 def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
     """Return a better layout; None if there is none.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
+from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, numbered
 from gridlayout.layouts.route import find_route
@@ -64,7 +64,7 @@ class Blocks:
         return route.moves(dict(enumerate(per_device)))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def find_blocks(layout: Layout) -> Blocks | None:
     """The blocks of a layout, or None if its cores do not divide linear axes.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import comb, prod
 from typing import Any
 
@@ -18,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape
+from gridlayout.caching import array_bytes, cached
 
 # Equal prime factors of a mesh axis: the axis, the factor, and how often it occurs.
 Group = tuple[str, int, int]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def per_device(grid: Shape, mesh: Shape) -> Shape:
     """The largest number of virtual cores on one device of a mesh, along each grid dim.
 
@@ -59,7 +59,7 @@ def assign_factors(grid: Sequence[int], groups: tuple[Group, ...]) -> list[Shape
     return found
 
 
-@lru_cache(maxsize=256)
+@cached(size=array_bytes)
 def _compositions(n: int, parts: int) -> NDArray[np.int64]:
     """All ways to distribute `n` equal factors over `parts`, in descending order."""
     if parts == 1:
@@ -83,7 +83,7 @@ class _Assignments:
     split: NDArray[np.int64]
 
 
-@lru_cache(maxsize=8)
+@cached(entries=8)
 def _assignments(dims: int, groups: tuple[Group, ...]) -> _Assignments:
     # Rows that give more factors to the first dims come first, so these win ties.
     ways = [_compositions(n, dims + 1) for *_, n in groups]

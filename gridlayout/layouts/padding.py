@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ import numpy as np
 
 from gridlayout.affine.map import AffineMap
 from gridlayout.affine.search import components
+from gridlayout.caching import array_bytes, cached
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _masks(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     return tuple((part, _part_mask(layout, part)) for part in parts(layout))
 
 
-_cached_masks = lru_cache(maxsize=512)(_masks)
+_cached_masks = cached(size=array_bytes)(_masks)
 
 
 def _mask_shape(layout: Mapped, dims: tuple[int, ...]) -> tuple[int, ...]:

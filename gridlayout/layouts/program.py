@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import (
     Flip,
@@ -79,7 +79,7 @@ class ScatterMove:
 Move = PadMove | ReshapeMove | TransposeMove | ReverseMove | ScatterMove
 
 
-@lru_cache(maxsize=4096)
+@cached
 def moves(layout: Layout) -> tuple[Move, ...]:
     """The moves from a layout's logical array to its physical one.
 

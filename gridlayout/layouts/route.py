@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
+from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, StepBuilder, Unit
@@ -85,7 +85,7 @@ class Route:
         return moves_of(shape, self.steps, self.order)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def find_route(a: Layout, b: Layout) -> Route | None:
     """The route between two layouts of one logical shape, or None.
 
@@ -103,7 +103,7 @@ def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
     return (a, b) if x is None or y is None else (x, y)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _squeezed(layout: Layout) -> Layout | None:
     return layout.squeezed()
 

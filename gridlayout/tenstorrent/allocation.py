@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.reader import dims_text
@@ -291,7 +291,7 @@ def _made(
     return Stated(kind, shape, grid, counts, unit, space, memory_layout, buffers, strides)
 
 
-@lru_cache(maxsize=256)
+@cached(entries=256)
 def unit_of(element: str) -> Unit:
     """Return the unit of a memref with this element type; `LayoutError` for an unknown type.
 

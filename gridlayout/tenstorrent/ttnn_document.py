@@ -12,12 +12,12 @@ tiles first. Sizes and strides are in elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import as_shard, row_bytes, row_multiple
 from gridlayout.errors import LayoutError
@@ -200,7 +200,7 @@ _ARGUMENTS = (
 )
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _as_grid(layout: TtnnDocument) -> GridLayout:
     return layout._grid_layout(layout.shape, layout.dtype, layout.oob)
 

@@ -6,7 +6,6 @@ both device grids have equal ones, else through the host, one part of the result
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import Held, stored
 from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
@@ -133,7 +133,7 @@ def _sent(storage: jax.Array, union: DeviceGrid, sharding: NamedSharding) -> jax
     )
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@jitted(1, 2)
 def _permuted(whole: jax.Array, mesh: Mesh, pairs: tuple[tuple[int, int], ...]) -> jax.Array:
     def moved(part: jax.Array, fill: Any) -> jax.Array:
         return lax.ppermute(part, "devices", pairs)

@@ -7,11 +7,11 @@ larger than a core's part: most of the storage would be padding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from math import prod
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, linearized
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout
@@ -52,7 +52,7 @@ def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, time
     return most
 
 
-@lru_cache(maxsize=4096)
+@cached
 def fitting(
     layout: GridLayout, most: int, device: DeviceGrid, times: int = 1
 ) -> tuple[GridLayout, ...]:
@@ -79,7 +79,7 @@ def fitting(
     return tuple(dict.fromkeys(x for x in found if x is not None))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def spread(layout: GridLayout) -> GridLayout:
     """Return the layout on its whole grid, with its tile reduced to a core's part.
 

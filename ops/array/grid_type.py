@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ import numpy as np
 from jax.experimental import hijax
 from jax.extend.core.primitives import remat_p
 
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.mapped import Along, Stacked
@@ -258,7 +259,7 @@ _NO_STACK = (
 )
 
 
-@lru_cache(maxsize=4096)
+@cached
 def grid_type(layout: Layout, device: DeviceGrid, stack: tuple[int, ...] = ()) -> GridType:
     """Return the type of GridArrays in a layout, which is the same for all padding values."""
     return GridType(layout.with_oob(None), device, stack)

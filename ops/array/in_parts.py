@@ -6,7 +6,6 @@ Devices whose memory is the host's (CPU devices) use the arrays that are packed 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -16,6 +15,7 @@ from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
 from gridlayout.arguments import as_int
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
@@ -36,7 +36,7 @@ from gridlayout.sharding.limits import LIMITS
 _ALIGNMENT = 64
 
 
-@lru_cache(maxsize=4096)
+@cached(size=5 << 10)
 def local_parts(layout: Layout, device: DeviceGrid) -> tuple[tuple[Part, tuple[Any, ...]], ...]:
     """Return the parts of this process, each once, with the devices that hold it."""
     count = device.placement(layout.core_shape).per_device
@@ -79,7 +79,7 @@ def is_small(array: Any, layout: Layout, device: DeviceGrid) -> bool:
     return device.size > 1 and is_host_memory(array, device) and len(array.devices()) == 1
 
 
-@lru_cache
+@cached
 def _most_elements(dtype: np.dtype[Any]) -> int:
     return LIMITS.whole_bytes // max(dtype.itemsize, 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.in_parts import Held, box_of, is_host_memory, shards_of, stored
 from gridlayout.ops.array.staged import run_staged, staged_pieces
 from gridlayout.ops.array.storage import padded
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -143,7 +143,7 @@ def _as_storage(
     return _seen(array, (*place.slots, *layout.local_shape), sharding, part)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@jitted(1, 2, 3)
 def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placement) -> jax.Array:
     old, after = _layout(array, before), device.placement(layout.core_shape)
     move = find_move(old, layout, device, before, after)
@@ -160,7 +160,7 @@ def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placem
     )(array)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@jitted(1, 2, 3)
 def _unpacked(
     storage: jax.Array, layout: Layout, device: DeviceGrid, after: Placement
 ) -> jax.Array:

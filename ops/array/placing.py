@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -21,6 +20,7 @@ from gridlayout.ops.array.in_parts import is_small, stored, stored_whole
 from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import brought_back
 from gridlayout.sharding.agreement import JointCall, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
@@ -118,7 +118,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     return brought_back(_pack_and_place(array, layout, device), layout, device)
 
 
-_pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
+_pack_and_place = jitted(1, 2)(pack_and_place)
 
 
 def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
@@ -145,7 +145,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
         return call.ran(placed(storage, layout, device))
 
 
-_place = partial(jax.jit, static_argnums=(1, 2))(place)
+_place = jitted(1, 2)(place)
 
 
 def _check_no_tree(array: Any) -> None:

@@ -7,13 +7,13 @@ that the result comes from, or None. `gl.on_grid(fn, policy=...)` sets another p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import isqrt, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gridlayout.arguments import as_shape
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import row_bytes
@@ -56,7 +56,7 @@ def same_grid_and_tile(
     return offered(tuple(shape), dtype, like, device)[0]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def offered(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid, times: int = 1
 ) -> tuple[GridLayout, ...]:
@@ -146,7 +146,7 @@ def is_replicated(layout: Any) -> bool:
     return isinstance(layout, str) and layout == REPLICATED
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _filling(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:

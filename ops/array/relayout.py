@@ -14,6 +14,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import Held, is_host_memory, stored
 from gridlayout.ops.array.staged import run_staged, staged_pieces
 from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
@@ -83,7 +84,7 @@ def check_relayout(old: Layout, new: Layout) -> None:
         )
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@jitted(1, 2, 3)
 def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> jax.Array:
     if not nothing_moves(old, new):
         new.check_invertible()

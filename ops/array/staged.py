@@ -24,6 +24,7 @@ from gridlayout.layouts.parts import chunks_of, sizes_of
 from gridlayout.layouts.program import host_fill
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import permute
@@ -69,7 +70,7 @@ def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
     return found if dtype is None else _as(found, new.dtype)
 
 
-@partial(jax.jit, static_argnums=1)
+@jitted(1)
 def _as(x: jax.Array, dtype: Any) -> jax.Array:
     return lax.bitcast_convert_type(x, dtype)
 
@@ -173,5 +174,5 @@ def blocks_of(slot: Slot, most: int) -> Iterator[Slot]:
         for box in chunks_of(tuple((0, int(n)) for n in size), most):
             corner, extents = np.array([low for low, _ in box]), sizes_of(box)
             sizes = np.broadcast_to(np.array(extents), rows.sizes.shape)
-            ends = (rows.sent + corner, rows.put + corner, sizes)
-            yield Slot(Overlaps(rows.source, rows.target, *ends), extents, slot.devices)
+            every = Overlaps(rows.source, rows.target, rows.sent + corner, rows.put + corner, sizes)
+            yield Slot(every, np.arange(len(sizes)), extents, slot.devices)

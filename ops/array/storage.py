@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import moves
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.moves.relayout import replicate
@@ -55,7 +56,7 @@ def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0
     return lax.with_sharding_constraint(physical, device.partitioned(layout, batch))
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@jitted(1, 2)
 def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
     """Return the physical array of a storage with idle slots, replicated."""
 
@@ -67,7 +68,7 @@ def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid)
     return packing.bitwise(moved, storage, jnp.zeros((), storage.dtype))
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@jitted(1, 2)
 def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
     """Return the logical array of a storage in the devices' memory, replicated."""
     return (
@@ -114,7 +115,7 @@ def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
     return _padded(storage, layout, device, packing.fill_value(layout))
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@jitted(1, 2)
 def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
     placement = device.placement(layout.core_shape)
     batch = storage.ndim - len(layout.physical_shape)

@@ -5,9 +5,9 @@ A primitive runs on such a block directly, without a transpose before or after.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
@@ -18,7 +18,7 @@ from gridlayout.sharding.placement import Axes, Placement
 Shape = tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def block_spec(shape: Shape, dtype: Any, placement: Placement, memory_space: str = "l1") -> Sharded:
     """Return the spec of an untiled array whose dim `d` is divided by grid dim `d`."""
     layout = GridLayout(shape, dtype, placement.grid, collapse=[], memory_space=memory_space)
@@ -31,7 +31,7 @@ def block_shape(spec: Sharded) -> Shape:
     return tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     """Return the `block_spec` that describes the same bytes on each device, or None.
 
@@ -65,7 +65,7 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     return found if move is None or (not move.collectives and move.is_view) else None
 
 
-@lru_cache(maxsize=4096)
+@cached
 def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
     """Return the block spec of the same data reshaped to `shape`, or None.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -53,7 +52,7 @@ def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -
     return b.fused(wide, [source], [out])[0]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
     """Return `layout` for the dims `dims` only, with grid and tile 1 outside the dims `kept`.
 

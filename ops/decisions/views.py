@@ -6,12 +6,12 @@ Where no layout describes the result, the data is communicated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def relabelled(
     layout: Layout, shape: Shape, old: AffineMap, in_part: bool = False
 ) -> GridLayout | None:
@@ -173,7 +173,7 @@ def transposed(b: Builder, value: Value, order: Shape) -> Value:
     return reshaped(b, value, shape, old, lambda logical: logical.transpose(order))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def reshape_map(new: Shape, old: Shape) -> AffineMap | None:
     """Return the map new index -> old index of a row-major reshape; None if it has no elements."""
     if 0 in new:

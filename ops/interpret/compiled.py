@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol, TypeVar
 
 import jax
 
+from gridlayout.caching import trim
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
@@ -37,21 +38,18 @@ class Signature(Protocol):
 Signed = TypeVar("Signed", bound=Signature, contravariant=True)
 
 
-class Function(Protocol[Signed]):
-    """What makes a `GridCall` of a call's signature."""
-
-    def call(self, signature: Signed) -> tuple[GridCall, list[Any], Results]:
-        """Return the call as a primitive, its first operands, and what its results become."""
-
-
 class Compiled:
     """A function compiled by `jax.jit` for one signature; it takes storages and other arrays.
 
-    function: makes the `GridCall` of a signature.
+    call: returns the `GridCall` of a signature, its first operands, and what its results become.
+    held_bytes: an estimate of what it takes on the host; of a program that is not traced yet, 0.
     """
 
-    def __init__(self, function: Function[Signed], signature: Signed) -> None:
-        self.call = partial(function.call, signature)
+    def __init__(
+        self, call: Callable[[Signed], tuple[GridCall, list[Any], Results]], signature: Signed
+    ) -> None:
+        self.call = partial(call, signature)
+        self.held_bytes = 0
         self.signature: Signature = signature
         self.device = signature.device
         self.run = jax.jit(self._traced)
@@ -82,6 +80,8 @@ class Compiled:
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
                 check_no_stack(GridArray(x, kind, signature.device))
         call, consts, results = self.call()
+        self.held_bytes = call.program.held_bytes
+        trim()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Tracers of an outer transformation, which has to see one call of all operands.
             operands = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 from math import prod
 from typing import Any
@@ -17,6 +16,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
@@ -85,7 +85,7 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
     return _decide(op, operands, env, plan)
 
 
-@lru_cache(maxsize=1 << 14)
+@cached(size=6 << 10)
 def _decide_cached(
     op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any
 ) -> Decision:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import jax
 
+from gridlayout.caching import Kept
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
@@ -32,7 +33,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 # Whether a function is being traced for the grid; then a lifted function in it is called as is.
 tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
-_MOST_KEPT = 1024  # programs per function
+Runs = Callable[[Sequence[Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,16 @@ class Function:
         self.fn = fn
         self.stated = policy if isinstance(policy, Stated) else None
         self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
-        self.known: dict[
-            Any, Callable[[Sequence[Any]], Any]
-        ] = {}  # for calls, by their layouts only
-        self.programs: dict[Signature, Compiled] = {}
-        self.calls: dict[Any, tuple[GridCall, list[Any], Results]] = {}
+        self.known: Kept[Any, Runs] = Kept()  # for calls, by their layouts only
+        self.programs: Kept[Signature, Compiled] = Kept()
+        self.calls: Kept[Any, tuple[GridCall, list[Any], Results]] = Kept()
 
     def compiled(self, signature: Signature) -> Compiled:
         """Return the program of calls that have no traced operand."""
-        if signature not in self.programs:
-            remember(self.programs, signature, Compiled(self, signature))
-        return self.programs[signature]
+        if (found := self.programs.get(signature)) is None:
+            found = Compiled(self.call, signature)
+            self.programs.add(signature, found, found)
+        return found
 
     def traced(self, operands: Sequence[Any], signature: Signature) -> Any:
         """Return the results of a call with operands traced by any transformations of JAX."""
@@ -108,7 +108,7 @@ class Function:
         call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + signature.specs)
         found = call, consts, results
         if not any(isinstance(x, jax.core.Tracer) for x in consts):
-            remember(self.calls, key, found)
+            self.calls.add(key, found, call.program)
         return found
 
     def jaxpr(self, signature: Signature) -> tuple[Any, Results, Env]:
@@ -187,13 +187,6 @@ def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
         return known.setdefault(policy, Function(equals, policy))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
         return Function(lambda: fn, policy)
-
-
-def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    """Cache a value by a key; a full cache is cleared first."""
-    if len(memory) >= _MOST_KEPT:
-        memory.clear()
-    memory[key] = value
 
 
 def _array_names(fn: Any, signature: Signature) -> list[str]:

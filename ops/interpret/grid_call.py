@@ -17,6 +17,7 @@ from jax.experimental import hijax
 from jax.extend import core
 from jax.extend.core.primitives import convert_element_type_p
 
+from gridlayout.caching import Kept
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, grid_type
@@ -65,7 +66,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         self.out_aval = [self._aval(spec) for spec in self.results]
         self.params: dict[str, Any] = {}
         self.effects = frozenset(jaxpr.effects)
-        self._derived_calls: dict[Any, Any] = {}
+        self._derived_calls: Kept[Any, Any] = Kept()
         super().__init__()
 
     # Compared by identity: JAX caches compiled programs by call.
@@ -173,9 +174,10 @@ class GridCall(Primitive):  # type: ignore[misc]
     def _derived(self, make: Callable[..., Any], *key: Any) -> Any:
         """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
         cache_key = make, key, trace_context()
-        if cache_key not in self._derived_calls:
-            self._derived_calls[cache_key] = make(self, *key)
-        return self._derived_calls[cache_key]
+        if (found := self._derived_calls.get(cache_key)) is None:
+            found = make(self, *key)
+            self._derived_calls.add(cache_key, found, found.program)
+        return found
 
     # -- vmap ----------------------------------------------------------------------------------
 
@@ -196,7 +198,8 @@ class _TwoPasses:
     """A derivative in two passes: the first saves residuals, the second is linear.
 
     residual_specs, residual_tree: the specs and the structure of the residuals. first: the call of
-    the first pass. seconds: those of the second pass, by the types of (co)tangents.
+    the first pass, and program: its program. seconds: those of the second pass, by the types of
+    (co)tangents.
     """
 
     def __init__(self, call: GridCall, active: tuple[bool, ...]) -> None:
@@ -205,7 +208,8 @@ class _TwoPasses:
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
         self.first = call.with_jaxpr(traced, call.results)
         self.residual_specs = self.first.results[len(call.results) :]
-        self.seconds: dict[Any, GridCall] = {}
+        self.program = self.first.program
+        self.seconds: Kept[Any, GridCall] = Kept()
 
     def _traced(self, *given: Any) -> list[Any]:
         def logical(*x: Any) -> list[Any]:
@@ -231,7 +235,7 @@ class _TwoPasses:
         # By their own types: jax.jvp takes tangents in other layouts than the primals.
         avals = tuple(jax.typeof(x) for x in select(values, real))
         cache_key = real, avals, trace_context()
-        if cache_key not in self.seconds:
+        if (call := self.seconds.get(cache_key)) is None:
             count = len(self.residual_specs)
 
             def logical(*arrays: Any) -> list[Any]:
@@ -243,8 +247,9 @@ class _TwoPasses:
             operands = [*self.residual_specs, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
             requested = list(map(without_facts, result_specs))
-            self.seconds[cache_key] = GridCall(self.call.env.now(), traced, operands, requested)
-        return self.seconds[cache_key](*residuals, *select(values, real))
+            call = GridCall(self.call.env.now(), traced, operands, requested)
+            self.seconds.add(cache_key, call, call.program)
+        return call(*residuals, *select(values, real))
 
     # The function of JAX that splits a function into two passes, by mode.
     split: Callable[..., Any]

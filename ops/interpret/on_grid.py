@@ -27,7 +27,7 @@ from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
 from gridlayout.ops.interpret.compiled import Compiled
-from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
+from gridlayout.ops.interpret.function import Signature, function_of, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.interpret.names import argument_names
 from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
@@ -102,7 +102,6 @@ class OnGrid:
         self.__wrapped__ = partial(fn, *first) if first else fn  # without `self`, for `signature`
         chooses = stated if isinstance(stated, Stated) else policy
         self._function = function_of(fn, chooses or same_grid_and_tile)
-        self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", repr(self.fn))
@@ -120,10 +119,8 @@ class OnGrid:
             same = self._by_layouts(*flat)
         if same is not None and not tracing.get():
             key, storages = same
-            last = self._last  # most calls repeat the signature of the previous one
-            known = last[1] if key == last[0] else self._function.known.get(key)
+            known = self._function.known.get(key)
             if known is not None:
-                self._last = key, known
                 try:
                     return known(storages)
                 except TypeError:  # an array without data, which is refused below
@@ -145,7 +142,7 @@ class OnGrid:
         if same is not None:
             if len(device.processes) > 1:
                 run = AgreedProgram(repr(self), self._function, signature, compiled)
-            remember(self._function.known, same[0], run)
+            self._function.known.add(same[0], run, compiled)
         return found
 
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:

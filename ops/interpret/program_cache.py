@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jax.extend import core
 
+from gridlayout.caching import Kept
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, READ_OF_CALLS
 from gridlayout.ops.decisions.op import bits_of
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.moves.jitted import arm
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
 from gridlayout.ops.rules.table import rules_version
 
-_MAX_PROGRAMS = 64
 Run = Callable[..., list[Any]]
+_known: Kept[_Call, tuple[Program, Run | None]] = Kept()
 
 
 def program_of(
@@ -36,9 +38,13 @@ def program_of(
 
     result_specs: the specs to return the first results in; None leaves the choice to the planner.
     """
+    arm()
     call = _Call(env, closed, tuple(operands), tuple(result_specs))
-    make = _plan if call.key is None else _plan_cached
-    program, run = make(call)
+    if (found := None if call.key is None else _known.get(call)) is None:
+        found = program, _ = _plan(call)
+        if call.key is not None:
+            _known.add(call, found, program)
+    program, run = found
     return program, run or jax.jit(program.run)
 
 
@@ -80,9 +86,6 @@ def _plan(call: _Call) -> tuple[Program, Run | None]:
     assert plan is not None
     program = plan()
     return program, jax.jit(program.run) if program.is_local else None
-
-
-_plan_cached = lru_cache(maxsize=_MAX_PROGRAMS)(_plan)
 
 
 class _NoKey(Exception):

@@ -33,6 +33,7 @@ from gridlayout.layouts.program import (
     host_fill,
     moves,
 )
+from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -209,11 +210,11 @@ AS_BITS = {
 
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """Return what `pack` returns, without its checks."""
-    return bitwise(partial(_packed, layout=layout, path=path), x, host_fill(layout))
+    return bitwise(lambda x, fill: _packed(x, fill, layout, path), x, host_fill(layout))
 
 
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = partial(_undone, layout=layout, path=path)
+    moved = lambda x, fill: _undone(x, fill, layout, path)  # noqa: E731
     return bitwise(moved, physical, jnp.zeros((), layout.dtype))
 
 
@@ -242,7 +243,7 @@ def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
     return _bitwise(moved, *primals), moved(tangent, jnp.zeros((), tangent.dtype))
 
 
-@partial(jax.jit, static_argnames=("layout", "path"))
+@jitted(2, 3)
 def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
@@ -293,7 +294,7 @@ def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
     return x
 
 
-@partial(jax.jit, static_argnames=("layout", "path"))
+@jitted(2, 3)
 def _undone(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)

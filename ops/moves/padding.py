@@ -8,7 +8,6 @@ select, so that no array of the full shape is built.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.padding import Part, parts
 from gridlayout.ops.moves import packing
@@ -42,7 +42,7 @@ def padded_parts(
     return _padded_parts(layout.with_oob(None), placement.slots, chosen)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _padded_parts(layout: Layout, slots: Dims, along: Dims | None) -> tuple[Part, ...]:
     storage = (*slots, *layout.local_shape)
     found = []

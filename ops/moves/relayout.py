@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
@@ -87,7 +88,7 @@ class LocalMove:
         return self.pieces is not None and self.pieces.order is not None
 
 
-@lru_cache(maxsize=4096)
+@cached
 def replicated_layout(shape: tuple[int, ...], dtype: Any) -> GridLayout:
     """Return the layout of a replicated array: one core, untiled."""
     return GridLayout(shape, dtype, (1,) * len(shape), collapse=[])
@@ -165,7 +166,7 @@ def moved_bytes(
     return 0 if move is None else total_bytes(move.collectives)
 
 
-@lru_cache(maxsize=4096)
+@cached(size=10 << 10)
 def _ways(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> tuple[LocalMove, ...]:
@@ -207,7 +208,7 @@ def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
     return received <= pieces.moved * (pieces.slack if len(whole.collectives) == 1 else 1)
 
 
-@lru_cache(maxsize=4096)
+@cached(size=5 << 10)
 def _whole(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
@@ -249,7 +250,7 @@ def _move(
     )
 
 
-@lru_cache(maxsize=4096)
+@cached(size=8 << 10)
 def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     """Return the move of a device's part to the logical array, which every device then has."""
     if old.shape and 0 not in old.shape:
@@ -277,7 +278,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     )
 
 
-@lru_cache(maxsize=4096)
+@cached(size=9 << 10)
 def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
     """Return the move of a replicated logical array to each device's part; nothing is sent.
 

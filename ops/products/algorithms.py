@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import lcm, prod
 from typing import Any
 
 import numpy as np
 
 from gridlayout.affine.map import AffineMap, linearized
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -199,7 +200,7 @@ def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement
     return Placement(*((b, c, r) for b, r, c in parts))  # type: ignore[arg-type]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _as_matrix(
     shape: Dims, dtype: np.dtype[Any], roles: tuple[Dims, Dims, Dims], grid: Dims
 ) -> GridLayout:

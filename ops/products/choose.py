@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import inf, isqrt, prod
 from typing import Any
 
 import numpy as np
 
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -35,7 +35,7 @@ _NEEDS = {
 }
 
 
-@lru_cache(maxsize=4096)
+@cached
 def choose(
     matrices: Matrices,
     device: DeviceGrid,
@@ -175,7 +175,7 @@ def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) ->
     return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Holding:
     placed = device.placement(layout.core_shape)
     elements = prod(placed.per_device) * prod(layout.local_shape)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from math import prod
 from typing import Any
 
 import jax
 from jax import lax
 
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -81,7 +82,7 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target:
     return out if natural is None else b.relayout(out, target)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def gathered_cost(
     device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], target: Layout | None
 ) -> tuple[int, tuple[Collective, ...]]:
@@ -106,7 +107,7 @@ def gathered_cost(
     return batch * free * columns * k, tuple(made.found)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelInput]:
     """Return both operands: rows placed as in the result, contracted dims over the other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}

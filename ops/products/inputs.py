@@ -7,7 +7,7 @@ drops their padding, so that nothing needs a mask.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from math import prod
 
 import jax
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim, embedding
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.specs import Local, Sharded
@@ -230,7 +231,7 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
     return view.transpose(order).reshape(*lead, -1, *inner)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     """Return a one-core layout of the logical dims of some collapsed dims, and these dims."""
     dims = tuple(sorted(d for k in ks for d in layout.groups[k]))

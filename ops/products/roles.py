@@ -6,11 +6,11 @@ result are placed as in the left operand, columns as in the right one.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -101,7 +101,7 @@ def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
     return rows(left, names[0]) == rows(right, names[1])
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _batched(
     device: DeviceGrid,
     layouts: tuple[Layout, Layout],
@@ -158,7 +158,7 @@ def _own_runs(layout: Layout, batch: Dims) -> Runs:
     return tuple(((i,), cores[d]) for i, d in enumerate(batch))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _arrangement(
     like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
 ) -> Side:
@@ -209,7 +209,7 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
     return tuple(sorted(found, key=lambda row: min(new for _, new in row.names)))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
     """Return the result's layout without a relayout: each row as in its operand; None: a scalar."""
     if not shape:

@@ -33,6 +33,8 @@ from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces
 
 RELAYOUT = "relayout"  # the op of relayouts that no equation states
+# What a program and its executable take on the host, and one step of it: measured.
+_PROGRAM, _STEP = 1 << 19, 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,11 @@ class Program:
 
     def __post_init__(self) -> None:
         self.registers = list(self.operands)
+
+    @property
+    def held_bytes(self) -> int:
+        """An estimate of the bytes that it takes on the host, with its executable."""
+        return _PROGRAM + _STEP * len(self.steps)
 
     @property
     def results(self) -> tuple[Spec, ...]:

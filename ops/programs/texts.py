@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 
+from gridlayout.caching import cached
 from gridlayout.draw.cards import SENT, Card, Cell
 from gridlayout.draw.logical import short
 from gridlayout.layouts.layout import Layout
@@ -115,7 +115,7 @@ def _cores(layout: Layout) -> str:
     return ", ".join(words)
 
 
-@lru_cache(maxsize=4096)
+@cached(entries=4096)
 def _share(layout: Layout) -> float:
     return padding_share(layout)
 

@@ -7,13 +7,13 @@ a batch. If there are no other dims, the primitive falls back, except for those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, dim
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -222,7 +222,7 @@ def _can_resize(layout: GridLayout, shape: Shape) -> bool:
     return all(len(group) == 1 for group in layout.groups if changed & set(group))
 
 
-@lru_cache(maxsize=4096)
+@cached
 def resized(layout: GridLayout, shape: Shape) -> GridLayout:
     """Return the layout with other extents of dims that are alone in a collapsed dim.
 

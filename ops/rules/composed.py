@@ -7,11 +7,12 @@ which have been applied before planning, and their implementation is a JAX funct
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 
+from gridlayout.caching import cached
 from gridlayout.ops.decisions.env import trace_context
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
@@ -31,7 +32,7 @@ def composition(op: Op) -> Any:
     return _trace(op)
 
 
-@lru_cache(maxsize=1 << 12)
+@cached
 def _cached(op: Op, context: Hashable) -> Any:
     return _trace(op)
 

@@ -7,11 +7,11 @@ first. The result is on one core along the reduced dims.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
@@ -90,7 +90,7 @@ def result_spec(
     )
 
 
-@lru_cache(maxsize=4096)
+@cached
 def without_dims(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
     """Return the layout without the dims `axes` and without the first `added` grid dims."""
     kept = [d for d in range(layout.ndim) if d not in axes]
@@ -146,7 +146,7 @@ def _is_separate(layout: GridLayout, axes: tuple[int, ...]) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@cached
 def separated_layout(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
     """Return a layout with a leading grid dim of one core per reduced dim.
 

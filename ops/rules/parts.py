@@ -12,7 +12,6 @@ There are two ways, and the one that takes less time is chosen:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -39,7 +39,7 @@ from gridlayout.ops.rules.slices.in_place import Pieces, SlicedArray, take_slice
 from gridlayout.sharding.limits import LIMITS
 
 
-@lru_cache(maxsize=4096)
+@cached
 def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
     """Return the layout of a part of an array in the array's storage, or None if there is none.
 

@@ -75,7 +75,7 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
                 return b.relayout(x, before, blocks.placement).with_spec(blocks)
         # If the result's layout is a layout of the old shape too, relay the data out to it first.
         target = b.choose(shape, x.dtype, x)
-        before = relabelled(target, x.shape, reshape_map(x.shape, shape))
+        before = None if back is None else relabelled(target, x.shape, back)
         if before is not None and find_route(layout, before) is not None:
             relaid = b.relayout(x, before)
             assert isinstance(relaid.spec, Sharded)

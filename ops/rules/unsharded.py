@@ -7,13 +7,13 @@ front of the storage of a smaller layout, which describes the other dims.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, dim, embedding
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -27,7 +27,7 @@ from gridlayout.sharding.limits import LIMITS
 Shape = tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
     """Return the layout in which dims `axes` are unsharded; rest: the layout of the other dims.
 
@@ -47,7 +47,7 @@ def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
     )
 
 
-@lru_cache(maxsize=4096)
+@cached
 def layout_without(layout: Layout, axes: Shape) -> GridLayout | None:
     """Return the layout of the other dims, if each of `axes` has an untiled grid dim of its own.
 
@@ -109,16 +109,16 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     return found
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _spread_out(
-    layout: GridLayout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
+    layout: Layout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
 ) -> GridLayout:
     """Return the layout of the other dims, with the cores along `axes` added to the longest one.
 
     It is `own` unless this saves half of the bytes, as moving the result back costs the same again.
     """
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
-    cores = prod(layout.grid) // prod(own.grid)
+    cores = prod(layout.core_shape) // prod(own.grid)
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
     wide = own.replace(grid=grid, shard_shape=None)
     few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 
@@ -101,7 +101,7 @@ class Leaf:
         return f"leaf {name} ({dtype}[{','.join(map(str, self.value.shape))}])"
 
 
-@lru_cache(maxsize=256)
+@cached
 def _is_known(dtype: Any) -> bool:
     """Return whether JAX has arrays of an element type, of 64 bits or in its place of 32."""
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from gridlayout.caching import cached
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 
@@ -65,7 +66,7 @@ def _is_operand(leaf: Any) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=512)
+@cached
 def _with_static(fn: Any, structure: Any, fixed: Any) -> OnGrid:
     def call(*operands: Any) -> Any:
         leaves = list(operands)
@@ -78,7 +79,7 @@ def _with_static(fn: Any, structure: Any, fixed: Any) -> OnGrid:
     return on_grid(call)
 
 
-@functools.lru_cache(maxsize=4096)
+@cached
 def lifted(fn: Callable[..., Any]) -> Lifted:
     """Return the lifted form of a function, one object per function."""
     return Lifted(fn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.arguments import as_flag
+from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
@@ -94,7 +95,7 @@ def _on_ring(x: Any, cores: int, query: GridArray) -> GridArray:
     return put(jnp.asarray(x), layout, query.device)
 
 
-@lru_cache(maxsize=256)
+@cached
 def _kernel(
     length: int, keys: int, cores: int, heads: int, scale: float, is_causal: bool
 ) -> Callable[..., jax.Array]:

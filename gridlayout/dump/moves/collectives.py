@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 
 Mesh = tuple[tuple[str, int], ...]
 # Number of groups, devices per group, and the names of the axes or the devices of the first group.
@@ -93,7 +93,7 @@ class CollectiveOp:
         return held * (n - 1) if self.kind == "reduce_scatter" else held
 
 
-@lru_cache(maxsize=1024)
+@cached(entries=1024)
 def kind_of(op: str) -> str | None:
     """Return the kind of collective that an op is, as in `CollectiveOp`; None if it is none.
 

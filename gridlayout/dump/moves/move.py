@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.dump.values.type_texts import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -79,7 +79,7 @@ def permutation_of(before: Shape, after: Shape, permutation: Shape, swap: Shape)
     return () if dims == sorted(dims) else tuple(dims)
 
 
-@lru_cache(maxsize=256)
+@cached(entries=256)
 def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tuple[int | None, str]:
     """Return the number of elements that move (None if unknown), and source and target in words.
 

@@ -8,12 +8,12 @@ sizes equal those of the layout; for a text whose parts contradict each other, N
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape
+from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES, Held
 from gridlayout.tenstorrent.allocation import SPACES, TTNN, Unit, stated, unit_of
@@ -100,7 +100,7 @@ def _of_hlo(text: str) -> Sizes | None:
     return _new(Sizes, (nbytes, data_bytes, buffers, shape, form.kind, ""))
 
 
-@lru_cache(maxsize=64)  # operands and result of an op often have one shape
+@cached(entries=64)  # operands and result of an op often have one shape
 def _extents_of(dims: str) -> tuple[Shape | None, int]:
     """Return the shape and the number of its elements; None for an invalid shape."""
     if not _EXTENTS.fullmatch(dims):
@@ -123,7 +123,7 @@ class _Form(NamedTuple):
     kind: tuple[Any, ...]
 
 
-@lru_cache(maxsize=1024)
+@cached(entries=1024)
 def _form_of(element: str, braces: str) -> _Form | None:
     found, bits = _BRACES.fullmatch(braces), _BITS.get(element, 0)
     if found is None or not bits:

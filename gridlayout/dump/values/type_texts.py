@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from math import prod
 
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.costs import Described
 from gridlayout.dump.values.sizes import Sizes, sizes_of
 from gridlayout.errors import LayoutError
@@ -112,5 +112,5 @@ def dense_bytes(dims: str, element: str) -> int:
     return -(-size * (int(bits[0]) if bits else 8) // 8)
 
 
-_layout = lru_cache(maxsize=2048)(_layout_of)
-_remembered = lru_cache(maxsize=1024)(_read)
+_layout = cached(entries=2048)(_layout_of)
+_remembered = cached(entries=1024)(_read)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -133,7 +133,7 @@ class SlicedArray:
         return lax.gather(part, starts, numbers, sizes, mode=mode)
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _split(spec: Sharded, axes: Shape, order: Axes) -> SlicedArray | None:
     """Return `SlicedArray.of`. order: all axes of the mesh."""
     placed, layout = spec.placement, spec.layout
@@ -325,7 +325,7 @@ def write_slices(
     return b.run(kernel, [x, slices, *starts], [spec])[0]
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _slices_layout(
     rest: GridLayout | None, axes: Shape, extents: Shape, cores: Shape, dtype: np.dtype[Any]
 ) -> GridLayout:
