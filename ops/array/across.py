@@ -22,7 +22,7 @@ from gridlayout.ops.array.in_parts import Held, stored
 from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
@@ -59,19 +59,19 @@ def relayout_to(x: GridArray, layout: Layout, device: DeviceGrid) -> GridArray:
             f"on {x.device.words} differ from those on {device.words}: use two parts of one mesh "
             "with the same shape, or call gl.put with the full array in every process"
         )
-    held = Held(fetched(x.storage, x.layout, x.device), x.layout, x.device)
+    held = Held(in_device_memory(x.storage, x.layout, x.device), x.layout, x.device)
     return placed(stored(held.read, layout, device), layout, device)
 
 
 def _equal_parts(x: GridArray, layout: Layout, device: DeviceGrid, union: DeviceGrid) -> GridArray:
     """Return the array on a device grid whose devices hold the same parts as its own."""
-    storage = fetched(relayout(x, layout).storage, layout, x.device)
+    storage = in_device_memory(relayout(x, layout).storage, layout, x.device)
     sharding = device.partitioned(layout)
     if len(union.processes) == 1:
         storage = jax.device_put(storage, sharding)
     else:
         storage = _sent(storage, union, sharding)
-    return placed(brought_back(storage, layout, device), layout, device)
+    return placed(in_layout_memory(storage, layout, device), layout, device)
 
 
 def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:

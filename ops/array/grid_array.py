@@ -34,7 +34,7 @@ from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_te
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.agreement import check_has_part, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -181,7 +181,7 @@ class GridArray(metaclass=_Meta):
             return self.storage
         with joint_call("GridArray.physical", self.device, self) as call, self.device.active():
             call.agree(self.layout, lambda: layout_lines(("array", self.layout)))
-            return call.ran(without_idle(_fetched(self), shape, self.device))
+            return call.ran(without_idle(_in_device_memory(self), shape, self.device))
 
     def to_logical(self, sharding: Sharding | None = None) -> jax.Array:
         """Return the logical array, a `jax.Array`; also with several processes.
@@ -207,7 +207,7 @@ class GridArray(metaclass=_Meta):
             lines = layout_lines(("array", self.layout))
             call.agree((self.layout, asked), lambda: [f"to: {asked}", *lines])
             with self.device.active():
-                storage = _fetched(self)
+                storage = _in_device_memory(self)
                 if sharding is None and not _is_large(self):
                     return call.ran(to_logical(storage, self.layout, self.device))
                 target = self.device.replicated if sharding is None else sharding
@@ -271,8 +271,8 @@ class GridArray(metaclass=_Meta):
             return placed(self.storage, layout, self.device)
         check_has_data(self, "GridArray.with_oob")
         with self.device.active():
-            storage = padded(_fetched(self), layout, self.device)
-            return placed(brought_back(storage, layout, self.device), layout, self.device)
+            storage = padded(_in_device_memory(self), layout, self.device)
+            return placed(in_layout_memory(storage, layout, self.device), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
         """Wait until the data is computed, and return this array."""
@@ -369,8 +369,8 @@ def _placed_as(x: GridArray, storage: jax.Array, sharding: Sharding) -> jax.Arra
     return jax.device_put(found, sharding)
 
 
-def _fetched(x: GridArray) -> jax.Array:
-    found: jax.Array = fetched(x.storage, x.layout, x.device)
+def _in_device_memory(x: GridArray) -> jax.Array:
+    found: jax.Array = in_device_memory(x.storage, x.layout, x.device)
     return found
 
 

@@ -32,7 +32,7 @@ from gridlayout.ops.array.grid_array import (
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.padding import has_padding, valid_mask
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.agreement import jaxpr_lines, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -89,7 +89,7 @@ def map_shards(
         outs = tuple(layout.with_oob(None) for layout in layouts)
         spread = tuple(isinstance(x, GridArray) for x in arrays)
         operands = [
-            fetched(x.storage, x.layout, device)
+            in_device_memory(x.storage, x.layout, device)
             if isinstance(x, GridArray)
             else as_operand(x, "map_shards")
             for x in arrays
@@ -105,7 +105,7 @@ def map_shards(
         with device.active():
             storages = call.ran(_program(fn)(operands, static))
     made = [
-        placed(brought_back(s, layout, device), layout, device)
+        placed(in_layout_memory(s, layout, device), layout, device)
         for s, layout in zip(storages, outs, strict=True)
     ]
     return jax.tree.unflatten(structure, made)

@@ -21,7 +21,7 @@ from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
-from gridlayout.ops.moves.spaces import brought_back
+from gridlayout.ops.moves.spaces import in_layout_memory
 from gridlayout.sharding.agreement import JointCall, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.sharding.elements import Elements
@@ -115,7 +115,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
             return found
         # It may be committed to other devices: copy it to this mesh first.
         array = jax.device_put(array, device.replicated)
-    return brought_back(_pack_and_place(array, layout, device), layout, device)
+    return in_layout_memory(_pack_and_place(array, layout, device), layout, device)
 
 
 _pack_and_place = jitted(1, 2)(pack_and_place)
@@ -141,7 +141,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
         layout = layout.with_oob(None)
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
-        storage = brought_back(_place(physical, layout, device), layout, device)
+        storage = in_layout_memory(_place(physical, layout, device), layout, device)
         return call.ran(placed(storage, layout, device))
 
 

@@ -17,7 +17,7 @@ from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -42,7 +42,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
 
 def _run(x: GridArray, layout: Layout) -> GridArray:
     with x.device.active():
-        storage = fetched(x.storage, x.layout, x.device)
+        storage = in_device_memory(x.storage, x.layout, x.device)
         if _by_host(storage, x.layout, layout, x.device):
             held = Held(storage, x.layout, x.device)
             return placed(stored(held.read, layout, x.device), layout, x.device)
@@ -52,7 +52,7 @@ def _run(x: GridArray, layout: Layout) -> GridArray:
                 storage = padded(storage, layout, x.device)
         else:
             storage = _relayout(storage, x.layout, layout, x.device)
-        return placed(brought_back(storage, layout, x.device), layout, x.device)
+        return placed(in_layout_memory(storage, layout, x.device), layout, x.device)
 
 
 def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> bool:

@@ -16,7 +16,7 @@ from jax.experimental import hijax
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.mapped import along
 from gridlayout.ops.array.storage import pack_and_place, to_logical
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Primitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # type: ignore[attr-defined]
@@ -108,11 +108,11 @@ class _StorageOf(_Conversion):
             return self(x), None
         whole, device = jax.typeof(x), self.of.device
         one = whole.dec_rank(axis.size, dim).layout
-        storage = fetched(storage_of(x), whole.layout, device)
+        storage = in_device_memory(storage_of(x), whole.layout, device)
         with device.active():
             logical = jnp.moveaxis(to_logical(storage, whole.layout, device), int(dim), 0)
             made = jax.vmap(lambda a: pack_and_place(a, one, device))(logical)
-        return brought_back(made, one, device), 0
+        return in_layout_memory(made, one, device), 0
 
 
 class _GridArrayOf(_Conversion):
@@ -134,9 +134,9 @@ class _GridArrayOf(_Conversion):
             return self(storage), None
         one, device = self.of.layout, self.of.device
         whole = self.of.inc_rank(axis.size, 0)
-        storage = fetched(jnp.moveaxis(storage, dim, 0), one, device)
+        storage = in_device_memory(jnp.moveaxis(storage, dim, 0), one, device)
         with device.active():
             logical = to_logical(storage, one, device)
             made = pack_and_place(logical, whole.layout, device)
-        made = grid_array_of(whole, brought_back(made, whole.layout, device))
+        made = grid_array_of(whole, in_layout_memory(made, whole.layout, device))
         return made, along(0, made, one)

@@ -52,14 +52,14 @@ class Builder(Mover):
     def to_layout(self, value: Value, layout: Layout) -> Value:
         """Return the value in a requested layout, also where that is in another memory space."""
         before = None if value.layout is None else value.layout.memory
-        out = self.on_cores(value, layout)
+        out = self.as_sharded(value, layout)
         assert isinstance(out.spec, Sharded)
         copied = self.collectives().copy(before, layout.memory, out.spec.device_bytes)
         if not copied.found:
             return out
         return self.run(lambda x: [x], [out], [out.spec], copied, is_lazy=True, is_view=True)[0]
 
-    def on_cores(
+    def as_sharded(
         self,
         value: Value,
         layout: Layout | None = None,
@@ -132,7 +132,7 @@ class Builder(Mover):
         if is_of_keys(value.spec):
             return self.replicated(value)
         is_spread = is_indexed(value.spec) and self.env.is_large(value.spec)
-        return self.on_cores(value) if value.layout or is_spread else self.replicated(value)
+        return self.as_sharded(value) if value.layout or is_spread else self.replicated(value)
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:

@@ -33,7 +33,7 @@ def in_place(b: Builder, value: Value, place: Place) -> Value:
     if place.is_itself and place.shape == value.shape and not is_of_keys(spec):
         if place.layout is None:
             return b.replicated(value)
-        return b.on_cores(value, place.layout, placement=place.placement)
+        return b.as_sharded(value, place.layout, placement=place.placement)
     if isinstance(spec, Deferred):
         place = place.reindexed(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
         if isinstance(spec.source, Indexed):

@@ -154,7 +154,7 @@ def reshaped(
     made = Replicated(shape, x.dtype)
     change = change or (lambda logical: logical.reshape(shape))
     (out,) = b.fused(lambda logical: [change(logical)], [b.replicated(x)], [made])
-    return b.on_cores(out, like=x) if shape else out
+    return b.as_sharded(out, like=x) if shape else out
 
 
 def transposed(b: Builder, value: Value, order: Shape) -> Value:

@@ -16,7 +16,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.grid_call import GridCall
 from gridlayout.ops.interpret.static import Results
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.mesh_in_use import on_mesh_in_use
 
@@ -54,18 +54,18 @@ class Compiled:
         self.device = signature.device
         self.run = jax.jit(self._traced)
         layouts = [kind if isinstance(kind, Layout) else None for kind in signature.kinds]
-        self.fetched: list[Layout | None] = [
+        self.in_host_memory: list[Layout | None] = [
             x if x is not None and self.device.memory_kind(x) else None for x in layouts
         ]
-        self.is_moved = any(x is not None for x in self.fetched)
+        self.is_moved = any(x is not None for x in self.in_host_memory)
 
     def __call__(self, storages: Sequence[Any]) -> Any:
         """Run the function on storages and other arrays, and return its results."""
         device = self.device
         if self.is_moved:
             storages = [
-                x if layout is None else fetched(x, layout, device)
-                for x, layout in zip(storages, self.fetched, strict=True)
+                x if layout is None else in_device_memory(x, layout, device)
+                for x, layout in zip(storages, self.in_host_memory, strict=True)
             ]
         if jax.sharding.get_abstract_mesh().empty:
             outs = self.run(*storages)
@@ -118,7 +118,7 @@ class _Kind:
         return self.unflatten(
             on_mesh_in_use(array)
             if layout is None
-            else placed(brought_back(array, layout, device), layout, device)
+            else placed(in_layout_memory(array, layout, device), layout, device)
             for array, layout in zip(arrays, layouts, strict=True)
         )
 

@@ -121,7 +121,9 @@ def _offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator
 
 
 def _relaid_out(b: Builder, value: Value, target: Sharded | None) -> Value:
-    return value if target is None else b.on_cores(value, target.layout, placement=target.placement)
+    return (
+        value if target is None else b.as_sharded(value, target.layout, placement=target.placement)
+    )
 
 
 def _lazily(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
@@ -230,7 +232,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     if op.name == "sort" and op.out.ndim == 1 and not is_users:
         return sort(b, op, *values)  # it compares its price with that of a replicated sort
     laid_out_values = [
-        b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)
+        b.as_sharded(x) if is_one else x for x, is_one in zip(values, large, strict=True)
     ]
     made = b.ask(op, tuple(value.spec for value in laid_out_values))
     if made.how == FALLBACK:
@@ -319,4 +321,4 @@ def laid_out(b: Builder, out: Value, like: Layout | None) -> Value:
     """Return a replicated result laid out by the policy; single numbers and keys stay."""
     if out.ndim == 0 or is_of_keys(out.spec):
         return out
-    return b.on_cores(out, like=like)
+    return b.as_sharded(out, like=like)

@@ -38,7 +38,7 @@ from gridlayout.ops.interpret.operands import (
     zeros,
 )
 from gridlayout.ops.interpret.program_cache import program_of
-from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.mesh_in_use import on_mesh_in_use
 
@@ -90,7 +90,7 @@ class GridCall(Primitive):  # type: ignore[misc]
                     f"an operand is {x.type.str_short()}, and the program takes {aval.str_short()}"
                 )
         storages = [
-            fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
+            in_device_memory(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
         arrays = self.on_storages(*storages)
@@ -114,7 +114,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         device = self.env.device
         if not isinstance(spec, Sharded):
             return on_mesh_in_use(array)
-        return GridArray(brought_back(array, spec.layout, device), spec.layout, device)
+        return GridArray(in_layout_memory(array, spec.layout, device), spec.layout, device)
 
     def _aval(self, spec: Spec) -> Any:
         if isinstance(spec, Sharded):

@@ -95,7 +95,7 @@ def _lay_out_operand(b: Builder, x: Value) -> Value:
     """Return an operand as rules take it: arrays laid out, single numbers and keys replicated."""
     if x.ndim == 0 or is_of_keys(x.spec):
         return b.replicated(x)
-    return b.on_cores(x)
+    return b.as_sharded(x)
 
 
 class Planner:

@@ -97,7 +97,7 @@ class ResultPlacement:
                 if home.oob is not None
                 else out.with_spec(out.spec.with_oob(None))
             )
-        out = b.on_cores(x)
+        out = b.as_sharded(x)
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)

@@ -14,14 +14,14 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
-def fetched(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+def in_device_memory(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
     """Return the storage in the devices' memory."""
     if device.memory_kind(layout) is None or isinstance(storage, jax.ShapeDtypeStruct):
         return storage
     return jax.device_put(storage, jax.memory.Space.Device)
 
 
-def brought_back(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+def in_layout_memory(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
     """Return the storage in the memory space of its layout."""
     if device.memory_kind(layout) is None:
         return storage

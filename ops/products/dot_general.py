@@ -54,7 +54,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     if op.requested is not None:
         return divided(b, op, op.requested, lhs, rhs)
     like = lhs.layout or rhs.layout
-    x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
+    x, y = (b.as_sharded(value, like=like) for value in (lhs, rhs))
     assert x.layout is not None
     assert y.layout is not None
     contract, batch = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
@@ -102,7 +102,7 @@ class _Ways:
 
     def _way(self, plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
-            x, y = (b.on_cores(value, like=lhs.layout or rhs.layout) for value in (lhs, rhs))
+            x, y = (b.as_sharded(value, like=lhs.layout or rhs.layout) for value in (lhs, rhs))
             b.note = "gathered" if plan is None else plan.name
             b.device_flops = 2 * (self.cost[0] if plan is None else plan.work)
             if plan is None:
@@ -182,7 +182,7 @@ def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
     """Return a product with a scalar, in the other operand's layout."""
     scalar, other = (lhs, rhs) if not lhs.ndim else (rhs, lhs)
     dtype, factor = op.out.dtype, b.replicated(scalar)
-    x = b.on_cores(other) if other.ndim else b.replicated(other)
+    x = b.as_sharded(other) if other.ndim else b.replicated(other)
     spec: Any = Replicated((), dtype)
     if isinstance(x.spec, Sharded):
         spec = Sharded(x.spec.layout.with_dtype(dtype), x.spec.placement)

@@ -109,7 +109,7 @@ def _on_blocks(
     inputs = []
     for value, _ in operands:
         own = there(value.shape, value.dtype)
-        inputs.append(b.on_cores(value, own.layout, placement=own.placement))
+        inputs.append(b.as_sharded(value, own.layout, placement=own.placement))
     out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
     shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]
 
@@ -273,14 +273,14 @@ def of_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
     first = next((x for x in values if x.layout is not None), values[0])
     outs = [Replicated(aval.shape, aval.dtype) for aval in op.outs]
     made = b.run(op.bound(), list(map(b.replicated, values)), outs)
-    return [b.on_cores(out, like=first) if out.ndim else out for out in made]
+    return [b.as_sharded(out, like=first) if out.ndim else out for out in made]
 
 
 def bitcast(b: Builder, op: Op, value: Value) -> Any:
     """Return the bits as another type; for another width, a last dim is removed or added."""
     aval = op.out
     if aval.ndim == value.ndim:
-        x = b.on_cores(value)
+        x = b.as_sharded(value)
         assert isinstance(x.spec, Sharded)
         return elementwise(
             b, op, x.with_spec(x.spec.with_oob(None))

@@ -246,7 +246,7 @@ def _as_operand(b: Builder, value: Value) -> Value:
     """Return a value as an operand of a body: laid out, or replicated if a scalar or a key."""
     if value.ndim == 0 or is_of_keys(value.spec):
         return b.replicated(value)
-    return b.replicated(value) if b.env.is_replicated(value.spec) else b.on_cores(value)
+    return b.replicated(value) if b.env.is_replicated(value.spec) else b.as_sharded(value)
 
 
 def _carry_operands(
@@ -257,7 +257,7 @@ def _carry_operands(
     if requested is None:
         return carry
     return [
-        x if spec is None else b.on_cores(x, spec.layout, placement=spec.placement)
+        x if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
         for x, spec in zip(carry, requested.carry, strict=True)
     ]
 
@@ -323,7 +323,7 @@ def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tupl
         layout = as_grid(requested.layout)
         assert layout is not None
         whole = Sharded(stacked(layout, (0,), value.shape[:1]), requested.placement.behind(1))
-        return b.on_cores(value, whole.layout, placement=whole.placement), requested
+        return b.as_sharded(value, whole.layout, placement=whole.placement), requested
     is_key = is_of_keys(value.spec)
     rest = None if is_key or b.env.is_replicated(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
@@ -364,4 +364,4 @@ def _place_result(b: Builder, out: Value, stays: bool) -> Value:
         return out if stays else b.relayout(out, spec.layout)
     if spec.ndim == 0 or b.env.is_replicated(spec):
         return out
-    return out if is_of_keys(spec) else b.on_cores(out)
+    return out if is_of_keys(spec) else b.as_sharded(out)

@@ -67,7 +67,7 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     if alone and prod(aval.shape) < prod(lhs.shape):
         extents |= {feature: lhs.shape[feature]}
     layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
-    out = _convolve(b, op, layout, b.on_cores(lhs, layout), rhs, dims)
+    out = _convolve(b, op, layout, b.as_sharded(lhs, layout), rhs, dims)
     return b.relayout(out, b.result_layout(op, lhs))
 
 

@@ -21,14 +21,14 @@ def without_elements(b: Builder, avals: Sequence[Aval], like: Value) -> list[Val
     """Return arrays without elements, laid out like `like`; nothing is communicated."""
     outs = [Replicated(aval.shape, aval.dtype) for aval in avals]
     made = b.run(lambda: [jnp.zeros(out.shape, out.dtype) for out in outs], [], outs)
-    return [b.on_cores(out, like=like) for out in made]
+    return [b.as_sharded(out, like=like) for out in made]
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for a concatenation of only the arrays that have elements."""
     some = [x for x in values if 0 not in x.shape]
     if len(some) == 1:
-        return b.on_cores(some[0], like=next(x for x in values if x.layout is not None))
+        return b.as_sharded(some[0], like=next(x for x in values if x.layout is not None))
     return b.call(Op.made(op.primitive, op.params, *some), *some)
 
 
@@ -54,7 +54,7 @@ def unchanged(b: Builder, op: Op, value: Value, *others: Value) -> Any:
     new = others[0] if op.name == "dynamic_update_slice" else others[1]
     if 0 not in new.shape:
         return None
-    return b.on_cores(value, like=next(x for x in (value, *others) if x.layout is not None))
+    return b.as_sharded(value, like=next(x for x in (value, *others) if x.layout is not None))
 
 
 EMPTY: dict[str, Rule] = {

@@ -63,7 +63,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     def kernel(*arrays: jax.Array) -> list[jax.Array]:
         return [jnp.stack(arrays, at)[None]]
 
-    operands = [b.on_cores(x, own.with_oob(None)) for x in values]
+    operands = [b.as_sharded(x, own.with_oob(None)) for x in values]
     (x,) = b.fused(kernel, operands, [spec], is_kept=True)
     if not _has_same_devices(x, b.sharded(own)):
         return None

@@ -169,7 +169,7 @@ def _lu(b: Builder, op: Op, value: Value, slots: int) -> Any:
     rest = [Replicated(aval.shape, aval.dtype) for aval in op.outs[1:]]
     out, pivots, order = b.run(kernel, [x], [spec.with_oob(None), *rest], made)
     target = target_layout(b, spec.layout, value, ())
-    return [b.relayout(out, target), *(b.on_cores(y, like=value) for y in (pivots, order))]
+    return [b.relayout(out, target), *(b.as_sharded(y, like=value) for y in (pivots, order))]
 
 
 def _panel_size(panels: Panels, m: int, k: int) -> tuple[int, int]:

@@ -50,4 +50,4 @@ def _on_every_device(b: Builder, op: Op, value: Value) -> Value:
     b.device_flops = of_fft(op)
     made = [Replicated(op.out.shape, op.out.dtype)]
     (out,) = b.run(op.bound(), [b.replicated(value)], made)
-    return b.on_cores(out, like=value)
+    return b.as_sharded(out, like=value)

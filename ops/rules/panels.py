@@ -111,7 +111,7 @@ def in_panels(b: Builder, value: Value, dim: int, slots: int) -> tuple[Value, Pa
     axes = placed.axes[dim]
     if b.device.count(axes) != devices or placed.per_device[dim] != 1:
         return None
-    return b.on_cores(value, layout), Panels(axes, devices, slots, width, extent, dim)
+    return b.as_sharded(value, layout), Panels(axes, devices, slots, width, extent, dim)
 
 
 def slots_of(devices: int) -> tuple[int, ...]:

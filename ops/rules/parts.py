@@ -113,7 +113,7 @@ def _slice_as_view(b: Builder, op: Op, value: Value) -> Any:
 
 def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
     """Rule for a small slice: the devices that hold it broadcast it along the shortened dims."""
-    axes, x = _shortened_dims(op, value), b.on_cores(value)
+    axes, x = _shortened_dims(op, value), b.as_sharded(value)
     sliced = SlicedArray.of(b, x, axes)
     if sliced is None or max(value.shape) > np.iinfo(np.int32).max or not op.out.size:
         return None
@@ -128,7 +128,7 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
         return found, True
 
     out = take_slices(b, sliced, x, index_fn, [], Pieces.of(b, sliced, lead, None), op.out, axes)
-    return b.on_cores(out, _result_layouts(b, value, axes, op.out)[0])
+    return b.as_sharded(out, _result_layouts(b, value, axes, op.out)[0])
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
@@ -181,7 +181,7 @@ def _relaid_out_part(
 
     old: index in the part -> index in the value. axes: the dims in which they differ.
     """
-    x = b.on_cores(value)
+    x = b.as_sharded(value)
     assert isinstance(x.spec, Sharded)
     seen = part_of(x.spec.layout, aval.shape, old)
     if seen is None:
@@ -227,7 +227,7 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
         return None
     cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
     kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
-    x = b.on_cores(value)
+    x = b.as_sharded(value)
     target = _result_layouts(b, value, axes, op.out)[0]
     assert isinstance(x.spec, Sharded)
     first = _offset_map([-min(low, 0) for low, _, _ in config])
@@ -272,7 +272,7 @@ def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None
         if (part := part_of(target, x.shape, _offset_along(x.ndim, axis, start))) is None:
             return None
         parts.append(part)
-        operands.append(b.on_cores(x, part))
+        operands.append(b.as_sharded(x, part))
     spec = b.sharded(target.with_oob(None))
     placement = spec.placement
 
@@ -299,7 +299,7 @@ def update_part(
     if part is None:
         return None
     placement = spec.placement
-    operands = b.on_cores(new, part.with_dtype(new.dtype), placement=placement)
+    operands = b.as_sharded(new, part.with_dtype(new.dtype), placement=placement)
 
     def kernel(array: jax.Array, new: jax.Array) -> list[jax.Array]:
         return [jnp.where(valid_mask(part, placement), combine(array, new), array)]

@@ -47,7 +47,7 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     windows = _windows(op)
     first = next(x for x in arrays if x.layout is not None)
     layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
-    operands = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in arrays]
+    operands = [b.as_sharded(x, layout.with_dtype(x.dtype)) for x in arrays]
     placed = b.placement(layout)
     reaches = {
         k: for_results(w, placed.per_device[k] * -(-aval.shape[k] // layout.grid[k]))

@@ -112,7 +112,7 @@ def _by_contracted_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Va
 
     sent = b.collectives().all_reduce(axes, nbytes(out.shape, out.dtype))
     (made,) = b.run(kernel, [x, y, b.replicated(sizes)], [out], sent)
-    return b.on_cores(made, like=right)
+    return b.as_sharded(made, like=right)
 
 
 def _local_sizes(sizes: jax.Array, axes: Axes, block: int) -> jax.Array:

@@ -84,7 +84,7 @@ def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
 
 def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Value | None:
     """Return variates whose keys are hashes of the elements' indices under the split keys."""
-    x = b.on_cores(alpha)
+    x = b.as_sharded(alpha)
     spec = x.spec
     assert isinstance(spec, Sharded)
     if spec.layout.is_scatter:

@@ -89,7 +89,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     target = None
     if isinstance(value.spec, Deferred) and value.spec.is_whole:
         target = value.spec.target_layout
-    x = b.on_cores(value) if target is None else value.with_spec(value.spec.source)  # type: ignore[union-attr]
+    x = b.as_sharded(value) if target is None else value.with_spec(value.spec.source)  # type: ignore[union-attr]
     if not axes:
         return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
     own = x.spec

@@ -59,7 +59,7 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
     old = reshape_map(shape, value.shape)
     if (same := relabelled_whole(value, shape, old)) is not None:
         return same
-    x = b.on_cores(value)
+    x = b.as_sharded(value)
     assert isinstance(x.spec, Sharded)
     layout = x.spec.layout
     if old is not None and relabelled(layout, shape, old) is None:

@@ -46,7 +46,7 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
     if b.device.count(axes) != devices or placed.per_device != (1,):
         return None
     block = int(layout.shard_shape[0])
-    xs = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in values]
+    xs = [b.as_sharded(x, layout.with_dtype(x.dtype)) for x in values]
     keys, tail = op.params["num_keys"], devices * block > n
     index = _ties_differ(values, keys)
     sizes = [*([1] if tail else []), *(x.dtype.itemsize for x in values), *([4] if index else [])]

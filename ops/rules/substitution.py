@@ -54,7 +54,7 @@ def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
     """Rule with the matrix in blocks of rows; each block's unknowns are sent to all devices."""
     if matrix.layout is None:
         return None
-    is_left, right_of = op.params["left_side"], b.on_cores(right, like=matrix)
+    is_left, right_of = op.params["left_side"], b.as_sharded(right, like=matrix)
     if not is_left:  # X op(A) = B is op(A)^T X^T = B^T
         right_of = transposed(b, right_of, (1, 0))
     found, other = in_panels(b, matrix, 0, 1), in_panels(b, right_of, 0, 1)
@@ -75,7 +75,7 @@ def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
     (out,) = b.run(kernel, [a, y], [spec.with_oob(None)], made)
     if not is_left:
         out = transposed(b, out, (1, 0))
-    return b.on_cores(out, right.layout or b.choose(right.shape, right.dtype, matrix))
+    return b.as_sharded(out, right.layout or b.choose(right.shape, right.dtype, matrix))
 
 
 def _substituted(

@@ -274,7 +274,7 @@ class _UserRule:
         self.name, self.rule, self.cost = name, rule, cost
 
     def __call__(self, b: Builder, op: Op, *values: Value) -> Any:
-        made = [b.on_cores(x) if x.layout is not None else b.replicated(x) for x in values]
+        made = [b.as_sharded(x) if x.layout is not None else b.replicated(x) for x in values]
         device, eqn = b.device, op.equation or _as_equation(op)
 
         def operand(spec: Spec, array: Any) -> Any:
@@ -339,7 +339,7 @@ class _KernelRule:
             )
         _check_results(self.name, op, outs)
         made = [
-            b.replicated(x) if layout is None else b.on_cores(x, layout)
+            b.replicated(x) if layout is None else b.as_sharded(x, layout)
             for x, layout in zip(values, in_layouts, strict=True)
         ]
         outs = tuple(layout.with_oob(None) for layout in outs)

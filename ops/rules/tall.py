@@ -91,7 +91,7 @@ def _decompose(
     made = b.run(kernel, [x], [*specs, *short], sent)
     target = target_layout(b, out.layout, value, ())
     return [b.relayout(y, target) for y in made[: len(long)]] + [
-        b.on_cores(y, like=value) for y in made[len(long) :]
+        b.as_sharded(y, like=value) for y in made[len(long) :]
     ]
 
 

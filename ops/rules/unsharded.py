@@ -137,7 +137,7 @@ def stacked_spec(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype:
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
     """Return the value with dims `axes` unsharded; rest: the layout of the other dims."""
     there = stacked_spec(b, rest, axes, value.shape, value.dtype)
-    return b.on_cores(value, there.layout, placement=there.placement)
+    return b.as_sharded(value, there.layout, placement=there.placement)
 
 
 def in_front(part: Any, count: int, cores: int) -> Any:

@@ -92,13 +92,13 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
         return [values[order], at[order].astype(op.outs[1].dtype)]
 
     outs = b.run(kernel, [x], [Replicated(aval.shape, aval.dtype) for aval in op.outs], made)
-    return [b.on_cores(out, like=value) for out in outs]
+    return [b.as_sharded(out, like=value) for out in outs]
 
 
 def _block_vector(b: Builder, value: Value, fill: Any) -> Value:
     """Return a vector relaid out to untiled blocks, with `fill` in the padding unless None."""
     layout = blocks(value.layout, value.shape, {0: value.shape[0]}, value.dtype)
-    x = b.on_cores(value, layout)
+    x = b.as_sharded(value, layout)
     return x if fill is None else b.with_padding(x, fill)
 
 

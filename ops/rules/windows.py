@@ -251,7 +251,7 @@ def block_matrix(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value
     layout = GridLayout(value.shape, value.dtype, grid, collapse=[])
     placed = b.placement(layout)
     block = placed.per_device[dim] * int(layout.shard_shape[dim])
-    return b.on_cores(value, layout), placed.axes[dim], block
+    return b.as_sharded(value, layout), placed.axes[dim], block
 
 
 def _cores_by_group(layout: Layout | None) -> list[tuple[Sequence[int], int]]:

@@ -52,7 +52,7 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
     made, out, dtype = requested.made, requested.out, op.out.dtype
     block, local = block_shape(made), made.local_shape
     if not requested.summed:
-        operand = b.on_cores(value, made.layout, placement=made.placement)
+        operand = b.as_sharded(value, made.layout, placement=made.placement)
 
         def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
             new = new.reshape(shapes[1])
@@ -70,7 +70,7 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
     total = summed(b, part, requested, dtype, dtype)
     if _is_zero(value):
         return total
-    operand = b.on_cores(value, out.layout, placement=out.placement)
+    operand = b.as_sharded(value, out.layout, placement=out.placement)
     return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
 
 
@@ -80,7 +80,7 @@ def _relaid_out(
     found = []
     for value, entry in zip(values, requested.ins[first:], strict=True):
         assert entry is not None
-        found.append(b.on_cores(value, entry.layout, placement=entry.placement))
+        found.append(b.as_sharded(value, entry.layout, placement=entry.placement))
     return found
 
 

@@ -304,7 +304,7 @@ def write_slices(
         slices = b.replicated(new)
     else:
         target = sliced.slices_spec(b, new_axes, lead, new.dtype)
-        slices = b.on_cores(new, target.layout, placement=target.placement)
+        slices = b.as_sharded(new, target.layout, placement=target.placement)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:

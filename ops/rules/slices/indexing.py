@@ -66,7 +66,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
         if not slices.full_dims and (made := _gather_by_indices(b, op, value, indices)) is not None:
             return made
         ways.append(_gather_replicated)
-    sliced = SlicedArray.of(b, b.on_cores(value), slices.axes)
+    sliced = SlicedArray.of(b, b.as_sharded(value), slices.axes)
     if sliced is not None:
         ways += [
             partial(_gather_in_place, along=k)
@@ -101,7 +101,7 @@ def _gather_in_place(
     b: Builder, op: Op, value: Value, indices: Value, along: int | None
 ) -> Value | None:
     """Rule for a gather in place: slices are all-reduced, or reduce-scattered along `along`."""
-    s, x = SliceDims.of_gather(op, value), b.on_cores(value)
+    s, x = SliceDims.of_gather(op, value), b.as_sharded(value)
     sliced = SlicedArray.of(b, x, s.axes)
     assert sliced is not None
     pieces = Pieces.of(b, sliced, tuple(op.out.shape[k] for k in s.lead), along)
@@ -151,7 +151,7 @@ def _shard_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:
     if rest is None or batch != tuple(sorted(batch)) or index_batch != tuple(sorted(index_batch)):
         return value
     axes = tuple(d for d in range(value.ndim) if d not in batch)
-    return b.on_cores(value, stacked(rest, axes, tuple(value.shape[d] for d in axes)))
+    return b.as_sharded(value, stacked(rest, axes, tuple(value.shape[d] for d in axes)))
 
 
 # -- scatter ---------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
     if (rest := rest_layout(b, indices, (last,))) is None:
         return None
     starts = unstack(b, indices, (last,), rest)
-    new = b.on_cores(updates, rest.with_dtype(updates.dtype))
+    new = b.as_sharded(updates, rest.with_dtype(updates.dtype))
     dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
     sizes, mode, cores = (1,) * value.ndim, op.params["mode"], len(rest.grid)
     placed = b.placement(rest)
@@ -268,9 +268,9 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
 
     made = b.collectives().all_reduce(over, nbytes(value.shape, updates.dtype))
     (total,) = b.run(kernel, [starts, new], [Replicated(value.shape, updates.dtype)], made)
-    x = b.on_cores(value, like=indices)
+    x = b.as_sharded(value, like=indices)
     assert isinstance(x.spec, Sharded)
-    added = b.on_cores(total, x.spec.layout)
+    added = b.as_sharded(total, x.spec.layout)
     return b.run(lambda x, y: [x + y], [x, added], [x.spec.with_oob(None)])[0]
 
 
@@ -288,7 +288,7 @@ def _with_indices(
     own = [k for k in range(indices.ndim) if k not in index_batch]
     along = {rest.index(d): k for d, k in zip(batch, index_batch, strict=True)}
     order = [along[k] for k in sorted(along)] + own
-    front = transposed(b, b.on_cores(indices), tuple(order))
+    front = transposed(b, b.as_sharded(indices), tuple(order))
     shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
     behind = tuple(range(len(rest), len(shape)))
     return [(broadcast(b, front, shape, (*sorted(along), *behind)), behind)], []

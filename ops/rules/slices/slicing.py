@@ -46,7 +46,7 @@ def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
         whole = {"start_indices": tuple(known), "limit_indices": limits, "strides": None}
         return b.call(Op.made(lax.slice_p, whole, value), value)
     ways: list[Decide] = [_slice_unsharded if len(axes) < value.ndim else of_replicated]
-    sliced = SlicedArray.of(b, b.on_cores(value), axes)
+    sliced = SlicedArray.of(b, b.as_sharded(value), axes)
     if sliced is not None and value.layout is not None:
         lead = tuple(op.out.shape[d] for d in axes)
         ways += [partial(_slice_in_place, along=k) for k in sliced.divisible_dims(lead)]
@@ -69,7 +69,7 @@ def _slice_unsharded(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
 
 def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
     """Rule for a slice in place: it is all-reduced, or reduce-scattered along its dim `along`."""
-    axes, x = _shortened_dims(value.shape, op.params["slice_sizes"]), b.on_cores(value)
+    axes, x = _shortened_dims(value.shape, op.params["slice_sizes"]), b.as_sharded(value)
     sliced = SlicedArray.of(b, x, axes)
     assert sliced is not None
     shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, op.out.shape))
@@ -85,7 +85,7 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
     """Rule for `lax.dynamic_update_slice`."""
     axes = _shortened_dims(value.shape, update.shape)
     if not axes:
-        return b.on_cores(update, value.layout)
+        return b.as_sharded(update, value.layout)
     ways: list[Decide] = [_update_blocks, _update_in_place, _update_by_relayout]
     if len(axes) < value.ndim:
         ways.insert(0, _update_unsharded)
@@ -132,8 +132,8 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     grid, slots = along_others(placed.grid, 1), along_others(placed.slots, 1)
     place = Placement(grid, along_others(placed.axes, ()), slots, ones)
     own = block_spec(update.shape, update.dtype, place)
-    x = b.on_cores(value, spec.layout, placement=placed)
-    new = b.on_cores(update, own.layout, placement=own.placement)
+    x = b.as_sharded(value, spec.layout, placement=placed)
+    new = b.as_sharded(update, own.layout, placement=own.placement)
     shape, small = value.shape, block_shape(own)
 
     def kernel(part: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
@@ -218,7 +218,7 @@ def laid_out_target(
     target, like = None, next((y for y in (new, *starts) if y.layout is not None), None)
     if value.layout is None and new.layout is not None and len(axes) < value.ndim:
         target = result_layouts(b, new, lead, op.out, axes)[0]
-    return b.on_cores(value, target, like=like)
+    return b.as_sharded(value, target, like=like)
 
 
 def relaid_out_result(
@@ -229,8 +229,8 @@ def relaid_out_result(
     if not aval.shape:
         return out
     if len(axes) == value.ndim:
-        return b.on_cores(out, b.choose(aval.shape, aval.dtype, value))
-    return b.on_cores(out, result_layouts(b, value, axes, aval, lead)[0])
+        return b.as_sharded(out, b.choose(aval.shape, aval.dtype, value))
+    return b.as_sharded(out, result_layouts(b, value, axes, aval, lead)[0])
 
 
 def _shortened_dims(shape: Shape, sizes: Sequence[int]) -> Shape:
