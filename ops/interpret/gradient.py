@@ -7,7 +7,7 @@ two programs with residuals between them become one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import jax
@@ -30,6 +30,15 @@ from gridlayout.ops.interpret.operands import (
 Forward = tuple[list[Any], Any, list[bool]]
 
 
+class Run(Protocol):
+    """A call of another jaxpr. program: what is compiled for it."""
+
+    program: Any
+
+    def __call__(self, *operands: Any) -> list[Any]:
+        """Run the program."""
+
+
 class Call(Protocol):
     """What a `Gradient` uses of `grid_call.GridCall`."""
 
@@ -39,7 +48,7 @@ class Call(Protocol):
     results: tuple[Spec, ...]
     effects: Any
 
-    def with_jaxpr(self, jaxpr: Any, results: Sequence[Spec | None]) -> Callable[..., list[Any]]:
+    def with_jaxpr(self, jaxpr: Any, results: Sequence[Spec | None]) -> Run:
         """Return a call of another jaxpr on the same operands."""
 
     def in_two_passes(self, active: tuple[bool, ...], primals: Sequence[Any]) -> Forward:
@@ -76,6 +85,7 @@ class Gradient:
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
         gradient = map(without_facts, select(call.specs, active))
         self.run = call.with_jaxpr(traced, [*call.results, *gradient])
+        self.program = self.run.program
 
     def _traced(self, *given: Any) -> list[Any]:
         def logical(*x: Any) -> list[Any]:
