@@ -5,8 +5,10 @@ never by the entries of one cache.
 """
 
 import gc
+import json
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -329,3 +331,20 @@ def test_clearing_drops_a_lifted_functions_programs(limit, device):
     assert caching.cached_bytes() == 0
     fn(x)
     assert len(fn._function.known) == 1
+
+
+# -- the stored long run ---------------------------------------------------------------------------
+
+
+def test_the_page_states_the_stored_long_run():
+    root = Path(__file__).parents[1]
+    found = json.loads((root / "benchmarks" / "long.json").read_text())
+    page = (root / "docs" / "long-run.md").read_text()
+    rss = [f"{n / MIB:,.0f} MiB" for n in found["rss"]]
+    assert f"{rss[0]} to {rss[1]}: {found['rises']['rss']:+.0%}".replace("%", " %") in page
+    assert f"{found['minutes']:.0f} minutes on {found['when']}" in page
+    assert f"It made {found['steps']} steps" in page
+    assert f"losses of the {found['repeated']} repeated steps" in page
+    for theme in ("light", "dark"):
+        drawn = (root / "docs" / "static" / f"long-{theme}.svg").read_text()
+        assert f"{found['steps']} steps" in drawn
