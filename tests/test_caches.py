@@ -69,6 +69,15 @@ def test_a_result_is_computed_once_for_equal_arguments(limit):
     assert ran == [3, 3, 4]
 
 
+def test_keywords_are_not_mistaken_for_positional_arguments(limit):
+    @cached
+    def fn(*args, **kwargs):
+        return args, kwargs
+
+    assert fn(1, 2, a=3) == ((1, 2), {"a": 3})
+    assert fn((1, 2), ("a", 3)) == (((1, 2), ("a", 3)), {})
+
+
 def test_results_that_are_used_stay_and_others_are_dropped_beyond_the_limit(limit):
     limit(32 * 16 * 100)  # half of a sixteenth holds 16 entries of 100 bytes
     fn, ran = counted(size=100)
