@@ -218,13 +218,15 @@ def main() -> None:
         return
     first = process(60 * given.minutes, given.limit)
     again = process(20 * given.minutes, given.limit)
-    found = summary(first, again)
     import jax
 
+    found = summary(first, again)
     where = f"Python {platform.python_version()}, JAX {jax.__version__}, 8 emulated devices"
     when = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
     facts = {"when": when, "where": where, "limit": given.limit << 20, **found}
-    given.out.write_text(json.dumps({**facts, "run": first}) + "\n", encoding="utf-8")
+    given.out.write_text(
+        json.dumps({**facts, "columns": Step._fields, "run": first}) + "\n", encoding="utf-8"
+    )
     print(json.dumps(facts, indent=2))
     if not all(found["is_met"].values()):
         raise SystemExit(1)

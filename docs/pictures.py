@@ -18,10 +18,13 @@ from gridlayout.svg import drawing, escape, tag
 
 HERE = Path(__file__).parent
 MEASURED = HERE.parent / "benchmarks" / "measured.json"
+LONG = HERE.parent / "benchmarks" / "long.json"
 _DARK = re.compile(r"@media \(prefers-color-scheme: dark\)\{(#\w+\{[^}]*\})\}")
 # Of the plot of ratios, in pixels.
 _LEFT, _WIDTH, _ROW, _TOP = 290, 420, 22, 64
 _TICKS = (0.5, 1, 2, 4)
+# Of the plots of a long run, in pixels.
+_AT, _PLOT, _HIGH, _APART = 70, 560, 110, 160
 
 
 def measured() -> dict[str, Any]:
@@ -85,13 +88,71 @@ def speed() -> str:
     ).svg
 
 
+def _curve(
+    values: list[tuple[float, float]], most: tuple[float, float], low: float, hue: str
+) -> str:
+    """A line through (x, y), each from 0 to `most`; low: where y is 0."""
+    points = (f"{_AT + _PLOT * x / most[0]:.1f} {low - _HIGH * y / most[1]:.1f}" for x, y in values)
+    return tag(
+        "path", d=f"M{'L'.join(points)}", fill="none", stroke=f"var(--{hue})", stroke_width=2
+    )
+
+
+def _plot(top: float, caption: str, unit: str, lines: dict[str, tuple[str, list[Any]]]) -> str:
+    """One plot of a long run: lines by name, each with its colour and its points."""
+    last = max(x for _, points in lines.values() for x, _ in points)
+    most, low = max(y for _, points in lines.values() for _, y in points), top + _HIGH + 22
+    found = [tag("text", escape(caption), x=_AT, y=top + 8, class_="sub")]
+    found.append(tag("path", d=f"M{_AT} {low}h{_PLOT}", class_="line2"))
+    for value, y in ((most, low - _HIGH), (0, low)):
+        found.append(
+            tag("g", tag("text", f"{value:.3g} {unit}", x=_AT - 8, y=y + 4), class_="right")
+        )
+    ends = tag("text", f"{last:.0f} min", x=_AT + _PLOT, y=low + 15)
+    found.append(tag("g", ends, class_="ticks middle"))
+    for name, (hue, points) in lines.items():
+        found.append(_curve(points, (last, most), low, hue))
+        y = low - _HIGH * points[-1][1] / most
+        found.append(tag("text", escape(name), x=_AT + _PLOT + 8, y=y + 4))
+    return "".join(found)
+
+
+def long() -> str:
+    """A long run: its memory, the time of each step, and the loss."""
+    found = json.loads(LONG.read_text("utf-8"))
+    run = [dict(zip(found["columns"], row, strict=True)) for row in found["run"]]
+
+    def points(name: str, scale: float = 1) -> list[tuple[float, float]]:
+        return [(row["at"], row[name] / scale) for row in run]
+
+    losses = [(row["at"], float.fromhex(row["loss"])) for row in run]
+    title = "A long training: each step has new shapes and layouts, and saves a checkpoint"
+    plots = (
+        _plot(
+            *(50, "Memory of the process, and what the caches hold by their own estimate", "MiB"),
+            {"process": ("c6", points("rss", 2**20)), "caches": ("c5", points("cached", 2**20))},
+        ),
+        _plot(
+            *(50 + _APART, "CPU time of a step, compilations included", "s"),
+            {"step": ("c6", points("seconds"))},
+        ),
+        _plot(50 + 2 * _APART, "Loss of the batch", "", {"loss": ("c6", losses)}),
+    )
+    head = tag("text", title, x=18, y=24, class_="head")
+    words = f"{found['when']}; {found['where']}; {found['steps']} steps"
+    y = 50 + 3 * _APART
+    note = tag("text", escape(words), x=18, y=y + 4, class_="note")
+    text = f"{words}. Process: {run[-1]['rss'] >> 20} MiB at the end."
+    return drawing(title, text, _AT + _PLOT + 80, y + 20, "".join([_PAPER, head, *plots, note])).svg
+
+
 _PAPER = tag("rect", class_="paper", width="100%", height="100%")
 
 
 def pictures() -> dict[str, str]:
     """Every picture by its file's name."""
     found = {}
-    for name, svg in (("grid", grid()), ("speed", speed())):
+    for name, svg in (("grid", grid()), ("speed", speed()), ("long", long())):
         for theme in ("light", "dark"):
             found[f"{name}-{theme}.svg"] = in_theme(svg, theme == "dark")
     return found

@@ -83,7 +83,7 @@ class _Remembered:
         self.fn, self.size = fn, size
 
     def _missed(self, *args: Any, **kwargs: Any) -> Any:
-        key = (args, *sorted(kwargs.items())) if kwargs else args
+        key = (self, args, *sorted(kwargs.items())) if kwargs else args
         found = self.older.pop(key, self)
         if found is self:
             found = self.fn(*args, **kwargs)

@@ -5,8 +5,10 @@ never by the entries of one cache.
 """
 
 import gc
+import json
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -65,6 +67,15 @@ def test_a_result_is_computed_once_for_equal_arguments(limit):
     fn, ran = counted()
     assert [fn(3), fn(3), fn(3, twice=True), fn(3, twice=True), fn(4)] == [3, 3, 6, 6, 4]
     assert ran == [3, 3, 4]
+
+
+def test_keywords_are_not_mistaken_for_positional_arguments(limit):
+    @cached
+    def fn(*args, **kwargs):
+        return args, kwargs
+
+    assert fn(1, 2, a=3) == ((1, 2), {"a": 3})
+    assert fn((1, 2), ("a", 3)) == (((1, 2), ("a", 3)), {})
 
 
 def test_results_that_are_used_stay_and_others_are_dropped_beyond_the_limit(limit):
@@ -329,3 +340,20 @@ def test_clearing_drops_a_lifted_functions_programs(limit, device):
     assert caching.cached_bytes() == 0
     fn(x)
     assert len(fn._function.known) == 1
+
+
+# -- the stored long run ---------------------------------------------------------------------------
+
+
+def test_the_page_states_the_stored_long_run():
+    root = Path(__file__).parents[1]
+    found = json.loads((root / "benchmarks" / "long.json").read_text())
+    page = (root / "docs" / "long-run.md").read_text()
+    rss = [f"{n / MIB:,.0f} MiB" for n in found["rss"]]
+    assert f"{rss[0]} to {rss[1]}: {found['rises']['rss']:+.0%}".replace("%", " %") in page
+    assert f"{found['minutes']:.0f} minutes on {found['when']}" in page
+    assert f"It made {found['steps']} steps" in page
+    assert f"losses of the {found['repeated']} repeated steps" in page
+    for theme in ("light", "dark"):
+        drawn = (root / "docs" / "static" / f"long-{theme}.svg").read_text()
+        assert f"{found['steps']} steps" in drawn
