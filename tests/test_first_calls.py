@@ -43,6 +43,7 @@ def layers(count, grid, side=24):
     return gl.on_grid(step).lower(weights, x).compile().as_text()
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA fuses the positions")
 @pytest.mark.parametrize("grid", [(1, 1), (8, 1)], ids=["replicated", "by rows"])
 def test_more_layers_need_no_other_kernels(grid):
     """Weights are gathered together, gradients summed together: each is cut out by one kernel."""
