@@ -4,17 +4,26 @@ Prints one JSON object: CPU seconds by what is done and by whom. New: the first 
 of a program whose shapes nothing has seen, in a process that has traced another one; known: of a
 new function of the same shapes. Plain JAX traces and lowers the same function of unsharded arrays;
 GSPMD compiles it for the same mesh.
+
+`python -m benchmarks.compiling first` prints the first calls of ten steps, of new functions on new
+shapes: in wall time and CPU time, and apart what XLA compiles and all else. `... gradient` prints a
+gradient outside of jit for new shapes; `... start` a second process with JAX's compilation cache.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from statistics import median
+from time import perf_counter, process_time
 from typing import Any
+
+import numpy as np
 
 import gridlayout as gl
 from benchmarks.timing import Result, cpu_seconds
@@ -22,12 +31,27 @@ from benchmarks.timing import Result, cpu_seconds
 MESHES = {8: (2, 4), 64: (8, 8)}
 COMPILE_TARGETS = {8: 1.5, 64: 2.0}
 LAYERS, ROUNDS = 16, 5
+# Ten of the steps of `benchmarks/steps.py`, and how many rows more a new shape has.
+FIRST = (
+    "8 layers 120 wide, 2x4",
+    "8 layers 120 wide, data parallel",
+    "8 layers 120 wide, fully sharded",
+    "MLP 64-128-128-16, 2x4",
+    "MLP 64-128-128-16, fully sharded",
+    "MLP 512-1024-1024-16, 2-D",
+    "block 64, fully sharded",
+    "convolutions 16, data parallel",
+    "Adam 64-128-128-16, 2x4",
+    "decoding 64, by batch",
+)
+MORE, SHAPES = 64, 3
+_COMPILING = "/jax/core/compile/backend_compile_duration"
 
 
 def results() -> list[Result]:
     """Ratios, each of a process of its own: devices are counted once."""
     rows = []
-    for devices in MESHES:
+    for devices in (*MESHES, "first", "gradient", "start"):
         out = subprocess.run(
             [sys.executable, "-m", "benchmarks.compiling", str(devices)],
             capture_output=True,
@@ -101,5 +125,137 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
     return found
 
 
+class _Clock:
+    """Times calls: seconds in all, of the CPU, of XLA's compiler, and of all else."""
+
+    def __init__(self) -> None:
+        import jax
+
+        self.compiling = 0.0
+        jax.monitoring.register_event_duration_secs_listener(self._add)
+
+    def _add(self, event: str, seconds: float, **_: Any) -> None:
+        self.compiling += seconds * (event == _COMPILING)
+
+    def __call__(self, fn: Callable[[], Any]) -> tuple[Any, tuple[float, float, float, float]]:
+        """Return the result of `fn`, and the four times."""
+        import jax
+
+        gc.collect()
+        self.compiling, cpu, start = 0.0, process_time(), perf_counter()
+        found = jax.block_until_ready(fn())
+        took, cpu = perf_counter() - start, process_time() - cpu
+        return found, (took, cpu, self.compiling, took - self.compiling)
+
+
+def first_calls() -> dict[str, tuple[float, float, str, float]]:
+    """Rows of the first calls of ten steps against GSPMD's: geometric means of medians."""
+    gl.emulate_devices(8)
+    import jax
+    from jax.sharding import NamedSharding
+
+    from benchmarks import steps
+
+    device, clock = gl.DeviceGrid(MESHES[8]), _Clock()
+    known = {case.name: case for case in steps.cases()}
+    times: dict[str, list[Any]] = {}
+    for more in range(SHAPES + 1):
+        for name in FIRST:
+            case, laid, plain = known[name], [], []
+            for shape, grid in zip(_longer(name, case.shapes, more), case.grids, strict=True):
+                x, one = np.full(shape, 0.1, np.float32), (1,) * len(shape)
+                layout = gl.GridLayout(shape, "float32", grid=grid or one, collapse=[])
+                laid.append(gl.put(x, layout, device))
+                spec = device.placement(layout.grid).spec
+                plain.append(jax.device_put(x, NamedSharding(device.fine, spec)))
+            fn = case.fn
+            on_grid = gl.on_grid(lambda *xs, fn=fn: fn(*xs))
+            made, ours = clock(partial(on_grid, *laid))
+            outs = jax.tree.map(lambda y: steps._sharding(y, device), made, is_leaf=steps._is_grid)
+            gspmd = jax.jit(lambda *xs, fn=fn: fn(*xs), out_shardings=outs)
+            _, theirs = clock(partial(gspmd, *plain))
+            if more:  # the first round warms JAX up
+                times.setdefault(name, []).append((ours, theirs))
+    found = {}
+    for k, what in enumerate(("", ", CPU time", ", compiling", ", all but compiling")):
+        pair = [
+            steps.geometric_mean([median(each[who][k] for each in times[name]) for name in FIRST])
+            for who in (0, 1)
+        ]
+        found[f"first calls of ten steps{what}"] = (*pair, "GSPMD", 1.3)
+    return found
+
+
+def _longer(name: str, shapes: Any, more: int) -> list[tuple[int, ...]]:
+    """Return the shapes with more rows of the batch, or a longer cache."""
+    if name.startswith("decoding"):
+        return [(n, k + 8 * more, *rest) if rest else (n, k) for n, k, *rest in shapes]
+    (n, *rest), *weights = shapes
+    return [(n + MORE * more, *rest), *weights]
+
+
+def new_gradients() -> dict[str, tuple[float, float, str, float]]:
+    """Rows of a gradient outside of jit for shapes that nothing has seen."""
+    gl.emulate_devices(8)
+    import jax
+    import jax.numpy as jnp
+
+    def fn(x: Any) -> Any:
+        return jnp.tanh(x @ x.T).sum()
+
+    device, clock, random = gl.DeviceGrid(MESHES[8]), _Clock(), np.random.default_rng(0)
+    times: list[list[float]] = []
+    for shape in [tuple(map(int, random.integers(1, 400, 2))) for _ in range(8)]:
+        array = random.standard_normal(shape, np.float32)
+        layout = gl.GridLayout(shape, "float32", grid=MESHES[8], tile=(8, 8))
+        x, plain = gl.put(array, layout, device), jnp.asarray(array)
+        calls = (
+            partial(jax.grad(gl.on_grid(fn)), x),
+            partial(jax.grad(fn), plain),
+            partial(jax.jit(jax.grad(lambda x: fn(x))), plain),
+        )
+        times.append([clock(call)[1][1] for call in calls])
+    ours, eager, jitted = (median(row[k] for row in times[1:]) for k in range(3))
+    what = "a gradient outside of jit, new shape"
+    return {
+        what: (ours, eager, "plain JAX, outside of jit", 4.0),
+        f"{what}, the same": (ours, jitted, "plain JAX in jit", 4.0),
+    }
+
+
+_START = """
+import sys, time
+import gridlayout as gl
+gl.emulate_devices(8)
+import jax, numpy as np
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+from gridlayout.demo import network, training
+device = gl.DeviceGrid(training.MESH)
+weights, (data, _) = network.initial(np.random.default_rng(1)), network.digits()
+tree = (weights, data["images"], data["labels"])
+params, *data = gl.put(tree, device, training.tiled)
+state = jax.block_until_ready(gl.on_grid(network.optimizer.init)(params))
+start = time.perf_counter()
+jax.block_until_ready(gl.on_grid(network.train_step)(params, state, *data))
+print(time.perf_counter() - start)
+"""
+
+
+def warm_start() -> dict[str, tuple[float, float, str, float]]:
+    """The first call of the demo's step in processes that have JAX's compilation cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        times = []
+        for _ in range(4):
+            line = [sys.executable, "-c", _START, cache]
+            out = subprocess.run(line, capture_output=True, text=True, check=True)
+            times.append(float(out.stdout))
+    return {"the demo's step, compilation cache": (median(times[1:]), 1.0, "the bound", 1.0)}
+
+
+_ROWS = {"first": first_calls, "gradient": new_gradients, "start": warm_start}
+
 if __name__ == "__main__":
-    print(json.dumps(run(int(sys.argv[1]))))
+    what = sys.argv[1]
+    print(json.dumps(_ROWS[what]() if what in _ROWS else run(int(what))))

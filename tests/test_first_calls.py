@@ -1,6 +1,8 @@
 """What a first call compiles, in numbers of programs and of kernels."""
 
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import jax
@@ -41,6 +43,7 @@ def layers(count, grid, side=24):
     return gl.on_grid(step).lower(weights, x).compile().as_text()
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA fuses the positions")
 @pytest.mark.parametrize("grid", [(1, 1), (8, 1)], ids=["replicated", "by rows"])
 def test_more_layers_need_no_other_kernels(grid):
     """Weights are gathered together, gradients summed together: each is cut out by one kernel."""
@@ -136,3 +139,41 @@ def test_a_gradient_in_one_program_is_that_of_any_function():
     )
     hessian = jax.grad(lambda x: jax.grad(gl.on_grid(loss))(x).to_logical()[0].sum())
     same(hessian(x), jax.grad(lambda x: jax.grad(loss)(x)[0].sum())(a))
+
+
+CACHED = """
+import collections
+import gridlayout as gl
+gl.emulate_devices(8)
+import jax, jax.numpy as jnp, numpy as np
+jax.config.update("jax_compilation_cache_dir", {cache!r})
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+events = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: events.update([event.split("/")[-1]]))
+device = gl.DeviceGrid((2, 4))
+tree = {{name: np.ones((9, 9), np.float32) for name in "cab"}}
+tree = gl.put(tree, device, lambda shape, dtype: gl.GridLayout(shape, dtype, (2, 4), (2, 2)))
+
+def loss(tree, key):
+    x = jnp.tanh(tree["a"] @ tree["b"] + jax.random.normal(key, (9, 9)))
+    return jnp.sum(jax.lax.fori_loop(0, 3, lambda _, c: c @ x, tree["c"]))
+
+value, grads = jax.value_and_grad(gl.on_grid(loss))(tree, jax.random.key(0))
+rows = gl.GridLayout((9, 9), "float32", (8, 1))
+jax.block_until_ready([gl.relayout(x, rows).storage for x in grads.values()])
+print(events["compile_requests_use_cache"], events["cache_hits"], float(value))
+"""
+
+
+def test_a_second_process_finds_every_program_in_the_cache(tmp_path):
+    """Keys of JAX's compilation cache are the same in each process."""
+    found = []
+    for _ in range(2):  # each hashes texts in another way
+        line = [sys.executable, "-c", CACHED.format(cache=str(tmp_path))]
+        done = subprocess.run(line, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        found.append([float(number) for number in done.stdout.split()])
+    (asked, hits, value), (again, all_hits, same_value) = found
+    assert hits < asked == again == all_hits
+    assert value == same_value

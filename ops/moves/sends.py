@@ -101,8 +101,8 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
         joined = lax.psum(joined, first.axes)
     else:
         joined = lax.psum_scatter(joined, first.axes, scatter_dimension=0, tiled=False)
-    if starts[-1] <= np.iinfo(np.int32).max:
-        positions = lax.optimization_barrier([jnp.int32(start) for start in starts[:-1]])
+    if starts[-1] <= np.iinfo(np.uint32).max:
+        positions = lax.optimization_barrier([jnp.uint32(start) for start in starts[:-1]])
         cuts = [
             lax.dynamic_slice_in_dim(joined, start, part.shape[-1], axis=-1)
             for start, part in zip(positions, flat, strict=True)
