@@ -10,9 +10,10 @@ from prove.outcome import Outcome
 HEAD = """# Proof anyone can run
 
 `make prove` tries to refute what the library claims, with random cases and with judges that share
-no code with it. It takes about an hour on two cores, shows how far it is, and goes on after an
-interrupt. It ends with this table, and with an error if anything disagreed or was not run. Judges
-that are not installed are named as missing; `pip install -e '.[dev,prove]'` installs them.
+no code with it. On two cores that do nothing else it takes a little more than an hour. It shows how
+far it is, and goes on after an interrupt. It ends with this table, and with an error if anything
+disagreed or was not run. Judges that are not installed are named as missing;
+`pip install -e '.[dev,prove]'` installs them.
 
 Each disagreement is printed with the case and a command that repeats it, such as
 `python -m tests.prove maps --part random --seed 1234`. `--scale 0.1` runs a tenth of the cases.
