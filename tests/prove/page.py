@@ -6,6 +6,7 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from prove.outcome import Outcome
+from prove.state import key
 
 HEAD = """# Proof anyone can run
 
@@ -137,7 +138,11 @@ def _remarks(claims, state, found):
 
 def _where(claims, state, found):
     times = sorted(
-        state.chunks[each]["when"] for each in state.chunks if each.split("/")[0] in found
+        state.chunks[key(claim.name, part.name, span)]["when"]
+        for claim in claims
+        for part in claim.parts
+        for span in part.chunks
+        if state.outcome(claim.name, part.name, span) is not None
     )
     seconds = sum(_total(parts).cpu for parts in found.values())
     lines = [f"* Python {platform.python_version()} on {platform.system()} {platform.machine()}."]
