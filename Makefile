@@ -3,7 +3,7 @@
 #   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
 #   make test-all   the same on all cases, before a release
 #   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10.2 installs that one
-#   make prove   random cases against judges that share no code with it; an hour   PROVE_ARGS="maps --scale 0.1"
+#   make prove   random cases against judges that share no code with it; over an hour  PROVE_ARGS="maps --scale 0.1"
 #   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks

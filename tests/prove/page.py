@@ -6,13 +6,15 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from prove.outcome import Outcome
+from prove.state import key
 
 HEAD = """# Proof anyone can run
 
 `make prove` tries to refute what the library claims, with random cases and with judges that share
-no code with it. It takes about an hour on two cores, shows how far it is, and goes on after an
-interrupt. It ends with this table, and with an error if anything disagreed or was not run. Judges
-that are not installed are named as missing; `pip install -e '.[dev,prove]'` installs them.
+no code with it. On two cores that do nothing else it takes a little more than an hour. It shows how
+far it is, and goes on after an interrupt. It ends with this table, and with an error if anything
+disagreed or was not run. Judges that are not installed are named as missing;
+`pip install -e '.[dev,prove]'` installs them.
 
 Each disagreement is printed with the case and a command that repeats it, such as
 `python -m tests.prove maps --part random --seed 1234`. `--scale 0.1` runs a tenth of the cases.
@@ -136,7 +138,11 @@ def _remarks(claims, state, found):
 
 def _where(claims, state, found):
     times = sorted(
-        state.chunks[each]["when"] for each in state.chunks if each.split("/")[0] in found
+        state.chunks[key(claim.name, part.name, span)]["when"]
+        for claim in claims
+        for part in claim.parts
+        for span in part.chunks
+        if state.outcome(claim.name, part.name, span) is not None
     )
     seconds = sum(_total(parts).cpu for parts in found.values())
     lines = [f"* Python {platform.python_version()} on {platform.system()} {platform.machine()}."]

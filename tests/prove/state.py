@@ -9,13 +9,16 @@ from prove.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ("gridlayout", "sharding", "ops")
+JUDGED = ("layouts", "maps")  # claims that ask the programs of `judges/`
 
 
 def digest(claim):
-    """A digest of what a chunk depends on: the library, the judges, the claim's own modules."""
+    """A digest of what a chunk depends on: the library, the claim's own modules, its judges."""
     here = Path(__file__).parent
     paths = [path for folder in LIBRARY for path in (ROOT / folder).rglob("*.py")]
-    paths += [*(here / "judges").glob("*.py"), *here.glob(f"{claim}*.py")]
+    paths += here.glob(f"{claim}*.py")
+    if claim in JUDGED:
+        paths += (here / "judges").glob("*.py")
     found = hashlib.sha256()
     for path in sorted(paths):
         found.update(path.read_bytes())

@@ -29,7 +29,7 @@ class LayoutJudge(Judge):
         self.asked += 1
         if self.asked % PLACED == 0:
             self._placed(layout)
-        return None  # counted by `finish`
+        return False  # counted by `finish`
 
     def _placed(self, layout):
         from test_xla import in_their_layout
