@@ -126,7 +126,7 @@ def long() -> str:
         return [(row["at"], row[name] / scale) for row in run]
 
     losses = [(row["at"], float.fromhex(row["loss"])) for row in run]
-    title = "A long training: each step has new shapes and layouts, and saves a checkpoint"
+    title = "A long training: each step has new shapes and layouts"
     plots = (
         _plot(
             *(50, "Memory of the process, and what the caches hold by their own estimate", "MiB"),
