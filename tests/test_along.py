@@ -17,7 +17,7 @@ from machines import FAST
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.interpret import decide
+from gridlayout.caching import drop_all
 from gridlayout.ops.rules import fourier
 from gridlayout.sharding.limits import LIMITS
 
@@ -219,7 +219,7 @@ def assert_is_jaxs(name, compiled):
 def test_transforms_of_what_is_not_small(name, monkeypatch):
     # Dim after dim, as of arrays that are too large to be whole on every device.
     monkeypatch.setattr(fourier, "LIMITS", replace(LIMITS, small_bytes=0))
-    decide._decide_cached.cache_clear()
+    drop_all()
     try:
         assert_is_jaxs(name, Compiled())
         fn, shapes = CASES[name]
@@ -228,7 +228,7 @@ def test_transforms_of_what_is_not_small(name, monkeypatch):
         rows = gl.on_grid(fn, eight).report(layout).rows
         assert [len(row.collectives) > 2 for row in rows if row.primitive == "fft"] == [True]
     finally:
-        decide._decide_cached.cache_clear()
+        drop_all()
 
 
 @pytest.mark.parametrize("tile", [None, (4, 4)])

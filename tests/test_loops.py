@@ -14,9 +14,9 @@ from test_control import CASES, DEVICE, assert_case_is_jaxs, example
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.caching import drop_all
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.interpret import decide
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.plan import loops
 from gridlayout.sharding.limits import LIMITS
@@ -56,9 +56,9 @@ OFTEN = LIMITS.loop_collectives
 def one_is_often(monkeypatch):
     """One collective a trip is often: loops that fit a test."""
     monkeypatch.setattr(loops, "LIMITS", replace(LIMITS, loop_collectives=1))
-    decide._decide_cached.cache_clear()
+    drop_all()
     yield
-    decide._decide_cached.cache_clear()
+    drop_all()
 
 
 @pytest.mark.parametrize("name", few(CASES, 4))

@@ -17,7 +17,8 @@ from machines import FAST, with_latency
 from tiers import examples, few
 
 import gridlayout as gl
-from gridlayout.ops.interpret import decide, planner, program_cache
+from gridlayout.caching import drop_all
+from gridlayout.ops.interpret import planner
 from gridlayout.ops.plan.factors import factors_of
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.programs.together import joined
@@ -178,8 +179,7 @@ def test_the_same_is_chosen_again():
     ]
     reports = []
     for _ in range(2):
-        for memory in (decide._decide_cached, program_cache._plan_cached):
-            memory.cache_clear()
+        drop_all()
         fn = step(mlp)
         reports.append(str(gl.on_grid(lambda *xs, fn=fn: fn(*xs), ABSTRACT).report(*layouts)))
     assert reports[0] == reports[1]

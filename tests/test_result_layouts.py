@@ -14,8 +14,8 @@ from laid_out import assert_same, is_grid, poisoned
 from test_primitives import DEVICE, TABLE, drawn, ways
 
 import gridlayout as gl
-from gridlayout.ops.array import fitting, policy
-from gridlayout.ops.interpret import decide
+from gridlayout.caching import drop_all
+from gridlayout.ops.array import fitting
 from gridlayout.sharding.limits import LIMITS
 
 COUNT = len(jax.devices())
@@ -36,17 +36,11 @@ def ratio(layout, device):
 @pytest.fixture(name="strict")
 def fixture_strict(monkeypatch):
     """No storage is too small to tell: small arrays are held to the bound too."""
-    caches = (fitting.fitting, policy.offered, decide._decide_cached)
-
-    def clear():
-        for cache in caches:
-            cache.cache_clear()
-
     found = dataclasses.replace(LIMITS, page_bytes=0, core_bytes=32)
     monkeypatch.setattr(fitting, "LIMITS", found)
-    clear()
+    drop_all()
     yield
-    clear()
+    drop_all()
 
 
 def places_of(arrays, seed, device):

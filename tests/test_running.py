@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
+from gridlayout.caching import drop_all
 from gridlayout.ops.interpret import program_cache
 from gridlayout.ops.programs import running
 from gridlayout.ops.programs.program import Program
@@ -113,7 +114,7 @@ def traces(monkeypatch, *calls):
     ran, run, made, planned = [], Program.run, [], program_cache.planned
     monkeypatch.setattr(Program, "run", lambda self, arrays: ran.append(1) or run(self, arrays))
     monkeypatch.setattr(program_cache, "planned", lambda *args: made.append(1) or planned(*args))
-    program_cache._plan_cached.cache_clear()
+    drop_all()
     found = [np.asarray(jax.jit(gl.on_grid(fn))(*args)) for fn, *args in calls]
     return len(made), len(ran), found
 
