@@ -3,6 +3,7 @@
 import atexit
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -114,6 +115,8 @@ def _run(program, environment, out, err):
     os.dup2(file, 1)
     os.dup2(file, 2)
     sys.stdout = open(out, "w", buffering=1)  # noqa: SIM115
+    # In the background of a shell, processes are started with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(ROOT)
     os.environ.update(environment)
     code = 0

@@ -1082,12 +1082,47 @@ def test_bools_are_static():
     made = gl.on_grid(decided)
     for flag, scale in ((True, 1), (False, 1), (True, 2), (False, 3)):
         found = made(x, {"flag": flag, "scale": scale})
-        assert found[1] is flag
+        assert_same(found[1], jnp.asarray(flag))  # as of `jax.jit`
         assert_same(found[0], (plain if flag else -plain) * scale)
     assert traced == [True, False]
     traced.clear()
     for flag in (jnp.bool_(True), np.bool_(False), jnp.bool_(False)):  # arrays, so traced
         assert_same(gl.on_grid(flagged)(x, flag), flagged(plain, flag), rtol=1e-5)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Scaled:
+    """A model of users, with a bool among its leaves."""
+
+    def __init__(self, scale, flag):
+        self.scale, self.flag = scale, flag
+
+    def tree_flatten_with_keys(self):
+        keys = map(jax.tree_util.GetAttrKey, ("scale", "flag"))
+        return list(zip(keys, (self.scale, self.flag), strict=True)), None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        return cls(*leaves)
+
+
+def test_bools_of_results_are_static_in_objects_of_users_alone():
+    x = poisoned(example(A), layouts(A)["gap"], DEVICE)
+
+    def step(model, x):
+        grown = Scaled(model.scale + 1 if model.flag else model.scale, model.flag)
+        return {"model": [grown], "flag": model.flag}, (x * grown.scale, False)
+
+    model = Scaled(2.0, True)
+    for scale in (3, 4):
+        kept, (y, flag) = gl.on_grid(step)(model, x)
+        (model,) = kept["model"]
+        assert model.flag is True
+        assert model.scale == scale
+        assert (kept["flag"].dtype, flag.dtype) == (bool, bool)
+        assert bool(kept["flag"])
+        assert not flag
+        assert_same(y, jnp.asarray(example(A)) * scale)
 
 
 @pytest.mark.parametrize("flag", [True, False])
