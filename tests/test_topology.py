@@ -385,8 +385,8 @@ print(float(gl.numpy.sum(x @ x.T)))
 def test_processes_are_hosts():
     every = run_together(MEASURED, 2, 2)
     assert [each.code for each in every] == [0, 0], "\n".join(each.err[-2000:] for each in every)
-    told = [each.out.splitlines() for each in every]
-    assert told[0] == told[1]
-    assert told[0][0] == "default (2, 1) ('x', 'y')"
-    assert told[0][1].startswith("measured (2, 1)")
-    assert told[0][2:] == ["True", "175.0"]
+    lines, others = (each.out.splitlines() for each in every)
+    assert lines == others
+    assert lines[0] == "default (2, 1) ('x', 'y')"
+    assert lines[1].startswith("measured (2, 1)")
+    assert lines[2:] == ["True", "175.0"]

@@ -83,8 +83,8 @@ CLAIMS = {
     for claim in (
         Claim(
             "layouts",
-            "every element is where the document of its system puts it, and the padding is the "
-            "rest; data goes there and back by the array program and by the gather",
+            "each element is at the position that the document of its system states, and all other "
+            "positions are padding; the array program and the gather pack and unpack the same data",
             "random layouts",
             _parts(
                 *(250, 25.0),
