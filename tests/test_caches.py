@@ -70,12 +70,15 @@ def test_a_result_is_computed_once_for_equal_arguments(limit):
 
 
 def test_keywords_are_not_mistaken_for_positional_arguments(limit):
-    @cached
+    limit(16 * 50)  # every result is an older one at once
+
+    @cached(size=100)
     def fn(*args, **kwargs):
         return args, kwargs
 
-    assert fn(1, 2, a=3) == ((1, 2), {"a": 3})
-    assert fn((1, 2), ("a", 3)) == (((1, 2), ("a", 3)), {})
+    for _ in range(3):
+        assert fn(1, 2, a=3) == ((1, 2), {"a": 3})
+        assert fn((1, 2), ("a", 3)) == (((1, 2), ("a", 3)), {})
 
 
 def test_results_that_are_used_stay_and_others_are_dropped_beyond_the_limit(limit):
