@@ -140,6 +140,17 @@ def test_few_right_sides_are_solved_by_the_rows_of_the_matrix(k):
     assert_same(gl.on_grid(fn)(*given), fn(a, y), rtol=1e-3, atol=1e-4)
 
 
+def test_a_right_side_that_is_broadcast_is_solved():
+    a, v = np.tril(positive(24)), RNG.normal(size=24).astype("f4")
+    right = gl.put(v, gl.GridLayout(v.shape, "float32", (3,), collapse=[]), DEVICE)
+
+    def fn(a, v):
+        y = lax.broadcast_in_dim(v, (24, 2), (0,))
+        return lax.linalg.triangular_solve(a, y, left_side=True, lower=True)
+
+    assert_same(gl.on_grid(fn)(laid(a), right), fn(a, v), rtol=1e-3, atol=1e-4)
+
+
 def test_many_right_sides_are_solved_column_by_column():
     a, y = positive(24), np.ones((24, 40 * COUNT), "f4")
     fn = gl.on_grid(lambda a, y: lax.linalg.triangular_solve(a, y, left_side=True, lower=True))

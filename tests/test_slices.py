@@ -262,6 +262,21 @@ def test_a_cache_is_updated_where_it_lies():
     assert report.bytes_moved <= 4 * 8 * new.nbytes
 
 
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2)])
+def test_an_array_that_is_broadcast_is_overwritten_as_a_whole(dims):
+    shape = tuple((6, 5, 4)[d] for d in dims)
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    grid = tuple(min(n, 3) for n in shape)
+    laid = gl.put(x, gl.GridLayout(shape, "float32", grid, collapse=[]), gl.DeviceGrid((2, 4)))
+
+    def fn(x):
+        wide = lax.broadcast_in_dim(x, (6, 5, 4), dims)
+        return lax.dynamic_update_slice(wide, 2 * wide, (0, 0, 0)), wide
+
+    for made, expected in zip(gl.on_grid(fn)(laid), fn(x), strict=True):
+        assert (np.asarray(made) == np.asarray(expected)).all()
+
+
 @pytest.mark.parametrize("grid", [(8, 1), (5, 1), (2, 3)])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int32"])
 def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.specs import Sharded, Spec, fact, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, fact, layout_of
 
 Shape = tuple[int, ...]
 
@@ -41,6 +41,12 @@ class Value:
     def layout(self) -> Layout | None:
         """The value's layout, or that of its source; None if no core holds it."""
         return layout_of(self.spec)
+
+    @property
+    def own_layout(self) -> Layout | None:
+        """The value's layout; None if it is replicated, or broadcast from a laid-out source."""
+        is_broadcast = isinstance(self.spec, Deferred) and not self.spec.is_whole
+        return None if is_broadcast else self.layout
 
     @property
     def is_sharded(self) -> bool:

@@ -75,7 +75,7 @@ def _by_rows(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
     (out,) = b.run(kernel, [a, y], [spec.with_oob(None)], made)
     if not is_left:
         out = transposed(b, out, (1, 0))
-    return b.as_sharded(out, right.layout or b.choose(right.shape, right.dtype, matrix))
+    return b.as_sharded(out, right.own_layout or b.choose(right.shape, right.dtype, matrix))
 
 
 def _substituted(

@@ -85,7 +85,7 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
     """Rule for `lax.dynamic_update_slice`."""
     axes = _shortened_dims(value.shape, update.shape)
     if not axes:
-        return b.as_sharded(update, value.layout)
+        return b.as_sharded(update, value.own_layout, like=value if value.layout else None)
     ways: list[Decide] = [_update_blocks, _update_in_place, _update_by_relayout]
     if len(axes) < value.ndim:
         ways.insert(0, _update_unsharded)
