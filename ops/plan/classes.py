@@ -68,6 +68,7 @@ class Classes:
             self.of_node.append(tuple(found))
             for f in set(found):
                 self.weights[f] = self.weights.get(f, 0.0) + node.flops
+        self._count = len(names)
 
     @cached_property
     def result_divisions(self) -> list[Division | None]:
@@ -102,39 +103,47 @@ class Classes:
                     found[value] = mine
         return [None if other[v] else end for v, end in enumerate(found)]
 
-    def target(self, value: int, assignment: Assignment) -> Division:
+    def units_of(self, assignment: Assignment) -> list[tuple[int, ...]]:
+        """Return the units that divide each class, by its number."""
+        found: list[tuple[int, ...]] = [()] * self._count
+        for u, mine in enumerate(assignment):
+            for c in mine:
+                found[c] += (u,)
+        return found
+
+    def target(self, value: int, units_of: Sequence[tuple[int, ...]]) -> Division:
         """Return the preferred division of a value: of the result it becomes, or of its classes."""
         if (end := self.result_divisions[value]) is not None:
             return end
-        shape, classes = self.graph.shapes[value], self.of_value[value]
-        key = shape, classes, assignment
+        shape = self.graph.shapes[value]
+        key = shape, tuple([units_of[c] for c in self.of_value[value]])
         if key in self._targets:
             return self._targets[key]
         found: list[tuple[int, ...]] = [()] * len(shape)
-        for u, mine in enumerate(assignment):
+        for u in range(len(self.units.axes)):
             fits = [
                 d
                 for d, n in enumerate(shape)
-                if classes[d] in mine and n >= self.units.count((*found[d], u))
+                if u in key[1][d] and n >= self.units.count((*found[d], u))
             ]
             if fits:
                 found[max(fits, key=lambda d: (shape[d], -d))] += (u,)
         made = self._targets[key] = tuple(found)
         return made
 
-    def bound(self, number: int, assignment: Assignment) -> Along:
+    def bound(self, number: int, units_of: Sequence[tuple[int, ...]]) -> Along:
         """Return the units along each factor of a node, as its classes are divided."""
-        factors, classes = self.graph.nodes[number].factors, self.of_node[number]
+        factors = self.graph.nodes[number].factors
         assert factors is not None
-        key = id(factors), classes, assignment
+        key = id(factors), tuple([units_of[c] for c in self.of_node[number]])
         if key in self._bound:
             return self._bound[key]
         found: list[tuple[int, ...]] = [()] * len(factors.sizes)
-        for u, mine in enumerate(assignment):
+        for u in range(len(self.units.axes)):
             fits = [
                 f
                 for f in factors.used
-                if classes[f] in mine and factors.fits(f, self.units.count((*found[f], u)))
+                if u in key[1][f] and factors.fits(f, self.units.count((*found[f], u)))
             ]
             if fits:
                 f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units, scattered_dim
@@ -20,6 +20,7 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions in which devices hold a value
+_NOTHING: frozenset[Any] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,51 @@ class _Way:
     seconds: float
 
 
+class _Taken(NamedTuple):
+    """The way that a node runs, and what is known after it.
+
+    price: the seconds to choose by, which include the move to the node's target. sent: the cost
+    without that move. moved: operands, by position, and the division to which each is relaid out.
+    joined: moves that others can join. is_sum_joined: whether others can join its sum. outs: the
+    division of each result.
+    """
+
+    price: float
+    choice: Choice
+    sent: Sent
+    moved: tuple[tuple[int, Division], ...] = ()
+    joined: tuple[tuple[Division | None, Division], ...] = ()
+    is_sum_joined: bool = False
+    outs: tuple[Division, ...] = ()
+
+
+@dataclass(eq=False)
+class _Ways:
+    """The ways of nodes with equal prices whose classes, target and operands are divided equally.
+
+    moves: those of the program's operands, which can join equal ones before them. sums: the units
+    summed, and whether the sum is scattered, of sums that can join others. taken: the way taken
+    where some of these can join, by which can.
+    """
+
+    ways: list[_Way]
+    moves: tuple[tuple[Division | None, Division], ...]
+    sums: tuple[tuple[tuple[int, ...], bool], ...]
+    taken: dict[Any, _Taken] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class _State:
     """The state of an estimate half-way through a program.
 
     held: the divisions of each value. seen: moves and sums that others can join. sums: the number
-    of sums, one after another, that each value depends on.
+    of sums, one after another, that each value depends on. made: the estimate so far.
     """
 
     held: list[Held]
     sums: list[int]
     seen: set[Any] = field(default_factory=set)
+    made: Estimate = field(default_factory=Estimate)
 
 
 class Estimator:
@@ -96,9 +131,9 @@ class Estimator:
             for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
         ]
         self._kinds = self._numbered()
-        self._ways: dict[Any, list[_Way]] = {}
-        self._divided: dict[Any, _Way] = {}
-        self._best: dict[Any, tuple[float, Choice, Sent]] = {}
+        self._reads = [[v for v in node.ins if v is not None] for node in graph.nodes]
+        self._ways: dict[Any, _Ways] = {}
+        self._way_of: dict[tuple[int, Along], _Way] = {}
 
     def _numbered(self) -> list[int]:
         """Return a number for each node, equal for nodes that have the same prices."""
@@ -109,7 +144,8 @@ class Estimator:
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
             materialized = tuple(v in self.graph.materialized for v in values)
             made = tuple(self.classes.result_divisions[v] is not None for v in node.outs)
-            key = node.factors, sizes, materialized, node.flops, SLOW.get(node.name), made
+            given = tuple(v is not None and v < len(self.given) for v in node.ins)
+            key = node.factors, sizes, materialized, given, node.flops, SLOW.get(node.name), made
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -125,39 +161,35 @@ class Estimator:
         joined: whether sums that become results are scattered as one, even where that takes longer.
         is_bound: whether nodes run as their classes are divided, where they are, at any price.
         """
-        made, graph = Estimate(), self.graph
+        graph = self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
         for k, division in enumerate(self.given):
             state.held[k] = (division,)
         for k in graph.constants:
             state.held[k] = (((),) * len(graph.shapes[k]),)
+        units_of, made = self.classes.units_of(assignment), state.made
         for number, node in enumerate(graph.nodes):
             if made.seconds > most:
                 return made
-            before = max((state.sums[v] for v in node.ins if v is not None), default=0)
+            before = max([state.sums[v] for v in self._reads[number]], default=0)
             for out in node.outs:
                 state.sums[out] = before
             if node.factors is None:
-                is_made = any(v is not None for v in node.ins)  # else every device computes it
+                is_made = bool(self._reads[number])  # else every device computes it
                 for out in node.outs:
                     state.held[out] = (None if is_made else ((),) * len(graph.shapes[out]),)
                 continue
-            target = self.classes.target(node.outs[0], assignment)
-            bound = self.classes.bound(number, assignment)
-            found = self._chosen(number, bound, target, state, joined, is_bound)
-            _, choice, sent = found
-            made.seconds += sent.seconds
-            made.count += sent.alone
-            made.choices[node.path] = choice
-            self._follow(node, choice, state, before)
+            target = self.classes.target(node.outs[0], units_of)
+            bound = self.classes.bound(number, units_of)
+            self._follow(node, self._taken(number, bound, target, state, joined, is_bound), state)
         for last, end in zip(graph.outs, self.requested, strict=True):
             if last is not None and end is not None:
-                sent = self._relayout(state.held[last], end, last)
+                sent = self._relayout(state.held[last], end, self._sizes[last])
                 made.seconds += sent.seconds
                 made.count += sent.alone
         return made
 
-    def _chosen(
+    def _taken(
         self,
         number: int,
         bound: Along,
@@ -165,60 +197,57 @@ class Estimator:
         state: _State,
         joined: bool,
         is_bound: bool,
-    ) -> tuple[float, Choice, Sent]:
-        """Return the fastest way of a node, which includes the move to the target division.
-
-        The result is the seconds to choose by, the choice, and its cost without that move.
-        """
+    ) -> _Taken:
+        """Return the fastest way of a node, with the move to the target division."""
         node = self.graph.nodes[number]
-        held = tuple(() if v is None else state.held[v] for v in node.ins)
-        key = self._kinds[number], bound, target, held, is_bound
-        assert node.factors is not None
-        joins = bool(node.factors.summed) or any(
-            v is not None and v < len(self.given) for v in node.ins
-        )
-        if not joins and key in self._best:
-            return self._best[key]
-        ways = self._ways.get(key[:4])
-        if ways is None:
-            ways = self._ways[key[:4]] = self._worth_pricing(number, bound, target, held)
-        if is_bound and any(bound):
-            ways = ways[:1]
-        found = min(
-            (self._priced(node, way, target, state, joined) for way in ways),
-            key=lambda each: each[0],
-        )
-        if not joins:
-            self._best[key] = found
-        return found
+        held = tuple([() if v is None else state.held[v] for v in node.ins])
+        key = self._kinds[number], bound, target, held
+        if (ways := self._ways.get(key)) is None:
+            ways = self._ways[key] = self._worth_pricing(number, bound, target, held)
+        seen = _NOTHING
+        if ways.moves or ways.sums:
+            before = state.sums[node.outs[0]]
+            sums = (each for each in ways.sums if (*each, before) in state.seen)
+            seen = frozenset([*state.seen.intersection(ways.moves), *sums])
+        what = seen, joined, is_bound
+        if what not in ways.taken:
+            found = None
+            for way in ways.ways[:1] if is_bound and any(bound) else ways.ways:
+                most = inf if found is None else found.price
+                found = self._priced(node, way, target, held, seen, joined, most) or found
+            assert found is not None
+            ways.taken[what] = found
+        return ways.taken[what]
 
-    def _follow(self, node: Node, choice: Choice, state: _State, before: int) -> None:
-        """Record what a node has moved, summed and made."""
+    def _follow(self, node: Node, taken: _Taken, state: _State) -> None:
+        """Record what a node takes, and what it has moved, summed and made."""
+        made, choice = state.made, taken.choice
+        made.seconds += taken.sent.seconds
+        made.count += taken.sent.alone
+        made.choices[node.path] = choice
         if choice.summed:
-            out = node.outs[0]
-            state.sums[out] += not choice.scattered
-            local = self._sizes[out] // max(self.units.parts(choice.made), 1)
-            if choice.joined or self.units.is_summed_joined(choice.summed, local, choice.scattered):
+            # Sums that depend on equally many sums do not depend on each other.
+            before = state.sums[node.outs[0]]
+            state.sums[node.outs[0]] += not choice.scattered
+            if taken.is_sum_joined:
                 state.seen.add((choice.summed, choice.scattered, before))
-        for value, division in zip(node.ins, choice.ins, strict=True):
-            if value is None or division is None or division in state.held[value]:
-                continue
-            moved = state.held[value][0], division
-            if value < len(self.given) and self.units.is_joined(*moved, self._sizes[value]):
-                state.seen.add(moved)
-            state.held[value] += (division,)
-        assert node.factors is not None
-        for out, dims in zip(node.outs, node.factors.outs, strict=True):
-            state.held[out] = (choice.out if len(dims) == len(choice.out) else ((),) * len(dims),)
+        state.seen.update(taken.joined)
+        for position, division in taken.moved:
+            value = node.ins[position]
+            assert value is not None
+            if division not in state.held[value]:  # as an operand can be read twice
+                state.held[value] += (division,)
+        for out, division in zip(node.outs, taken.outs, strict=True):
+            state.held[out] = (division,)
 
     # -- ways of one node --------------------------------------------------------------------------
 
     def _worth_pricing(
         self, number: int, bound: Along, target: Division, held: Sequence[Held]
-    ) -> list[_Way]:
+    ) -> _Ways:
         """Return the ways that divide a node as its classes, as its result, or as an operand."""
         node = self.graph.nodes[number]
-        factors = node.factors
+        factors, out = node.factors, node.outs[0]
         assert factors is not None
         found = {bound: None}
         if any(along := self._along(factors, factors.outs[0], target)):
@@ -229,7 +258,23 @@ class Estimator:
             for division in divisions:
                 if division is not None and any(along := self._along(factors, dims, division)):
                     found[along] = None
-        return [self._way(number, along) for along in [*found][: LIMITS.ways]]
+        kind = self._kinds[number]
+        ways = []
+        for along in [*found][: LIMITS.ways]:
+            if (kind, along) not in self._way_of:
+                self._way_of[kind, along] = self._way(node, along)
+            ways.append(self._way_of[kind, along])
+        sums, moves = {}, {}
+        is_end = self.classes.result_divisions[out] is not None
+        for way in ways:
+            if way.summed:
+                scattered = self._scatters(way, target, out)
+                if is_end or not scattered:
+                    sums[way.summed, scattered] = None
+            for value, need, divisions in zip(node.ins, way.ins, held, strict=True):
+                if value is not None and need is not None and value < len(self.given):
+                    moves.update(((each, need), None) for each in divisions if each != need)
+        return _Ways(ways, tuple(moves), tuple(sums))
 
     def _along(self, factors: Factors, dims: Dims, division: Division) -> Along:
         """Return the units along each factor, where one value has this division."""
@@ -239,11 +284,7 @@ class Estimator:
                 found[f] = units
         return tuple(found)
 
-    def _way(self, number: int, along: Along) -> _Way:
-        key = self._kinds[number], along
-        if key in self._divided:
-            return self._divided[key]
-        node = self.graph.nodes[number]
+    def _way(self, node: Node, along: Along) -> _Way:
         factors = node.factors
         assert factors is not None
 
@@ -271,9 +312,8 @@ class Estimator:
             seconds = sum(computing(node.name, node.flops / max(parts, 1), *given).values())
         else:
             passed = self._passed(node, ins, local)
-            seconds = machine.seconds(nbytes=passed, elements=slow)
-        way = self._divided[key] = _Way(ins, made, summed, local, seconds)
-        return way
+            seconds = machine.work_seconds(nbytes=passed, elements=slow)
+        return _Way(ins, made, summed, local, seconds)
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
         """Return the bytes that a device reads and writes for a node that is no product."""
@@ -289,55 +329,72 @@ class Estimator:
         ]
 
     def _priced(
-        self, node: Node, way: _Way, target: Division, state: _State, joined: bool
-    ) -> tuple[float, Choice, Sent]:
-        """Return what `_chosen` returns, for one way."""
+        self,
+        node: Node,
+        way: _Way,
+        target: Division,
+        held: Sequence[Held],
+        seen: frozenset[Any],
+        joined: bool,
+        most: float,
+    ) -> _Taken | None:
+        """Return what it takes to run a node in one way; None if that is not less than `most`.
+
+        seen: moves and sums that it can join.
+        """
         cost, count, out = way.seconds, 0, node.outs[0]
-        for value, need in zip(node.ins, way.ins, strict=True):
-            if value is not None and need is not None:
-                sent = self._relayout(state.held[value], need, value, state.seen)
-                cost, count = cost + sent.seconds, count + sent.alone
-        after, scattered, together = way.made, False, False
+        moved, able = [], []
+        for k, (value, need) in enumerate(zip(node.ins, way.ins, strict=True)):
+            if value is None or need is None or need in held[k]:
+                continue
+            size, given = self._sizes[value], value < len(self.given)
+            sent = self._relayout(held[k], need, size, seen if given else _NOTHING)
+            cost, count = cost + sent.seconds, count + sent.alone
+            moved.append((k, need))
+            if given and self.units.is_joined(held[k][0], need, size):
+                able.append((held[k][0], need))
+            if cost >= most:
+                return None
+        after, scattered, together, is_sum_joined = way.made, False, False, False
         if way.summed:
-            scattered = self._scatters(way.made, way.summed, target, self.graph.shapes[out])
+            scattered = self._scatters(way, target, out)
             after = target if scattered else way.made
-            # Sums that depend on equally many sums do not depend on each other.
             is_end = self.classes.result_divisions[out] is not None
-            key = way.summed, scattered, state.sums[out]
-            joins = (is_end or not scattered) and key in state.seen
+            joins = (is_end or not scattered) and (way.summed, scattered) in seen
             together = joined and is_end and scattered
             dim = scattered_dim(way.made, after) if scattered else 0
             sent = self.units.summed(way.summed, way.local, scattered, joins, together, dim)
             cost, count = cost + sent.seconds, count + sent.alone
-        ahead = 0.0
+            is_sum_joined = together or self.units.is_summed_joined(
+                way.summed, way.local, scattered
+            )
+        price = cost
         if len(after) == len(target):
-            ahead = self.units.move(after, target, self._sizes[out]).seconds
+            price += self.units.move(after, target, self._sizes[out]).seconds
+        if price >= most:
+            return None
         choice = Choice(way.ins, way.made, after, way.summed, scattered, together)
-        return cost + ahead, choice, Sent(cost, count)
+        assert node.factors is not None
+        outs = tuple(
+            after if len(dims) == len(after) else ((),) * len(dims) for dims in node.factors.outs
+        )
+        sent = Sent(cost, count)
+        return _Taken(price, choice, sent, tuple(moved), tuple(able), is_sum_joined, outs)
 
-    def _scatters(
-        self, made: Division, summed: tuple[int, ...], target: Division, shape: tuple[int, ...]
-    ) -> bool:
+    def _scatters(self, way: _Way, target: Division, out: int) -> bool:
         """Return whether the target division scatters a sum over exactly the units summed."""
         more: list[int] = []
-        for old, new, n in zip(made, target, shape, strict=True):
+        for old, new, n in zip(way.made, target, self.graph.shapes[out], strict=True):
             if new[: len(old)] != old:
                 return False
             more += new[len(old) :]
             if old and len(new) > len(old) and n % self.units.count(new):
                 return False
-        return bool(more) and set(more) == set(summed)
+        return bool(more) and set(more) == set(way.summed)
 
     def _relayout(
-        self,
-        held: Held,
-        need: Division,
-        value: int,
-        seen: set[Any] | frozenset[Any] = frozenset(),
+        self, held: Held, need: Division, size: int, seen: frozenset[Any] = _NOTHING
     ) -> Sent:
         if need in held:
             return Sent()
-        given, size = value < len(self.given), self._sizes[value]
-        return min(
-            self.units.move(each, need, size, given and (each, need) in seen) for each in held
-        )
+        return min(self.units.move(each, need, size, (each, need) in seen) for each in held)

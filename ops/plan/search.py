@@ -45,7 +45,8 @@ def best(estimator: Estimator) -> Estimate:
     most = (1 + LIMITS.margin) * tried[fastest].seconds
     found = list(tried.values())
     for assignment, made in tried.items():
-        if any(choice.summed and choice.scattered for choice in made.choices.values()):
+        scatters = any(each.summed and each.scattered for each in made.choices.values())
+        if scatters and made.seconds <= most:  # joining them takes longer
             found.append(estimator.estimate(assignment, most, joined=True))
         if len(set(assignment)) == 1:
             found.append(estimator.estimate(assignment, most, joined=True, is_bound=True))
