@@ -173,6 +173,17 @@ def test_policies_and_algorithms_are_obeyed():
         assert not any("divided" in row.note for row in report.rows)
 
 
+def test_products_with_an_update_or_a_factor_that_is_a_number():
+    (x,) = laid([(16, 8)], [(2, 4)])
+
+    def fn(x, y):
+        one = ((x @ x.T) @ x).ravel().at[3].add(y).reshape(16, 8)
+        return one, jnp.tensordot(x @ x.T, y, 0) @ one
+
+    plain = jnp.asarray(array((16, 8)))
+    assert_same(gl.on_grid(fn)(x, jnp.float32(3)), fn(plain, jnp.float32(3)), rtol=1e-5, atol=1e-5)
+
+
 def test_the_same_is_chosen_again():
     layouts = [
         gl.GridLayout(s, grid=g) for s, g in zip(SIZES["odd"], PLACEMENTS["2x4"], strict=True)

@@ -96,9 +96,7 @@ class Chosen:
             self._needed(value, division, name)
             for value, division in zip(values, choice.ins, strict=True)
         )
-        if name in OF_BLOCKS and any(
-            spec is None and value.shape for spec, value in zip(ins, values, strict=True)
-        ):
+        if name in OF_BLOCKS and None in ins:  # such as one update, a number
             return None
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
