@@ -48,6 +48,8 @@ What looked like a disagreement so far was one of these, and is no fault of eith
 * JAX's `Layout` has no text for XLA's combined dims (`*`); such layouts are only printed by XLA.
 * XLA rounds `tanh(9)` to 1.0 in one program and to 0.99999994 in another one. Random programs jump
   (`floor`, `>`, casts to integers) only at values that are met rarely, and never on bfloat16.
+* JAX's primitive `cholesky` leaves in the upper triangle what LAPACK leaves there; only the lower
+  one is compared. `jax.lax.linalg.cholesky` sets it to 0.
 * Eigenvectors, singular vectors and the factors of `qr` are unique up to signs: no harness of these
   primitives is compared.
 """
