@@ -15,7 +15,7 @@ from devices import turn as device_of
 from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.sharding import AbstractMesh
-from laid_out import choices, poisoned
+from laid_out import assert_same, choices, poisoned
 from tiers import few
 
 import gridlayout as gl
@@ -260,6 +260,26 @@ def test_a_cache_is_updated_where_it_lies():
     index = jax.ShapeDtypeStruct((), np.int32)
     report = gl.on_grid(step, device).report(cache, new, index)
     assert report.bytes_moved <= 4 * 8 * new.nbytes
+
+
+@pytest.mark.parametrize(("shape", "grid"), [((1, 5), (1, 4)), ((8, 1), (8, 1)), ((9, 2), (4, 1))])
+@pytest.mark.parametrize("fn", ["add", "set", "max", "get"])
+def test_indices_out_of_bounds_of_a_dim_are_clipped_or_dropped_as_in_jax(shape, grid, fn):
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    laid = gl.put(x, gl.GridLayout(shape, "float32", grid, collapse=[]), gl.DeviceGrid((2, 4)))
+    index = jnp.array([0, 1, 1, -1, 7, 50, -60])
+
+    def run(x, dim, mode):
+        where = (slice(None),) * dim + (index,)
+        if fn == "get":
+            return jax.grad(lambda x: (x.at[where].get(mode=mode) ** 2).sum())(x)
+        return getattr(x.at[where], fn)(0.5, mode=mode)
+
+    for mode in ("promise_in_bounds", "clip", "drop" if fn != "get" else "fill"):
+        for dim in (0, 1):
+            found = gl.on_grid(lambda x, dim=dim, mode=mode: run(x, dim, mode))(laid)
+            expected = jax.jit(run, static_argnums=(1, 2))(jnp.asarray(x), dim, mode)
+            assert_same(found, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2)])

@@ -196,7 +196,7 @@ def _scatter_by_relayout(b: Builder, op: Op, value: Value, indices: Value, updat
         starts[d] = int(start)
     fitting = known_starts(value.shape, s.sizes, starts)
     x = laid_out_target(b, op, value, s.axes, updates, s.lead, [indices])
-    if fitting != starts and s.mode == DROP:
+    if fitting != starts and s.mode != lax.GatherScatterMode.CLIP:
         return x
     one = broadcast(b, squeezed(b, updates, order), s.sizes, sorted(s.dim_map))
     return update_part(b, x, one, fitting or starts, _COMBINE[op.name])

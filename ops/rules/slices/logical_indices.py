@@ -73,10 +73,12 @@ def columns_of(op: Op, dims: Shape, shape: Shape, sizes: Sequence[int]) -> list[
     """Return which columns of the indices have an effect. dims: the dim of each column.
 
     A slice as long as its dim always starts at 0, unless out-of-bounds slices are dropped.
-    `jax.vmap` of a dynamic slice makes such columns.
+    `jax.vmap` of a dynamic slice makes such columns. If users promise that all are in bounds, XLA
+    still clips what `gather` reads, and drops what `scatter` would write out of bounds.
     """
     mode = lax.GatherScatterMode
-    is_clipped = op.params["mode"] in (mode.CLIP, mode.PROMISE_IN_BOUNDS)
+    clipped = (mode.CLIP, mode.PROMISE_IN_BOUNDS) if op.name == "gather" else (mode.CLIP,)
+    is_clipped = op.params["mode"] in clipped
     return [k for k, d in enumerate(dims) if not is_clipped or sizes[d] != shape[d]]
 
 
