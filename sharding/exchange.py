@@ -9,7 +9,7 @@ evenly by the mesh) is gathered before the route, or sliced after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -29,15 +29,37 @@ class Transfer:
     """A move of mesh axes from dim `source` to dim `target`, by one all_to_all.
 
     Without a target the axes are gathered, without a source the dim is sliced. size: the number of
-    devices along the axes.
+    devices along the axes. parts: of one all_gather of several dims, each of them and the number of
+    devices along it; `axes` are those of one dim after another, and `source` is the first one.
     """
 
     axes: Axes
     size: int
     source: int | None
     target: int | None
+    parts: tuple[tuple[int, int], ...] = ()
+
+    def is_in_order(self, shape: Sequence[int]) -> bool:
+        """Whether an all_gather of a part of this shape needs no transpose."""
+        assert self.source is not None
+        dims = [dim for dim, _ in self.parts] or [self.source]
+        between = [n for dim, n in enumerate(shape[: dims[-1]]) if dim not in dims]
+        return dims == sorted(dims) and prod(between) == 1
+
+    def of(self, shape: Sequence[int]) -> Shape:
+        """Return the shape of a device's part after the transfer."""
+        changed = list(shape)
+        for dim, n in self.parts or [(self.source, self.size)]:
+            if dim is not None:
+                changed[dim] *= n
+        if self.target is not None:
+            changed[self.target] //= self.size
+        return tuple(changed)
 
     def __str__(self) -> str:
+        if self.parts:
+            dims = " and ".join(str(dim) for dim, _ in self.parts)
+            return f"all_gather of dims {dims} over {'*'.join(self.axes)}"
         if self.source is None:
             return f"slice of dim {self.target} by {'*'.join(self.axes)}"
         if self.target is None:
@@ -88,15 +110,16 @@ class Exchange:
         for k in self.gathers:
             made.all_gather(before.axes[k], local, k)
             local = local // before.per_device[k] * before.grid[k]
-        local = self.padded(local)
+        local, shape = self.padded(local), self.digit_shape
         for transfer in self.transfers:
             if transfer.source is None:
                 local //= transfer.size
             elif transfer.target is None:
-                made.all_gather(transfer.axes, local, transfer.source)
+                made.all_gather(transfer.axes, local, int(not transfer.is_in_order(shape)))
                 local *= transfer.size
             else:
                 made.all_to_all(transfer.axes, local, (transfer.target, transfer.source))
+            shape = transfer.of(shape)
         if self.final is not None:
             made.all_gather(self.final.axes, result // self.final.size)
         return made.found

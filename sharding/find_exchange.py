@@ -26,10 +26,12 @@ def find_exchange(
     device: DeviceGrid,
     after: Placement | None = None,
     before: Placement | None = None,
+    at_once: bool = False,
 ) -> Exchange | None:
     """Return the exchange that receives the fewest bytes; None if there is no route.
 
-    before, after: the placements of the two grids; by default those of the device grid.
+    before, after: the placements of the two grids; by default those of the device grid. at_once:
+    whether the gathers at its end are one collective; None if there are not several.
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -46,7 +48,9 @@ def find_exchange(
     # Mesh axes with the same source and target are transferred together, or else each alone.
     ways = ((early, yes) for early in _early_steps(route, before, after) for yes in (True, False))
     for early, together in ways:
-        found = _Finder(route, before, after, device.fine.shape, together, early).exchange()
+        found = _Finder(route, before, after, device.fine.shape, together, early).exchange(at_once)
+        if found is None:
+            continue
         received = total_bytes(found.collectives(*local, before, device))
         if best is None or received < least:
             best, least = found, received
@@ -102,7 +106,7 @@ class _Finder:
         self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
         self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
 
-    def exchange(self) -> Exchange:
+    def exchange(self, at_once: bool) -> Exchange | None:
         joins = {done.makes[0]: done.reads for done in self.later if isinstance(done.step, Join)}
         source: dict[Axes, int] = {}
         target: dict[Axes, int] = {}
@@ -121,17 +125,22 @@ class _Finder:
             if not stays and not (even and self._claim(own, axes, target)):
                 slices.append(k)
         dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
-        final = None if slices else self._final(dims, joins, source, target)
+        final = None if slices or at_once else self._final(dims, joins, source, target)
         late = {} if final is None else final[1]
         moving = {axes: digit for axes, digit in source.items() if axes not in late}
         digits = self._locals(dims, source)
         gathered = self._gathered_shape(gathers)
+        transfers = self._transfers(dims, moving, target)
+        if at_once:
+            transfers = self._gathered_at_once(transfers)
+            if not transfers or not transfers[-1].parts:
+                return None
         return Exchange(
             # The last dim first: the dims before it are then still small.
             tuple(reversed(gathers)),
             gathered,
             digits,
-            tuple(self._transfers(dims, moving, target)),
+            tuple(transfers),
             None if final is None else final[0],
             tuple(slices),
             lambda: self._first(gathered, dict(zip(dims, digits, strict=True))),
@@ -273,9 +282,9 @@ class _Finder:
 
         def move(axis: Axes, to: int | None) -> None:
             now = at.pop(axis, None)
-            places = [None if digit is None else dims.index(digit) for digit in (now, to)]
+            source, place = (None if digit is None else dims.index(digit) for digit in (now, to))
             size = prod(self.sizes[name] for name in axis)
-            found.append(Transfer(axis, size, *places))
+            found.append(Transfer(axis, size, source, place))
             if to is not None:
                 at[axis] = to
 
@@ -292,6 +301,24 @@ class _Finder:
         for axis in done:
             move(axis, None)
         return found
+
+    def _gathered_at_once(self, transfers: list[Transfer]) -> list[Transfer]:
+        """Return the transfers with the gathers at their end, if there are several, as one.
+
+        Its axes have the mesh's order, so that it can be joined with those of other arrays.
+        """
+        kept = list(transfers)
+        gathers: list[tuple[Transfer, int]] = []
+        while kept and kept[-1].target is None and (source := kept[-1].source) is not None:
+            gathers.append((kept.pop(), source))
+        if len(gathers) < 2:
+            return transfers
+        order = list(self.sizes)
+        gathers.sort(key=lambda each: order.index(each[0].axes[0]))
+        axes = tuple(axis for each, _ in gathers for axis in each.axes)
+        parts = tuple((source, each.size) for each, source in gathers)
+        size = prod(n for _, n in parts)
+        return [*kept, Transfer(axes, size, parts[0][0], None, parts)]
 
     def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
         """Return the moves that join the digits to the route's axes, and the rest of the route."""

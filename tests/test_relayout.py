@@ -11,13 +11,14 @@ from devices import STATED, mapped
 from hlo import collectives
 from jax.sharding import NamedSharding
 from laid_out import indices, layouts, optimized, packed, poisoned
-from machines import FAST
+from machines import FAST, with_latency
 from tiers import few
 
 import gridlayout as gl
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.find_exchange import find_exchange
 from gridlayout.sharding.placement import Placement
 
 DEVICES = len(jax.devices())
@@ -125,6 +126,71 @@ def test_a_mesh_axis_moves_from_one_dim_to_another_in_one_all_to_all():
     # Nothing goes that does not have to: no padding, nothing thrown away.
     assert plan.received == plan.moved == x.nbytes * (DEVICES - 1) // DEVICES
     assert {kind for kind, _ in collectives(compiled(laid, b), DEVICES)} <= {"all-to-all"}
+
+
+GATHERED = [
+    ({"grid": (2, 4, 1)}, {"grid": (1, 1, 1)}),
+    ({"grid": (2, 1, 4), "tile": (2, 4, 4)}, {"grid": (1, 1, 1), "tile": (4, 2, 8)}),
+    ({"grid": (4, 2, 1)}, {"grid": (1, 1, 1), "tile": (1, 4, 4)}),
+    ({"grid": (1, 4, 2)}, {"grid": (1, 1, 1), "linear": "(d0, d1, d2) -> (d2, -d0 + 7, d1)"}),
+    ({"grid": (2, 4), "linear": "(d0, d1, d2) -> (d0 * 16 + d1, d2)"}, {"grid": (1, 1, 1)}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int4"])
+@pytest.mark.parametrize(("a", "b"), GATHERED)
+def test_dims_are_gathered_at_once_where_collectives_take_long_to_begin(a, b, dtype):
+    if DEVICES % 2 or DEVICES == 2:
+        pytest.skip("two mesh axes")
+    a, b = (
+        gl.GridLayout((8, 16, 32), dtype, **({} if "linear" in each else {"collapse": []}), **each)
+        for each in (a, b)
+    )
+    device = gl.DeviceGrid((2, DEVICES // 2), machine=with_latency(1.0))
+    x = np.arange(8 * 16 * 32).reshape(a.shape).astype(a.dtype)
+    laid = poisoned(x, a, device)
+    plan = gl.relayout_plan(laid, b)
+    moved = gl.relayout(laid, b)
+    assert (np.asarray(moved) == x).all()
+    assert moved.layout.with_oob(None) == b
+    places = device.placement(a.core_shape), device.placement(b.core_shape)
+    divided = sum(bool(axes) for axes in places[0].axes)
+    assert len(plan.collectives) == 1
+    if divided > 1:
+        exchange = find_exchange(a, b, device, *places[::-1], at_once=True)
+        (gather,) = exchange.transfers
+        assert len(gather.parts) == divided
+        assert str(gather) in str(plan)
+    if dtype == "float32":
+        assert [kind for kind, _ in collectives(compiled(laid, b), DEVICES)] == ["all-gather"]
+
+
+@pytest.mark.parametrize("seed", few(range(12), 3))
+def test_gathers_at_once_of_random_layouts(seed):
+    if DEVICES % 2 or DEVICES == 2:
+        pytest.skip("two mesh axes")
+    device, rng = (
+        gl.DeviceGrid((2, DEVICES // 2), machine=with_latency(1.0)),
+        np.random.default_rng(seed),
+    )
+    found = 0
+    while found < 3:
+        shape = tuple(map(int, rng.choice([3, 4, 5, 8, 12, 16], rng.integers(2, 4))))
+        drawn = rng.choice([1, 2, 4], (2, len(shape)))
+        grids = [[min(int(g), n) for n, g in zip(shape, row, strict=True)] for row in drawn]
+        tile = tuple(map(int, rng.choice([1, 2, 4], len(shape))))
+        a = gl.GridLayout(shape, "float32", grids[0], tile, [])
+        b = gl.GridLayout(shape, "float32", grids[1] if seed % 2 else [1] * len(shape), None, [])
+        places = device.placement(a.core_shape), device.placement(b.core_shape)
+        exchange = find_exchange(a, b, device, *places[::-1], at_once=True)
+        if exchange is None:
+            continue
+        found += 1
+        x = rng.normal(size=shape).astype("f4")
+        laid = poisoned(x, a, device)
+        assert (np.asarray(gl.relayout(laid, b)) == x).all()
+        most = len(exchange.collectives(1 << 10, 1 << 20, places[0], device))
+        assert len(gl.relayout_plan(laid, b).collectives) <= most
 
 
 def test_the_same_buffer_counted_in_other_cores_moves():

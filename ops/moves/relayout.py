@@ -19,7 +19,6 @@ from functools import cache, partial
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
@@ -27,9 +26,10 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.exchanged import exchanged, own_cores, sends_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import run_pieces
-from gridlayout.ops.moves.sends import Phases, Send, run_alone
+from gridlayout.ops.moves.sends import Phases, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.ops.moves.workspaces import (
     exchanged_workspace,
@@ -39,17 +39,13 @@ from gridlayout.ops.moves.workspaces import (
 )
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import (
-    ALL_GATHER,
-    ALL_TO_ALL,
     Axes,
     Collective,
     Collectives,
-    index_of,
-    slice_at,
     total_bytes,
 )
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, Transfer, local_bytes
+from gridlayout.sharding.exchange import Exchange, local_bytes
 from gridlayout.sharding.find_exchange import find_exchange
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces, find_pieces
@@ -175,6 +171,8 @@ def _ways(
         return (whole,)
     found = [whole]
     if len(whole.collectives) > 1 and device.machine.has_latency:
+        exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
+        found += [] if exchange is None else [_along(exchange, old, new, device, before, after)]
         found += _replicated_between(old, new, device, before, after)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
@@ -217,24 +215,35 @@ def _whole(
         shape, fill = (*after.per_device, *new.local_shape), host_fill(new)
         return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
     exchange = find_exchange(old, new.with_oob(None), device, after, before)
-    nbytes = local_bytes(old, before)
     if exchange is not None:
-        result = local_bytes(new, after)
-        collectives = exchange.collectives(nbytes, result, before, device)
-        phases = partial(_exchanged, exchange, before, after)
-        move = _move(
-            *(collectives, lambda x, fill: run_alone(phases(x, fill)), new),
-            partial(exchanged_workspace, exchange, old, new, before, after),
-            exchange,
-        )
-        if not collectives or new.dtype.name in packing.AS_BITS:
-            return move
-        fill = host_fill(new)
-        return replace(move, phases=lambda x: phases(x, fill), sends=_sends(exchange, before))
+        return _along(exchange, old, new, device, before, after)
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
     workspace = partial(gathered_workspace, old, before)
-    return _move(_gathering(before, device, nbytes), run, new, workspace)
+    return _move(_gathering(before, device, local_bytes(old, before)), run, new, workspace)
+
+
+def _along(
+    exchange: Exchange,
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement,
+    after: Placement,
+) -> LocalMove:
+    """Return the move that runs an exchange."""
+    sizes = local_bytes(old, before), local_bytes(new, after)
+    collectives = exchange.collectives(*sizes, before, device)
+    phases = partial(exchanged, exchange, before, after)
+    move = _move(
+        *(collectives, lambda x, fill: run_alone(phases(x, fill)), new),
+        partial(exchanged_workspace, exchange, old, new, before, after),
+        exchange,
+    )
+    if not collectives or new.dtype.name in packing.AS_BITS:
+        return move
+    fill = host_fill(new)
+    return replace(move, phases=lambda x: phases(x, fill), sends=sends_of(exchange, before))
 
 
 def _move(
@@ -257,7 +266,15 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
         new = replicated_layout(old.shape, old.dtype)
         if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
             # Every device needs all of it, and machines are best at all_gathers.
-            move = _whole(old.with_oob(None), new, device, before, replicated_placement(old.ndim))
+            places = before, replicated_placement(old.ndim)
+            move = _whole(old.with_oob(None), new, device, *places)
+            exchange = None
+            if len(move.collectives) > 1 and device.machine.has_latency:
+                pair = old.with_oob(None), new
+                exchange = find_exchange(*pair, device, *places[::-1], at_once=True)
+            if exchange is not None:
+                once = _along(exchange, *pair, device, *places)
+                move = min(move, once, key=lambda way: device.machine.seconds(way.collectives))
             run, phases = move.run, move.phases
 
             def logical(x: LazyView) -> Phases:
@@ -309,53 +326,6 @@ def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:
     return LazyView.of(moved)
 
 
-def _exchanged(
-    exchange: Exchange, before: Placement, after: Placement, x: LazyView, fill: Any
-) -> Phases:
-    for k in exchange.gathers:
-        axes, size = before.axes[k], before.slots[k] // before.per_device[k]
-        x = yield Send(ALL_GATHER, axes, size, x, k)
-        x = x.first(before.grid[k], k)  # without the idle slots
-    x = packing.run_moves(x, exchange.first, fill)
-    for transfer in exchange.transfers:
-        x = yield from _transferred(x, transfer)
-    x = packing.run_moves(x, exchange.last, fill)
-    if exchange.final is not None:
-        x = yield from _transferred(x, exchange.final)
-    for k in exchange.slices:
-        x = _own(x, k, after, fill)
-    return x
-
-
-def _sends(exchange: Exchange, before: Placement) -> tuple[Axes, ...]:
-    """The mesh axes of each collective of `_exchanged`."""
-    transfers = [*exchange.transfers, *filter(None, [exchange.final])]
-    gathers = (before.axes[k] for k in exchange.gathers)
-    return (*gathers, *(each.axes for each in transfers if each.source is not None))
-
-
-def _transferred(x: LazyView, transfer: Transfer) -> Phases:
-    axes, source, target = transfer.axes, transfer.source, transfer.target
-    if source is None:
-        assert target is not None
-        return LazyView.of(slice_at(x.materialize(), index_of(axes), 1, target))
-    if target is None:
-        return (yield Send(ALL_GATHER, axes, transfer.size, x, source))
-    return (yield Send(ALL_TO_ALL, axes, transfer.size, x, source, target))
-
-
-def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
-    """Return this device's cores of grid dim `k`, from a part that has all of them."""
-    part = x.materialize()
-    if (missing := placement.slots[k] - part.shape[k]) > 0:
-        grow = [(0, missing if d == k else 0, 0) for d in range(part.ndim)]
-        part = lax.pad(part, fill, grow)
-    if placement.axes[k]:
-        count = placement.per_device[k]
-        part = slice_at(part, index_of(placement.axes[k]) * count, count, k)
-    return LazyView.of(part)
-
-
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
     made = Collectives(device)
     for k in gathered_dims(before):
@@ -379,5 +349,5 @@ def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView
 def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
     x = packing.run_moves(x, moves(new), fill)
     for k in range(len(after.axes)):
-        x = _own(x, k, after, fill)
+        x = own_cores(x, k, after, fill)
     return x

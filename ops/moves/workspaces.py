@@ -31,21 +31,20 @@ def exchanged_workspace(
     for k in exchange.gathers:
         _gather(chain, shape, k, before)
     if exchange.transfers:
-        shape = list(exchange.digit_shape)
+        shape = [*exchange.digit_shape]
         if _is_copied(exchange, (*before.per_device, *old.local_shape)):
             chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
-        source, target, n = transfer.source, transfer.target, transfer.size
-        if source is None:
-            chain.view(chain.nbytes // n)
-        elif target is None:
-            chain.gather(n, prod(shape[:source]))
+        if transfer.source is None:
+            chain.view(chain.nbytes // transfer.size)
+        elif transfer.parts:
+            chain.gather(transfer.size, 1)
+            chain.is_view = not transfer.is_in_order(shape)
+        elif transfer.target is None:
+            chain.gather(transfer.size, prod(shape[: transfer.source]))
         else:
-            chain.exchange(n)
-        if source is not None:
-            shape[source] *= n
-        if target is not None:
-            shape[target] //= n
+            chain.exchange(transfer.size)
+        shape = [*transfer.of(shape)]
     if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
         chain.view()
     if (final := exchange.final) is not None:

@@ -258,13 +258,13 @@ class Estimator:
             for division in divisions:
                 if division is not None and any(along := self._along(factors, dims, division)):
                     found[along] = None
-        kind = self._kinds[number]
         ways = []
-        for along in [*found][: LIMITS.ways]:
-            if (kind, along) not in self._way_of:
-                self._way_of[kind, along] = self._way(node, along)
-            ways.append(self._way_of[kind, along])
-        sums, moves = {}, {}
+        for key in [(self._kinds[number], along) for along in found][: LIMITS.ways]:
+            if key not in self._way_of:
+                self._way_of[key] = self._way(node, key[1])
+            ways.append(self._way_of[key])
+        sums: dict[tuple[tuple[int, ...], bool], None] = {}
+        moves: dict[tuple[Division | None, Division], None] = {}
         is_end = self.classes.result_divisions[out] is not None
         for way in ways:
             if way.summed:
