@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.relayout import find_move
+from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.placement import Placement
 
@@ -92,10 +92,8 @@ class Builder(Mover):
         assert isinstance(spec, Sharded)
 
         def price(layout: Layout, least: float) -> float:
-            move = find_move(
-                *(spec.layout, layout, self.device, spec.placement, self.placement(layout))
-            )
-            sent = () if move is None else move.collectives
+            places = spec.placement, self.placement(layout)
+            sent = sent_between(spec.layout, layout, self.device, *places)
             return self.env.machine.price(sent, self.device.size)
 
         best, _ = cheapest(Offer(layout, partial(price, layout)) for layout in layouts)

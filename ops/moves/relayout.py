@@ -148,6 +148,14 @@ def _seconds(machine: Machine, way: LocalMove, least: float) -> float:
     return machine.seconds(way.collectives)
 
 
+def sent_between(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> tuple[Collective, ...]:
+    """Return the collectives of the cheapest move between two placed layouts."""
+    move = find_move(old, new, device, before, after)
+    return () if move is None else move.collectives
+
+
 def moved_bytes(
     old: Layout,
     new: Layout,
@@ -158,8 +166,7 @@ def moved_bytes(
     """Return the bytes that a move receives, over all devices; placements default to the grid's."""
     before = before or device.placement(old.core_shape)
     after = after or device.placement(new.core_shape)
-    move = find_move(old, new, device, before, after)
-    return 0 if move is None else total_bytes(move.collectives)
+    return total_bytes(sent_between(old, new, device, before, after))
 
 
 @cached(size=10 << 10)

@@ -17,7 +17,7 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves
+from gridlayout.ops.moves.relayout import nothing_moves, sent_between
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.choice import Offer, cheapest
@@ -123,11 +123,6 @@ def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
     )
 
 
-def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
-    """Return the seconds of a move's collectives."""
-    return 0.0 if move is None else device.machine.price(move.collectives, device.size)
-
-
 @dataclass(frozen=True)
 class _Holding:
     """An upper bound of the part of a matrix, or of a batch of them, that a device holds.
@@ -229,7 +224,7 @@ def relayout_seconds(
         bounded.append((bound, move))
     for bound, move in bounded:
         if move is not None and total < least:
-            total += move_price(find_move(*move), device) - bound
+            total += device.machine.price(sent_between(*move), device.size) - bound
     return total
 
 

@@ -23,7 +23,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.relayout import find_move
+from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Side, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
@@ -94,13 +94,12 @@ def gathered_cost(
     operands = _inputs(device, product)
     for old, operand in zip(layouts, operands, strict=True):
         before = device.placement(old.core_shape)
-        move = find_move(old, operand.spec.layout, device, before, operand.spec.placement)
-        made.found += () if move is None else move.collectives
+        places = before, operand.spec.placement
+        made.found += sent_between(old, operand.spec.layout, device, *places)
         operand.collectives(made)
     if (natural := product.natural) is not None and target is not None:
         places = device.placement(natural.core_shape), device.placement(target.core_shape)
-        move = find_move(natural, target, device, *places)
-        made.found += () if move is None else move.collectives
+        made.found += sent_between(natural, target, device, *places)
     left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
