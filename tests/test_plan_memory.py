@@ -141,13 +141,13 @@ def replayed(plan, align=32):
     """Where each value is put, and the highest byte in use: values come, are read, and go."""
     allocator, blocks = Allocator(align), {}
     for step in range(len(plan.simulation.held)):
-        for n, life in enumerate(plan.lives):
-            if life.first == step:
-                blocks[n] = allocator.take(life.nbytes)
-        for n, life in enumerate(plan.lives):
-            if life.last == step:
+        for n, live in enumerate(plan.live_ranges):
+            if live.first == step:
+                blocks[n] = allocator.take(live.nbytes)
+        for n, live in enumerate(plan.live_ranges):
+            if live.last == step:
                 allocator.free(blocks[n])
-    assert len(blocks) == len(plan.lives)
+    assert len(blocks) == len(plan.live_ranges)
     assert allocator.holes == [(0, 2**62)]  # each value went
     return [blocks[n][0] for n in range(len(blocks))], allocator.most
 
@@ -163,10 +163,10 @@ def test_the_peak_bounds_an_allocator_that_takes_the_first_hole(name, machine):
     plan = planned(name, machine)
     addresses, most = replayed(plan)
     assert most <= plan.peak_bytes <= plan.device.machine.chip.capacity["l1"]
-    assert addresses == [life.address for life in plan.lives]
+    assert addresses == [live.address for live in plan.live_ranges]
     # What is said of each step is enough for what is there then.
     for step, (_, used) in enumerate(plan.simulation.held):
-        there = [x for x in plan.lives if x.first <= step <= x.last]
+        there = [x for x in plan.live_ranges if x.first <= step <= x.last]
         assert sum(x.nbytes for x in there) <= used <= plan.peak_bytes
         assert max((x.address + x.nbytes for x in there), default=0) == used
 
@@ -176,7 +176,7 @@ def test_the_peak_of_devices_bounds_it_too(name):
     plan = planned(name, "v5e 4x4")
     assert replayed(plan, align=1)[1] <= plan.peak_bytes
     for step, (_, nbytes) in enumerate(plan.simulation.held):
-        assert sum(x.nbytes for x in plan.lives if x.first <= step <= x.last) == nbytes
+        assert sum(x.nbytes for x in plan.live_ranges if x.first <= step <= x.last) == nbytes
 
 
 def test_gaps_between_values_count():
@@ -185,12 +185,12 @@ def test_gaps_between_values_count():
     for name in ("softmax", "training", "norm"):
         plan = planned(name, "n150")
         steps = range(len(plan.simulation.held))
-        live = (sum(x.nbytes for x in plan.lives if x.first <= n <= x.last) for n in steps)
+        live = (sum(x.nbytes for x in plan.live_ranges if x.first <= n <= x.last) for n in steps)
         gaps += max(live) < plan.peak_bytes
     assert gaps >= 2
 
 
-# -- what the lives say ----------------------------------------------------------------------------
+# -- live ranges -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "machine"), REPLAYED)
@@ -198,14 +198,14 @@ def test_arguments_and_results_in_l1_are_alive_as_large_as_their_layouts(name, m
     plan = planned(name, machine)
     end = len(plan.simulation.held) - 1
     near = {n: x.held.per_core for n, x in plan.layouts.items() if x and x.memory == "l1"}
-    lives = {life.name: life for life in plan.lives}
+    live_ranges = {live.name: live for live in plan.live_ranges}
     for path, nbytes in near.items():
-        life = lives[path]
-        assert (life.first, life.last) == (0, end)
-        assert nbytes <= life.nbytes < nbytes + 32
+        live = live_ranges[path]
+        assert (live.first, live.last) == (0, end)
+        assert nbytes <= live.nbytes < nbytes + 32
     # Those in DRAM are not there.
-    assert not lives.keys() & (plan.layouts.keys() - near.keys() - _numbers(plan))
-    at_end = sorted(x.nbytes for x in plan.lives if x.last == end and x.name not in near)
+    assert not live_ranges.keys() & (plan.layouts.keys() - near.keys() - _numbers(plan))
+    at_end = sorted(x.nbytes for x in plan.live_ranges if x.last == end and x.name not in near)
     results = sorted(x.held.per_core for x in plan.results.values() if x and x.memory == "l1")
     if name != "identity":  # whose result is its argument
         largest = at_end[len(at_end) - len(results) :]
@@ -228,7 +228,7 @@ def test_a_value_goes_with_what_reads_it_last():
     plan = gl.plan(fn, bf16(1024, 1024), machine="n150")
     steps = ["exp:0", "tanh:0", "sin:0", "cos:0", "mul:0"]
     assert [name for name, _ in plan.simulation.held] == steps
-    found = {x.name: (x.first, x.last, x.address // x.nbytes) for x in plan.lives}
+    found = {x.name: (x.first, x.last, x.address // x.nbytes) for x in plan.live_ranges}
     assert found == {
         "x": (0, 4, 0),
         "exp:0": (0, 4, 1),
@@ -245,18 +245,18 @@ def test_what_a_loop_reads_in_every_round_is_there_until_it_ends():
         return lax.fori_loop(0, 9, lambda _, c: jnp.sin(jnp.tanh(c * outer)), x)
 
     plan = gl.plan(fn, bf16(1024, 1024), bf16(1024, 1024), machine="n150")
-    lives = {x.name: x for x in plan.lives}
-    assert lives["exp:0"].last >= lives["sin:0"].last > lives["tanh:0"].first
-    carried = lives["bfloat16[1024,1024] of carry"]
-    assert carried.first < lives["mul:0"].first
-    assert carried.last >= lives["sin:0"].last
+    live_ranges = {x.name: x for x in plan.live_ranges}
+    assert live_ranges["exp:0"].last >= live_ranges["sin:0"].last > live_ranges["tanh:0"].first
+    carried = live_ranges["bfloat16[1024,1024] of carry"]
+    assert carried.first < live_ranges["mul:0"].first
+    assert carried.last >= live_ranges["sin:0"].last
 
 
 @pytest.mark.parametrize("machine", ["n150", "v5e 4x4"])
 def test_lives_are_kept_in_files_and_by_simulations(machine, tmp_path):
     plan = planned("training", machine)
     plan.save(tmp_path / "plan.json")
-    assert gl.load_plan(tmp_path / "plan.json").lives == plan.lives
+    assert gl.load_plan(tmp_path / "plan.json").live_ranges == plan.live_ranges
     fn, *args = PROGRAMS["training"]
     assert gl.simulate(fn, *args, plan=plan) == plan.simulation
 
@@ -277,7 +277,7 @@ def test_one_byte_less_changes_the_plan(name, machine):
     assert same.peak_bytes <= plan.peak_bytes
     less = gl.plan(fn, *args, machine=with_room(machine, plan.peak_bytes - 1))
     assert less.peak_bytes < plan.peak_bytes
-    assert less.lives != plan.lives
+    assert less.live_ranges != plan.live_ranges
     # A plan that is nearly as fast as the bound is the last that is looked for.
     assert less.time >= min(plan.time, plan.bound * (1 + LIMITS.memory_gap)) * (1 - 1e-9)
     assert replayed(less)[1] <= less.peak_bytes

@@ -42,7 +42,7 @@ from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
 # Primitives whose result is placed in the layout that its consumers request.
-_ASK_READERS = ("dot_general", "conv_general_dilated")
+_ASK_CONSUMERS = ("dot_general", "conv_general_dilated")
 
 
 def planned(
@@ -189,8 +189,8 @@ class Planner:
                 else env[atom]
             )
 
-        readers = Consumers(jaxpr, env, result_layouts)
-        folded = readers.folded_transposes()
+        consumers = Consumers(jaxpr, env, result_layouts)
+        folded = consumers.folded_transposes()
         outside = self._path
         for number, eqn in enumerate(jaxpr.eqns):
             if number in folded.values():
@@ -198,13 +198,13 @@ class Planner:
             self._path = (*outside, number)
             follower = jaxpr.eqns[folded[number]] if number in folded else None
             given = [read(atom) for atom in eqn.invars]
-            outs = self.equation(eqn, given, follower, readers, scope)
+            outs = self.equation(eqn, given, follower, consumers, scope)
             env.update(zip((follower or eqn).outvars, outs, strict=True))
         self._path = outside
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
-        self, eqn: Any, values: Sequence[Value], follower: Any, readers: Consumers, scope: str
+        self, eqn: Any, values: Sequence[Value], follower: Any, consumers: Consumers, scope: str
     ) -> Sequence[Value]:
         """Append one equation, or the equations of the function that it calls.
 
@@ -223,7 +223,7 @@ class Planner:
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
                 # Rematerialization: keep XLA from reusing the result of the forward pass.
                 values = self._behind_barrier(values)
-            result_layouts = [readers.layout(out, 0) for out in eqn.outvars]
+            result_layouts = [consumers.layout(out, 0) for out in eqn.outvars]
             return self._called(
                 str(eqn.params.get("name", "")), called(eqn), values, result_layouts, scope
             )
@@ -231,10 +231,10 @@ class Planner:
         requested = None
         if self.chosen is not None:
             requested = self.chosen.requested(self._path, eqn, values, follower)
-        if requested is None and name in _ASK_READERS and self.env.policy is same_grid_and_tile:
+        if requested is None and name in _ASK_CONSUMERS and self.env.policy is same_grid_and_tile:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
-            layout = readers.layout((follower or eqn).outvars[0], cores)
+            layout = consumers.layout((follower or eqn).outvars[0], cores)
         op = Op.of(eqn, follower, layout, requested)
         specs = tuple(value.spec for value in values)
         is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))

@@ -71,14 +71,14 @@ class Strategies(Variables):
                 if not variable.is_operand:
                     costs[at] = costs[at] + self._dram_seconds(variable, far)
         # The users of each value, by how often they read it: a loop repeats the moves inside it.
-        readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
+        consumers: dict[tuple[int, float], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
             for position, v in enumerate(node.ins):
                 if v is not None and node.factors is not None:
                     times = node.starts if not position else node.times
-                    readers.setdefault((v, times), []).append((self._of_node[n], position))
+                    consumers.setdefault((v, times), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
-        for (v, times), mine in readers.items():
+        for (v, times), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
                 key = (*source, size, tuple(sorted(mine)))
@@ -114,11 +114,11 @@ class Strategies(Variables):
         held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
         forms: dict[Division, int] = {}
-        readers = []
-        for reader, place in mine:
-            needs = [choice.ins[place] for choice in self.variables[reader].choices]
+        consumers = []
+        for consumer, place in mine:
+            needs = [choice.ins[place] for choice in self.variables[consumer].choices]
             read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in needs]
-            readers.append((reader, np.array(read)))
+            consumers.append((consumer, np.array(read)))
         kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
         key = tuple(kinds), tuple(forms), size
@@ -130,7 +130,7 @@ class Strategies(Variables):
         if self._is_folded(mine[0][0], mine, at):
             same = [[a.division == b for b in forms] for a in kinds]
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
-        return Fetch(at, prices, tuple(readers))
+        return Fetch(at, prices, tuple(consumers))
 
     @property
     def _always_in_dram(self) -> frozenset[int]:
@@ -208,7 +208,7 @@ class Strategies(Variables):
         ends = self._ends()
         forms: dict[tuple[int, ...], int] = {}
         latencies: list[float] = []
-        readers = []
+        consumers = []
         for at, variable in enumerate(self.variables):
             node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
             if node is None or node.outs[0] not in ends or node.times != 1:
@@ -228,11 +228,11 @@ class Strategies(Variables):
                 costs[at][k] -= saved * len(variable.members)
                 costs[at][k] = max(costs[at][k], 0.0)
             if (read >= 0).any():
-                readers.append((at, read))
-        if not readers or not any(latencies):
+                consumers.append((at, read))
+        if not consumers or not any(latencies):
             return []
         costs.append(np.zeros(1))
-        return [Fetch(len(costs) - 1, np.array([latencies]), tuple(readers))]
+        return [Fetch(len(costs) - 1, np.array([latencies]), tuple(consumers))]
 
     def _ends(self) -> set[int]:
         """Return the values that reach results through elementwise ops and transposes only."""
@@ -248,15 +248,15 @@ class Strategies(Variables):
                 found.discard(node.outs[0])
         return found - others
 
-    def _is_folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
+    def _is_folded(self, consumer: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
         """Whether the only user of a product is a transpose, which is computed with it.
 
         A move between the two would instead move the transposed product to its users.
         """
         nodes = self.graph.nodes
-        if len(mine) != 1 or self.variables[at].is_operand or self.variables[reader].is_operand:
+        if len(mine) != 1 or self.variables[at].is_operand or self.variables[consumer].is_operand:
             return False
-        maker, only = (nodes[self.variables[k].members[0]] for k in (at, reader))
+        maker, only = (nodes[self.variables[k].members[0]] for k in (at, consumer))
         return maker.name == "dot_general" and only.name == "transpose"
 
     def _place_move(self, place: Place, need: Division, size: int) -> float:
@@ -273,17 +273,17 @@ class Strategies(Variables):
             for position, v in enumerate(node.ins):
                 if v is None or v >= len(self.given) or node.factors is None or v in far:
                     continue
-                at, reader = self._of_operand[v], self._of_node[n]
+                at, consumer = self._of_operand[v], self._of_node[n]
                 in_dram = np.array([place.in_dram for place in self.variables[at].choices])
                 if not in_dram.any() or not self.graph.shapes[v]:
                     continue
-                variable, more = self.variables[reader], []
+                variable, more = self.variables[consumer], []
                 for choice in variable.choices:
                     need = None if choice is None else choice.ins[position]
                     read = 0.0 if need is None else self.ways.reading(v, need) * node.times
                     more.append(max(read - self._computed(node, choice), 0.0) if read else 0.0)
                 prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
-                found.append(Fetch(at, prices, ((reader, np.arange(len(more))),)))
+                found.append(Fetch(at, prices, ((consumer, np.arange(len(more))),)))
         return found
 
     def _move(self, before: Division, after: Division, size: int) -> float:

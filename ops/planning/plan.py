@@ -17,7 +17,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
 from gridlayout.ops.planning.record import record_of
-from gridlayout.ops.planning.simulation import Life, Simulation
+from gridlayout.ops.planning.simulation import LiveRange, Simulation
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
@@ -99,7 +99,7 @@ class Plan(ByPath):
         return self.simulation.peak_bytes
 
     @property
-    def lives(self) -> tuple[Life, ...]:
+    def live_ranges(self) -> tuple[LiveRange, ...]:
         """The live ranges of values in a device's memory (a core's L1), in order of their start.
 
         Values that are live together never take more than `peak_bytes`. On cores, each value has
@@ -109,7 +109,7 @@ class Plan(ByPath):
         >>> import jax, jax.numpy as jnp, gridlayout as gl
         >>> x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
         >>> plan = gl.plan(lambda x: jnp.exp(x) * jnp.tanh(x), x, machine="n150")
-        >>> for each in plan.lives:
+        >>> for each in plan.live_ranges:
         ...     steps = [name for name, _ in plan.simulation.held[each.first : each.last + 1]]
         ...     print(each.name, each.address, each.nbytes, *steps)
         x 0 32768 exp:0 tanh:0 mul:0
@@ -117,7 +117,7 @@ class Plan(ByPath):
         tanh:0 65536 32768 tanh:0 mul:0
         mul:0 98304 32768 mul:0
         """
-        return self.simulation.lives
+        return self.simulation.live_ranges
 
     def why(self, equation: str) -> str:
         """Return the ways to run an equation, best first, with the time of the whole program.

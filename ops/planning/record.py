@@ -10,7 +10,7 @@ import jax
 
 from gridlayout.layouts.layout import Layout
 
-FORMAT, VERSION = "gridlayout plan", 1
+FORMAT, VERSION = "gridlayout plan", 2
 
 
 def record_of(plan: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def record_of(plan: Any) -> dict[str, Any]:
             for each in simulation.equations
         ],
         "held": simulation.held,
-        "lives": [vars(each) for each in simulation.lives],
+        "live_ranges": [vars(each) for each in simulation.live_ranges],
         "dram": sorted(simulation.dram),
         "units": chosen.units.axes,
         "products": chosen.products,

@@ -18,7 +18,7 @@ from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.record import FORMAT, VERSION
-from gridlayout.ops.planning.simulation import Equation, Life, Simulation
+from gridlayout.ops.planning.simulation import Equation, LiveRange, Simulation
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
@@ -77,7 +77,7 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         _count(record["peak_bytes"]),
         {_text(axis): _count(nbytes) for axis, nbytes in record["links"].items()},
         frozenset(map(_count, record["dram"])),
-        lives=tuple(map(_life, record["lives"])),
+        live_ranges=tuple(map(_live_range, record["live_ranges"])),
     )
     known = set(device.fine.axis_names)
     axes = tuple(tuple(map(_text, unit)) for unit in record["units"])
@@ -134,10 +134,10 @@ def _equation(record: Any) -> Equation:
     return Equation(**texts, **numbers, collectives=sent)  # type: ignore[arg-type]
 
 
-def _life(record: Any) -> Life:
+def _live_range(record: Any) -> LiveRange:
     nbytes, first, last = (_count(record[name]) for name in ("nbytes", "first", "last"))
     at = record["address"]
-    return Life(_text(record["name"]), nbytes, first, last, None if at is None else _count(at))
+    return LiveRange(_text(record["name"]), nbytes, first, last, None if at is None else _count(at))
 
 
 def _choice(record: Any, units: int) -> tuple[tuple[int, ...], Choice]:

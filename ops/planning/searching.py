@@ -129,8 +129,8 @@ def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | N
     """
     gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.separate_equations else 0.0
     problem = _problem(strategies, clock)
-    told = None if clock.interrupted else progress
-    return solve(problem, clock.left, progress=told, gap=gap, on_interrupt=clock.interrupt)
+    shown = None if clock.interrupted else progress
+    return solve(problem, clock.left, progress=shown, gap=gap, on_interrupt=clock.interrupt)
 
 
 def _problem(strategies: Strategies, clock: Clock) -> Problem:

@@ -57,7 +57,7 @@ class Equation:
 
 
 @dataclass(frozen=True)
-class Life:
+class LiveRange:
     """The live range of a value in a device's memory; on cores, in a core's L1.
 
     name: the argument, or the equation that makes the value; `split:0 result 1` for one of several
@@ -80,7 +80,7 @@ class Simulation:
     title: of the function. machine: the source of the figures. equations: in order. held: pairs of
     an equation's name (or "") and the bytes that a device holds then, over time; for a core, the
     end of the used part of L1, including gaps between values. peak_bytes: the maximum of these.
-    lives: the live ranges of values, in order of their start; empty for a compiled program.
+    live_ranges: the live ranges of values, in order of their start; empty for a compiled program.
     capacity: bytes of a device, None where the machine states none. links: the bytes that a device
     receives along each axis of the mesh, at the slowest links that they cross; `x between hosts`
     if only a part of an axis is. dram: the numbers of values that cores read from the
@@ -98,7 +98,7 @@ class Simulation:
     links: dict[str, int] = field(default_factory=dict)
     dram: frozenset[int] = field(default_factory=frozenset, repr=False)
     in_dram: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    lives: tuple[Life, ...] = field(default=(), repr=False)
+    live_ranges: tuple[LiveRange, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -118,10 +118,10 @@ class Simulation:
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
         if spaces is None:
-            held, lives = _as_xla_holds(program, own, report.graph.names)
+            held, live_ranges = _as_xla_holds(program, own, report.graph.names)
         else:
             paths = {row.made.path: own[id(row.made)] for row in report.rows}
-            held, lives = _in_l1(spaces, paths, report.graph.result_names)
+            held, live_ranges = _in_l1(spaces, paths, report.graph.result_names)
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
             for along, received in device.machine.received_along(each).items():
@@ -135,7 +135,7 @@ class Simulation:
             report.peak_bytes if spaces is None else max((n for _, n in held), default=0),
             dict(sorted(links.items())),
             frozenset() if spaces is None else spaces.dram,
-            lives=tuple(lives),
+            live_ranges=tuple(live_ranges),
         )
 
     @property
@@ -252,13 +252,13 @@ class Simulation:
 
 def _in_l1(
     spaces: Spaces, names: Mapping[tuple[int, ...], str], results: Sequence[str]
-) -> tuple[list[tuple[str, int]], list[Life]]:
+) -> tuple[list[tuple[str, int]], list[LiveRange]]:
     """Return what a core holds over time, and the live ranges of values.
 
     names: of equations, by their paths. results: their names.
     """
     held = [(names.get(path, ""), nbytes) for path, nbytes in spaces.held]
-    lives = []
+    live_ranges = []
     for each in spaces.placed:
         name, which = each.words, "" if each.result is None else f" result {each.result}"
         if each.path is not None:
@@ -266,14 +266,14 @@ def _in_l1(
         elif each.result is not None:
             name = results[each.result]
         nbytes, first, last = each.block
-        life = Life(name, nbytes, first, min(last, len(held) - 1), each.address)
-        lives.append(life)
-    return held, lives
+        live_range = LiveRange(name, nbytes, first, min(last, len(held) - 1), each.address)
+        live_ranges.append(live_range)
+    return held, live_ranges
 
 
 def _as_xla_holds(
     program: Program, names: Mapping[int, str], operands: Sequence[str]
-) -> tuple[list[tuple[str, int]], list[Life]]:
+) -> tuple[list[tuple[str, int]], list[LiveRange]]:
     """Return what a device holds over time, and its buffers; names: of rows, by decisions' ids."""
 
     def name(owner: int) -> str:
@@ -283,9 +283,9 @@ def _as_xla_holds(
     if not held:  # no buffer is allocated
         held = [("", sum(spec.device_bytes for spec in program.operands))]
     given = zip(operands, program.operands, strict=True)
-    lives = [Life(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
-    lives += [Life(name(owner), *block) for owner, *block in places(program)]
-    return held, [each for each in lives if each.nbytes]
+    live_ranges = [LiveRange(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
+    live_ranges += [LiveRange(name(owner), *block) for owner, *block in places(program)]
+    return held, [each for each in live_ranges if each.nbytes]
 
 
 def equation_names(rows: Sequence[Row]) -> list[str]:
