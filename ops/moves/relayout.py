@@ -179,7 +179,11 @@ def _ways(
     found = [whole]
     if len(whole.collectives) > 1 and device.machine.has_latency:
         exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
-        found += [] if exchange is None else [_along(exchange, old, new, device, before, after)]
+        if exchange is not None:
+            once = _along(exchange, old, new, device, before, after)
+            # Else it gathers idle slots too, which one gather after another drops in between.
+            if total_bytes(once.collectives) <= total_bytes(whole.collectives):
+                found.append(once)
         found += _replicated_between(old, new, device, before, after)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
@@ -273,15 +277,8 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
         new = replicated_layout(old.shape, old.dtype)
         if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
             # Every device needs all of it, and machines are best at all_gathers.
-            places = before, replicated_placement(old.ndim)
-            move = _whole(old.with_oob(None), new, device, *places)
-            exchange = None
-            if len(move.collectives) > 1 and device.machine.has_latency:
-                pair = old.with_oob(None), new
-                exchange = find_exchange(*pair, device, *places[::-1], at_once=True)
-            if exchange is not None:
-                once = _along(exchange, *pair, device, *places)
-                move = min(move, once, key=lambda way: device.machine.seconds(way.collectives))
+            # Gathering all dims at once would hold it twice.
+            move = _whole(old.with_oob(None), new, device, before, replicated_placement(old.ndim))
             run, phases = move.run, move.phases
 
             def logical(x: LazyView) -> Phases:

@@ -253,25 +253,13 @@ class Units:
             else:
                 self._changes(made, before, after, nbytes)
             sent = self._priced(made, joins)
-            if len(made.found) > 1 and before is not None and self.machine.has_latency:
-                once = Collectives(self.device)
-                self._changes(once, before, after, nbytes, at_once=True)
-                sent = min(sent, self._priced(once, joins))
             if not made.found:  # each device takes a slice of its own part
                 part = nbytes // max(self.parts(after), 1)
                 sent = Sent(self.machine.slicing(part))
             self._moves[key] = sent
         return self._moves[key]
 
-    def _changes(
-        self,
-        made: Collectives,
-        before: Division,
-        after: Division,
-        nbytes: int,
-        at_once: bool = False,
-    ) -> None:
-        """Add the collectives of a move. at_once: whether gathers are one collective."""
+    def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
         local = nbytes // max(self.parts(before), 1)
         gathered: list[tuple[int, tuple[int, ...]]] = []
         to = {u: d for d, units in enumerate(after) for u in units}
@@ -289,10 +277,6 @@ class Units:
             for u in gone:
                 if u in come and u not in new:
                     made.all_to_all(self.axes[u], local, (to[u], d))
-        if at_once and len(gathered) > 1:
-            every = sorted(u for _, units in gathered for u in units)
-            made.all_gather(self.mesh_axes(every), local, 1)
-            return
         for d, units in gathered:
             made.all_gather(self.mesh_axes(units), local, d)
             local *= self.count(units)
