@@ -365,9 +365,8 @@ class Estimator:
             dim = scattered_dim(way.made, after) if scattered else 0
             sent = self.units.summed(way.summed, way.local, scattered, joins, together, dim)
             cost, count = cost + sent.seconds, count + sent.alone
-            is_sum_joined = together or self.units.is_summed_joined(
-                way.summed, way.local, scattered
-            )
+            summed = way.summed, way.local, scattered
+            is_sum_joined = together or self.units.is_summed_joined(*summed)
         price = cost
         if len(after) == len(target):
             price += self.units.move(after, target, self._sizes[out]).seconds
@@ -378,8 +377,8 @@ class Estimator:
         outs = tuple(
             after if len(dims) == len(after) else ((),) * len(dims) for dims in node.factors.outs
         )
-        sent = Sent(cost, count)
-        return _Taken(price, choice, sent, tuple(moved), tuple(able), is_sum_joined, outs)
+        moves = tuple(moved), tuple(able)
+        return _Taken(price, choice, Sent(cost, count), *moves, is_sum_joined, outs)
 
     def _scatters(self, way: _Way, target: Division, out: int) -> bool:
         """Return whether the target division scatters a sum over exactly the units summed."""
