@@ -160,23 +160,24 @@ def first_calls() -> dict[str, tuple[float, float, str, float]]:
     device, clock = gl.DeviceGrid(MESHES[8]), _Clock()
     known = {case.name: case for case in steps.cases()}
 
-    def arguments(name: str, more: int) -> tuple[list[Any], list[Any]]:
-        """Ours, and those divided by the mesh."""
-        case, laid, plain = known[name], [], []
-        for shape, grid in zip(_longer(name, case.shapes, more), case.grids, strict=True):
-            x, one = np.full(shape, 0.1, np.float32), (1,) * len(shape)
-            layout = gl.GridLayout(shape, "float32", grid=grid or one, collapse=[])
-            laid.append(gl.put(x, layout, device))
-            spec = device.placement(layout.grid).spec
-            plain.append(jax.device_put(x, NamedSharding(device.fine, spec)))
-        return laid, plain
+    def layouts(name: str, more: int) -> list[gl.GridLayout]:
+        pairs = zip(_longer(name, known[name].shapes, more), known[name].grids, strict=True)
+        return [
+            gl.GridLayout(shape, "float32", grid=grid or (1,) * len(shape), collapse=[])
+            for shape, grid in pairs
+        ]
+
+    def divided(layout: gl.GridLayout) -> Any:
+        sharding = NamedSharding(device.fine, device.placement(layout.grid).spec)
+        return jax.device_put(np.full(layout.shape, 0.1, np.float32), sharding)
 
     times: dict[str, list[Any]] = {}
     for k in range(SHAPES + 1):
         for name in FIRST:
             # JAX remembers what it has traced: each has shapes of its own, the larger ones in turn.
             own, other = (2 * k, 2 * k + 1) if k % 2 else (2 * k + 1, 2 * k)
-            fn, laid, plain = known[name].fn, arguments(name, own)[0], arguments(name, other)[1]
+            laid = [gl.put(np.full(x.shape, 0.1, "f4"), x, device) for x in layouts(name, own)]
+            plain, fn = list(map(divided, layouts(name, other))), known[name].fn
             on_grid = gl.on_grid(lambda *xs, fn=fn: fn(*xs))
             made, ours = clock(partial(on_grid, *laid))
             outs = jax.tree.map(lambda y: steps._sharding(y, device), made, is_leaf=steps._is_grid)
