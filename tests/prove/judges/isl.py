@@ -91,7 +91,7 @@ class LayoutJudge(Judge):
         try:
             return self._asked(layout, holders)
         except self.isl.isl.Error as error:
-            if "max" not in str(error) and "quota" not in str(error):
+            if "maximal number of operations exceeded" not in str(error):
                 raise
             return f"no answer within {OPERATIONS:,} operations"
         finally:
