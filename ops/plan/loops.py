@@ -50,7 +50,7 @@ def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
     b = Builder(env, laid.operands)
     found = b.inlined(whole, [Value(spec, k) for k, spec in enumerate(laid.operands)])
     outs = [
-        x if out.layout is None else b.as_sharded(x, out.layout)
+        x if out.own_layout is None else b.as_sharded(x, out.own_layout)
         for x, out in zip(found, laid.outs, strict=True)
     ]
     return b.decision(laid.op, laid.operands, outs)
