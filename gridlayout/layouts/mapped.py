@@ -68,19 +68,27 @@ class Mapped(Buffers):
         check_size(self.shape, self.physical_shape)
         if not is_small(self.ndim, self.steps):
             self._expressions()  # refuses what is too large to say
-        self._hash = hash((type(self), self._key()))
+        self._freeze()
 
     # What is computed of the steps when it is first asked for.
     _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
 
     # -- identity ------------------------------------------------------------------------------
 
+    _compared: tuple[Any, ...]
+    _hash: int
+
     def _key(self) -> tuple[Any, ...]:
         """The values by which layouts are compared and hashed."""
         return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
 
+    def _freeze(self) -> None:
+        """Keep what layouts are compared and hashed by; no attribute can be set from here on."""
+        compared = self._key()
+        self.__dict__.update(_compared=compared, _hash=hash((type(self), compared)))
+
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._key() == other._key())
+        return self is other or (type(self) is type(other) and self._compared == other._compared)
 
     def __hash__(self) -> int:
         return self._hash
@@ -95,13 +103,13 @@ class Mapped(Buffers):
 
     def __getstate__(self) -> dict[str, Any]:
         # The hash differs from process to process, and what is cached can be computed again.
-        computed = ("_hash", *self._cached)
+        computed = ("_hash", "_compared", *self._cached)
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__dict__["oob"] = dtypes.oob_value(self.oob, self.dtype)  # NaN is one object
-        self.__dict__["_hash"] = hash((type(self), self._key()))
+        self._freeze()
 
     def __repr__(self) -> str:
         return (
@@ -113,7 +121,7 @@ class Mapped(Buffers):
         """A copy with other facts about the data; the steps and cached properties are shared."""
         new = object.__new__(type(self))
         new.__dict__.update({**self.__dict__, **fields})
-        new.__dict__["_hash"] = hash((type(new), new._key()))
+        new._freeze()
         return new
 
     @property

@@ -247,9 +247,10 @@ class _State:
 def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Pack a logical NumPy array on the host; undef padding is filled with 0.
 
-    array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`.
+    array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`: a view of
+    `array` where the layout has no padding.
     """
-    return np.asarray(run_host(array, moves(layout), host_fill(layout)), order="C")
+    return run_host(array, moves(layout), host_fill(layout))
 
 
 def run_host(array: NDArray[Any], program: Sequence[Move], fill: NDArray[Any]) -> NDArray[Any]:

@@ -101,11 +101,9 @@ def stored_whole(
 
 def _packed(array: NDArray[Any], layout: Layout, device: DeviceGrid) -> NDArray[Any]:
     """Return the storage of an array in memory of its own, as JAX may keep the memory."""
-    found, shape = pack_host(array, layout), device.storage_shape(layout)
-    if shape != layout.physical_shape:
-        physical, found = found, np.full(shape, host_fill(layout), layout.dtype)
-        found[tuple(map(slice, layout.physical_shape))] = physical
-    return found.copy() if np.may_share_memory(found, array) else found
+    found = aligned(device.storage_shape(layout), host_fill(layout))
+    found[tuple(map(slice, layout.physical_shape))] = pack_host(array, layout)
+    return found
 
 
 def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:

@@ -67,11 +67,14 @@ def described(layout: Layout, device: DeviceGrid) -> GridArray:
 
 def _source(array: Any, layout: Layout) -> Any:
     """Return the checked operand of `put`: a `jax.Array`, or else a NumPy array."""
-    if isinstance(array, GridArray):
-        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
-    _check_no_tree(array)
-    if isinstance(array, jax.Array):
-        return packing.as_logical(array, layout, moved=False)
+    if not isinstance(array, np.ndarray):
+        if isinstance(array, GridArray):
+            raise LayoutError(
+                "put takes a logical array; gl.relayout moves a GridArray to a layout"
+            )
+        _check_no_tree(array)
+        if isinstance(array, jax.Array):
+            return packing.as_logical(array, layout, moved=False)
     array = host_array(array, layout.dtype)
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")

@@ -296,7 +296,7 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
     args = jax.tree.map(shape, args, is_leaf=is_leaf)
     names = positional_names(fn, len(args))[: len(args)]
     leaves = [
-        Leaf((name, *leaf.keys), leaf.value)
+        Leaf((jax.tree_util.DictKey(name), *leaf.at), leaf.value)
         for name, arg in zip(names, args, strict=True)
         for leaf in leaves_of(arg)[0]
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -24,10 +25,15 @@ _ARRAYS = (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
 @dataclass(frozen=True)
 class Leaf:
-    """One leaf of a tree. keys: the names on its path."""
+    """One leaf of a tree. at: its path, as `jax.tree_util` gives it."""
 
-    keys: tuple[str, ...]
+    at: tuple[Any, ...]
     value: Any
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The names on its path."""
+        return keys_of(self.at)
 
     @property
     def path(self) -> str:
@@ -130,7 +136,7 @@ def leaves_of(tree: Any) -> tuple[list[Leaf], Any]:
         found, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_grid)
     except ValueError as error:  # keys that can't be sorted
         raise LayoutError(f"a {type(tree).__name__} that JAX can't flatten: {error}") from error
-    return [Leaf(keys_of(path), value) for path, value in found], structure
+    return [Leaf(path, value) for path, value in found], structure
 
 
 def keys_of(path: Any) -> tuple[str, ...]:
