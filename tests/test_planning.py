@@ -23,9 +23,9 @@ import gridlayout as gl
 from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import RequestedLoop
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.chosen import Chosen
 from gridlayout.ops.plan.division import Units
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place

@@ -22,8 +22,9 @@ from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.estimate import Choice, Estimator
+from gridlayout.ops.plan.estimate import Estimator
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.plan.ways import Ways

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, NamedTuple
 
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units, scattered_dim
 from gridlayout.ops.plan.factors import Dims, Factors
@@ -23,23 +24,6 @@ Held = tuple[Division | None, ...]  # the divisions in which devices hold a valu
 _NOTHING: frozenset[Any] = frozenset()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """How a node runs: the division of each operand and of its result, and partial sums.
-
-    made: the division of the result before partial sums are reduced. summed: the units that have
-    partial results. scattered: whether each device keeps its part of the sum, in division `out`;
-    otherwise all have it. joined: whether the sum is joined with all other such sums.
-    """
-
-    ins: tuple[Division | None, ...]
-    made: Division
-    out: Division
-    summed: tuple[int, ...] = ()
-    scattered: bool = False
-    joined: bool = False
-
-
 @dataclass(eq=False)
 class Estimate:
     """Seconds of a whole program, its number of collectives, and the choice of each known node."""
@@ -47,6 +31,18 @@ class Estimate:
     seconds: float = 0.0
     count: int = 0
     choices: dict[Any, Choice] = field(default_factory=dict)
+
+    def cost(self, fastest: Estimate) -> float:
+        """Return the time and the weighted number of collectives, relative to the fastest ones.
+
+        Times are not exact: among programs that take about as long, fewer collectives are better.
+        """
+        sent = self.count / max(fastest.count, 1)
+        return self.seconds / max(fastest.seconds, 1e-12) + LIMITS.margin * sent
+
+    def is_worse(self, fastest: Estimate) -> bool:
+        """Return whether it takes longer than the fastest one and costs more."""
+        return self.seconds > fastest.seconds and self.cost(fastest) > fastest.cost(fastest)
 
 
 @dataclass(frozen=True)
@@ -152,14 +148,15 @@ class Estimator:
     def estimate(
         self,
         assignment: Assignment,
-        most: float = inf,
+        fastest: Estimate | None = None,
         joined: bool = False,
         is_bound: bool = False,
-    ) -> Estimate:
-        """Return the estimate under an assignment; incomplete if it exceeds `most` seconds.
+    ) -> Estimate | None:
+        """Return the estimate under an assignment; None if it is slower and costs more.
 
-        joined: whether sums that become results are scattered as one, even where that takes longer.
-        is_bound: whether nodes run as their classes are divided, where they are, at any price.
+        fastest: the fastest program so far, with which it is compared. joined: whether sums that
+        become results are scattered as one, even where that takes longer. is_bound: whether nodes
+        run as their classes are divided, where they are, at any price.
         """
         graph = self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
@@ -169,8 +166,8 @@ class Estimator:
             state.held[k] = (((),) * len(graph.shapes[k]),)
         units_of, made = self.classes.units_of(assignment), state.made
         for number, node in enumerate(graph.nodes):
-            if made.seconds > most:
-                return made
+            if fastest is not None and made.is_worse(fastest):
+                return None
             before = max([state.sums[v] for v in self._reads[number]], default=0)
             for out in node.outs:
                 state.sums[out] = before

@@ -11,53 +11,39 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def best(estimator: Estimator) -> Estimate:
-    """Return the estimate of the best assignment that is found, the same in every process.
-
-    The machine's figures are not exact: among estimates that take about as long, the one with fewer
-    collectives wins.
-    """
+    """Return the estimate that costs least, the same in every process."""
     count = len(estimator.units.axes)
     budget = max(LIMITS.nodes // max(len(estimator.graph.nodes), 1), 4)
-    tried: dict[Assignment, Estimate] = {}
-    fastest: Assignment | None = None
+    tried: dict[Assignment, Estimate | None] = {}
+    start, fastest = (frozenset[int](),) * count, None
 
     def attempt(assignment: Assignment) -> None:
-        nonlocal fastest
+        nonlocal start, fastest
         if assignment in tried or len(tried) >= budget:
             return
-        most = float("inf") if fastest is None else (1 + LIMITS.margin) * tried[fastest].seconds
-        made = tried[assignment] = estimator.estimate(assignment, most)
-        if fastest is None or made.seconds < tried[fastest].seconds:
-            fastest = assignment
+        made = tried[assignment] = estimator.estimate(assignment, fastest)
+        if made is not None and (fastest is None or made.seconds < fastest.seconds):
+            start, fastest = assignment, made
 
     for assignment in _seeds(estimator, count):
         attempt(assignment)
     while len(tried) < budget:
-        assert fastest is not None
-        before = fastest
+        before = start
         for u, c in product(range(count), _classes(estimator)):
             changed = list(before)
             changed[u] = changed[u] ^ {c}
             attempt(tuple(changed))
-        if fastest is before:
+        if start is before:
             break
-    assert fastest is not None
-    most = (1 + LIMITS.margin) * tried[fastest].seconds
     found = list(tried.values())
     for assignment, made in tried.items():
-        scatters = any(each.summed and each.scattered for each in made.choices.values())
-        if scatters and made.seconds <= most:  # joining them takes longer
-            found.append(estimator.estimate(assignment, most, joined=True))
+        if made is not None and any(x.summed and x.scattered for x in made.choices.values()):
+            found.append(estimator.estimate(assignment, fastest, joined=True))  # takes longer
         if len(set(assignment)) == 1:
-            found.append(estimator.estimate(assignment, most, joined=True, is_bound=True))
-    first = min(found, key=lambda each: each.seconds)
-
-    def cost(made: Estimate) -> tuple[float, float]:
-        sent = LIMITS.margin * made.count / max(first.count, 1)
-        return made.seconds / max(first.seconds, 1e-12) + sent, made.seconds
-
-    # Estimates that take longer than `most` are incomplete.
-    return min((each for each in found if each.seconds <= most), key=cost)
+            found.append(estimator.estimate(assignment, fastest, joined=True, is_bound=True))
+    complete = [made for made in found if made is not None]
+    first = min(complete, key=lambda each: each.seconds)
+    return min(complete, key=lambda each: (each.cost(first), each.seconds))
 
 
 def _classes(estimator: Estimator) -> list[int]:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
 from gridlayout.ops.plan.room import Room
 from gridlayout.ops.plan.variables import Place, Variable, Variables

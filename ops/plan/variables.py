@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
 from gridlayout.ops.plan.labels import labels
 from gridlayout.ops.plan.ways import Ways

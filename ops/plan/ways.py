@@ -20,8 +20,8 @@ from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units, scattered_dim
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
 from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, computing, is_view

@@ -13,9 +13,9 @@ from jax.sharding import AbstractMesh
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.record import FORMAT, VERSION
 from gridlayout.ops.planning.simulation import Equation, LiveRange, Simulation

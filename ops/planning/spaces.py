@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gridlayout.errors import LayoutError
+from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.live_ranges import live_ranges, live_values
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place

@@ -1,0 +1,24 @@
+"""`Choice`: how a node of a program runs, on values that parts of a mesh divide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gridlayout.ops.plan.division import Division
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a node runs: the division of each operand and of its result, and partial sums.
+
+    made: the division of the result before partial sums are reduced. summed: the units that have
+    partial results. scattered: whether each device keeps its part of the sum, in division `out`;
+    otherwise all have it. joined: whether the sum is joined with all other such sums.
+    """
+
+    ins: tuple[Division | None, ...]
+    made: Division
+    out: Division
+    summed: tuple[int, ...] = ()
+    scattered: bool = False
+    joined: bool = False
