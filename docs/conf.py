@@ -17,6 +17,7 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.ops.programs.program.Program"),
     ("py:class", "gridlayout.dump.reading.PassResult"),
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
+    ("py:class", "gridlayout.layouts.buffers.Buffers"),
     ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
     ("py:class", "gridlayout.dump.explanation.Options"),
     ("py:class", "gridlayout.sharding.measure.MeasuredDevices"),

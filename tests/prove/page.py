@@ -14,7 +14,7 @@ HEAD = """# Proof anyone can run
 no code with it. On two cores that do nothing else it takes a little more than an hour. It shows how
 far it is, and goes on after an interrupt. It ends with this table, and with an error if anything
 disagreed or was not run. Judges that are not installed are named as missing;
-`pip install -e '.[dev,prove]'` installs them.
+`.venv/bin/pip install -e '.[dev,prove]'` installs them.
 
 Each disagreement is printed with the case and a command that repeats it, such as
 `python -m tests.prove maps --part random --seed 1234`. `--scale 0.1` runs a tenth of the cases.
@@ -113,7 +113,7 @@ def _row(claim, parts):
     judges = "; ".join(f"{name}: {count:,}" for name, count in total.judged.items() if count)
     missing = "".join(f"; {name}: not installed" for name in sorted(total.missing))
     count = sum(part.count for part in claim.parts)
-    cases = f"{total.cases:,} {claim.unit}" + (f", of {count:,} so far" if left else "")
+    cases = f"{total.cases:,} {claim.unit}" + (f" so far, of {count:,}" if left else "")
     return (
         f"| {claim.says} | {cases} | {judges}{missing} | {len(total.failures)} "
         f"| `make prove PROVE_ARGS={claim.name}` |"
