@@ -86,10 +86,13 @@ def test_a_run_is_resumed_and_its_table_counts_what_ran(tmp_path, monkeypatch):
     text, failed = page.written([FEW], State(path))
     assert failed == 0
     assert "| maps are what they are | 20 maps | brute force: 20; TVM (IndexMap): not" in text
+    assert "Not all cases have been run." not in text
     # Other sources: nothing that ran before counts.
     state = State(path)
     state.digests["maps"] = "other"
-    assert "| 0 maps, of 20 so far |" in page.written([FEW], state)[0]
+    text, _ = page.written([FEW], state)
+    assert "| 0 maps so far, of 20 |" in text
+    assert "Not all cases have been run." in text
 
 
 def test_a_process_that_crashes_or_hangs_is_a_disagreement(tmp_path):

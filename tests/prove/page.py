@@ -1,12 +1,13 @@
 """The table of a run, in Markdown: a page of the site."""
 
 import platform
+import subprocess
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from prove.outcome import Outcome
-from prove.state import key
+from prove.state import LIBRARY, ROOT, key
 
 HEAD = """# Proof anyone can run
 
@@ -75,6 +76,8 @@ def written(claims, state):
     failed = sum(len(_total(parts).failures) for parts in found.values())
     lines = ["| claim | cases | judged by | disagreements | again |", "|---|--:|---|--:|---|"]
     lines += [_row(claim, found[claim.name]) for claim in claims]
+    if any(ran.left for parts in found.values() for ran in parts.values()):
+        lines = ["**Not all cases have been run.**", "", *lines]
     table, remarks = "\n".join(lines), "\n".join(_remarks(claims, state, found))
     return f"{HEAD}{table}\n\n{JUDGES}\n{DECIDED}\n{remarks}\n", failed
 
@@ -160,8 +163,26 @@ def _where(claims, state, found):
         lines.append(
             f"* The cases that were not run take about {left / 60:.0f} minutes of one core."
         )
+    if commit := _commit():
+        lines.append(f"* The library of commit {commit}.")
     lines.append(f"* {', '.join(_versions())}.")
     return lines
+
+
+def _commit():
+    """The last commit that changed the library, and whether it was changed since, by git."""
+
+    def git(*words):
+        ran = subprocess.run(
+            ["git", *words, "--", *LIBRARY], cwd=ROOT, capture_output=True, text=True
+        )
+        return ran.stdout.strip()
+
+    try:
+        commit, changed = git("log", "-1", "--format=%h"), git("status", "--porcelain")
+    except FileNotFoundError:
+        return ""
+    return f"{commit}, with changes" if changed else commit
 
 
 def _left(part, parts):
