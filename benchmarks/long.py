@@ -3,8 +3,9 @@
 `python -m benchmarks.long [--minutes 60] [--limit MIB]` trains the demo's classifier of digits on 8
 emulated devices. Each step draws a batch of another size, relays it and a weight out to layouts
 that it draws, runs a compiled step of a constant shape too, and saves a checkpoint; each tenth step
-restores it. A second process repeats the first steps, in a third of the time. The result is written
-to `benchmarks/long.json`, from which `docs/pictures.py` draws.
+restores it. At the end, the same weights are saved many times, to find what a checkpoint leaves in
+memory. A second process repeats the first steps, in a third of the time. The result is written to
+`benchmarks/long.json`, from which `docs/pictures.py` draws.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import gridlayout as gl
 OUT = Path(__file__).with_name("long.json")
 GRIDS, TILES = ((2, 4), (4, 2), (8, 1), (1, 8), (4, 4)), (None, (4, 4), (8, 8), (16, 16))
 RESTORED, RATE = 10, 0.3  # steps between restored checkpoints; of gradient descent
+SAVES = 300  # of the same weights, after the last step
 # Machine code that runs once is not worth optimizing, and more steps fit into the time.
 FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 # What the second half of a run may add: of the memory at its begin, and of a step's time.
@@ -122,9 +124,17 @@ class Training:
             times.append(process_time() - start)
         return median(times)
 
+    def save_bytes(self) -> float:
+        """Return the bytes of the process that a checkpoint of the same weights adds, on average."""
+        gl.save(self.path, self.params)
+        before = resident_bytes()
+        for _ in range(SAVES):
+            gl.save(self.path, self.params)
+        return (resident_bytes() - before) / SAVES
 
-def steps(seconds: float) -> Iterator[Step]:
-    """Yield the steps of a training of so many seconds."""
+
+def steps(seconds: float) -> Iterator[Step | float]:
+    """Yield the steps of a training of so many seconds, then `Training.save_bytes()`."""
     import jax
 
     begin = monotonic()
@@ -140,6 +150,7 @@ def steps(seconds: float) -> Iterator[Step]:
                 *((monotonic() - begin) / 60, taken, known, resident_bytes(), cached, arrays),
                 loss,
             )
+        yield training.save_bytes()
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
@@ -147,21 +158,25 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.polyfit(x, y, 1)[0]) * (x[-1] - x[0])
 
 
-def summary(first: Sequence[Step], again: Sequence[Step]) -> dict[str, Any]:
-    """Return what the page states about a run and its repetition."""
+def summary(first: Sequence[Step], again: Sequence[Step], saved: float) -> dict[str, Any]:
+    """Return what the page states about a run and its repetition.
+
+    saved: the bytes that each checkpoint leaves in the process.
+    """
     half = first[len(first) // 2 :]
     at = [step.at for step in half]
-    rises = {
-        name: slope(at, [getattr(step, name) for step in half])
-        / median(getattr(step, name) for step in half)
-        for name in ("rss", "seconds", "known")
+    values: dict[str, list[float]] = {
+        name: [getattr(step, name) for step in half] for name in ("rss", "seconds", "known")
     }
+    values["rss without saves"] = [x - k * saved for k, x in enumerate(values["rss"])]
+    rises = {name: slope(at, found) / median(found) for name, found in values.items()}
     both = min(len(first), len(again))
     return {
         "steps": len(first),
         "minutes": first[-1].at,
         "rss": [half[0].rss, half[-1].rss],
         "most_rss": max(step.rss for step in first),
+        "save_bytes": saved,
         "arrays": [half[0].arrays, half[-1].arrays],
         "rises": rises,
         "seconds": median(step.seconds for step in half),
@@ -171,6 +186,7 @@ def summary(first: Sequence[Step], again: Sequence[Step]) -> dict[str, Any]:
         "losses": [float.fromhex(first[0].loss), float.fromhex(first[-1].loss)],
         "is_met": {
             "memory is flat": rises["rss"] <= MORE_MEMORY,
+            "memory without saves is flat": rises["rss without saves"] <= MORE_MEMORY,
             "steps take no longer": max(rises["seconds"], rises["known"]) <= MORE_TIME,
             "no array is left": half[-1].arrays <= half[0].arrays,
             "the same losses": both > 0
@@ -179,17 +195,20 @@ def summary(first: Sequence[Step], again: Sequence[Step]) -> dict[str, Any]:
     }
 
 
-def process(seconds: float, limit: int) -> list[Step]:
-    """Run a training in a process of its own, and return its steps."""
+def process(seconds: float, limit: int) -> tuple[list[Step], float]:
+    """Run a training in a process of its own; return its steps, and what a checkpoint leaves."""
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.long", "--only", str(seconds)]
     command += ["--limit", str(limit)]
-    found: list[Step] = []
+    found, saved = list[Step](), 0.0
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={"XLA_FLAGS": FLAGS, **os.environ}
     ) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            found.append(Step(*json.loads(line)))
+            if not isinstance(made := json.loads(line), list):
+                saved = made
+                continue
+            found.append(Step(*made))
             if len(found) % 20 == 0:
                 last = found[-1]
                 print(
@@ -200,7 +219,7 @@ def process(seconds: float, limit: int) -> list[Step]:
                 )
     if child.returncode:
         raise SystemExit(f"the training ended with {child.returncode}")
-    return found
+    return found, saved
 
 
 def main() -> None:
@@ -216,11 +235,11 @@ def main() -> None:
         for step in steps(given.only):
             print(json.dumps(step), flush=True)
         return
-    first = process(60 * given.minutes, given.limit)
-    again = process(20 * given.minutes, given.limit)
+    first, saved = process(60 * given.minutes, given.limit)
+    again, _ = process(20 * given.minutes, given.limit)
     import jax
 
-    found = summary(first, again)
+    found = summary(first, again, saved)
     where = f"Python {platform.python_version()}, JAX {jax.__version__}, 8 emulated devices"
     when = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
     facts = {"when": when, "where": where, "limit": given.limit << 20, **found}
