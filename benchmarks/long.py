@@ -125,7 +125,7 @@ class Training:
         return median(times)
 
     def save_bytes(self) -> float:
-        """Return the bytes of the process that a checkpoint of the same weights adds, on average."""
+        """Return the bytes that a checkpoint of the same weights adds to the process."""
         gl.save(self.path, self.params)
         before = resident_bytes()
         for _ in range(SAVES):
