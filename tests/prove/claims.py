@@ -87,7 +87,7 @@ CLAIMS = {
             "positions are padding; the array program and the gather pack and unpack the same data",
             "random layouts",
             _parts(
-                *(250, 25.0),
+                *(500, 70.0),
                 **{"document": 5000, "even": 2000, "xla": 3000, "metal": 1500, "ttnn": 1500},
                 **{"ttnn_document": 1500, "tt_metal": 1500, "sophon": 1500, "sophon_system": 500},
                 **{"megengine": 750, "strided": 750, "mli": 500},
@@ -99,20 +99,20 @@ CLAIMS = {
             "an affine map prints, evaluates, composes, has the range, the collisions and the "
             "inverse that others compute of its text",
             "random affine maps",
-            _parts(500, 40.0, random=15000, layouts=5000),
+            _parts(1000, 60.0, random=15000, layouts=5000),
         ),
         Claim(
             "programs",
             "a program computes on the grid what it computes in JAX: its value, gradient, jvp and "
             "vmap, whatever the layouts of its operands, with NaN in their padding",
             "random programs",
-            tuple(Part(f"devices_{n}", 400, 20, 50.0, n) for n in (1, 4, 8, 16, 64)),
+            tuple(Part(f"devices_{n}", 400, 50, 75.0, n) for n in (1, 4, 8, 16, 64)),
         ),
         Claim(
             "primitives",
             "JAX's own harnesses of its primitives give on the grid what they give in JAX",
             "harnesses of JAX",
-            (Part("all", 2000, 50, 60.0, 8),),
+            (Part("all", 2000, 100, 60.0, 8),),
         ),
         Claim(
             "parsers",

@@ -68,9 +68,15 @@ class Isl:
         assert found.is_equal(relation.reverse()), f"inverse {inverse.map}; isl: {found}"
 
 
+class OutOfOperationsError(Exception):
+    """isl could not print a number, as it had no operations left."""
+
+
 def count(found):
     """The number of the members of a set."""
-    return int(found.count_val().to_python())
+    if (text := found.count_val().to_str()) is None:
+        raise OutOfOperationsError
+    return int(text)
 
 
 class LayoutJudge(Judge):
@@ -90,8 +96,9 @@ class LayoutJudge(Judge):
         context.set_max_operations(OPERATIONS)
         try:
             return self._asked(layout, holders)
-        except self.isl.isl.Error as error:
-            if "maximal number of operations exceeded" not in str(error):
+        except (self.isl.isl.Error, OutOfOperationsError) as error:
+            is_limit = isinstance(error, OutOfOperationsError)
+            if not is_limit and "maximal number of operations exceeded" not in str(error):
                 raise
             return f"no answer within {OPERATIONS:,} operations"
         finally:
