@@ -144,7 +144,7 @@ class Sending(Computing):
         found = [figure.latency for figure in self.figures]
         if not {figure.kind for figure in self.figures} >= _SENDING:  # others follow the links
             found += [each.start + each.latency for each in self._every_link]
-        return min(found)
+        return min(found, default=0.0)
 
     def least_seconds(self, received: float) -> float:
         """Return a lower bound of the seconds in which a device receives bytes.

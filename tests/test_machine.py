@@ -336,6 +336,11 @@ def test_a_machine_without_links_is_refused_for_several_devices():
         gl.DeviceGrid((2, 4), machine=machine)
 
 
+def test_a_machine_without_links_sends_in_no_time():
+    machine = gl.Machine(CHIP)
+    assert (machine.any_seconds(1000), machine.bytes_seconds(1000)) == (0.0, 0.0)
+
+
 def test_a_saved_machine_of_another_mesh_is_refused(tmp_path):
     gl.Machine("n300").save(tmp_path / "m.json")
     machine = gl.Machine.load(tmp_path / "m.json")
