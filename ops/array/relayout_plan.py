@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import product
 
 import numpy as np
@@ -130,6 +131,8 @@ class RelayoutPlan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        if self.devices > MOST_DEVICES:
+            return f"<pre>{escape(str(self))}</pre>"
         return draw_device_flows(self.source, self.target, self.bytes).svg
 
 
