@@ -4,7 +4,7 @@ Devices hold boxes of the tensor before and need others after. A *piece* is the 
 of these boxes. Pieces are grouped in *slots*. In a slot each device sends at most one piece and
 receives at most one, in a buffer of the largest piece's size. A slot is one permute; all pieces
 together may be one all_to_all. Nothing else is sent: no padding of layouts, no data that a device
-already has. The bytes that unequal pieces in one slot waste are below a quarter.
+already has. Unequal pieces in one slot waste at most a quarter of the bytes that have to move.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class Pieces:
         return made.found
 
     def _along(self, rows: Overlaps) -> tuple[Axes, list[Ints]]:
-        """The mesh axes along which senders and receivers differ; all places of both."""
+        """Return the mesh axes along which senders and receivers differ, and both's coordinates."""
         sizes = tuple(self.device.fine.shape.values())
         ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
         along = (ends[0] != ends[1]).any(axis=1)

@@ -110,10 +110,10 @@ class Sending(Computing):
         return not self.has_latency and self.topology.is_uniform
 
     def price(self, collectives: Sequence[Collective], devices: int) -> float:
-        """Return the seconds of collectives; where bytes decide, those of their average bytes.
+        """Return the seconds of collectives, to compare ways to do the same.
 
-        Ways to do the same are compared by it. devices: the number over which the bytes that all
-        devices receive are averaged.
+        If `bytes_decide`, these are the seconds of the bytes that a device receives on average.
+        devices: the number over which the bytes that all devices receive are averaged.
         """
         seconds, received = 0.0, 0
         for each in collectives:

@@ -205,7 +205,7 @@ def default_names(rank: int) -> Axes:
 
 
 def in_order(values: Any, own: Axes, axes: Axes) -> Any:
-    """Return values for each of the axes `own` in the order `axes`; others as they are.
+    """Return values, one per axis of `own`, in the order `axes`; others unchanged.
 
     >>> in_order((2, 4), ("x", "y"), ("y", "x")), in_order((), ("x", "y"), ("y", "x"))
     ((4, 2), ())

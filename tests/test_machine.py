@@ -372,5 +372,5 @@ def test_impossible_work_has_no_time(name):
 def test_a_file_of_a_newer_version_says_so(tmp_path):
     path = tmp_path / "machine.json"
     path.write_text(json.dumps(gl.Machine("n300").record | {"version": 3}))
-    with pytest.raises(gl.LayoutError, match=r"version 3 .*of a newer gridlayout.*: update"):
+    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 3 .*: update"):
         gl.Machine.load(path)
