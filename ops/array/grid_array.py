@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 
 class _Meta(type):
-    """The class of `GridArray`; JAX's errors print its repr, which says what accepts one."""
+    """The metaclass of `GridArray`: tracers of GridArrays count as instances.
+
+    JAX's errors print its repr, which says which functions take a GridArray.
+    """
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, jax.core.Tracer) and isinstance(x.aval, GridType)

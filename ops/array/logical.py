@@ -28,7 +28,8 @@ Shape = tuple[int, ...]
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
     """Return the storage of a logical array: its shards as they are, packed by the host, or moved.
 
-    None where the sharding is not on this device grid and the host can't read the array.
+    None if the host can't read the array, and its sharding is not on this device grid or it is not
+    in the devices' memory.
     """
     before = placement_of(array.sharding, array.shape, device)
     if before is not None and device.memory_kind(layout) is None:
@@ -76,7 +77,11 @@ def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
 def logical_as(
     storage: jax.Array, layout: Layout, device: DeviceGrid, sharding: Sharding
 ) -> jax.Array | None:
-    """Return the logical array with a sharding; None if it is traced, or as for `laid_out`."""
+    """Return the logical array with a sharding.
+
+    None if the storage is traced, or if the host can't read it and the sharding is not on this
+    device grid.
+    """
     if isinstance(storage, jax.core.Tracer):
         return None
     if is_host_memory(storage, device):

@@ -255,7 +255,7 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
-    """Return the bytes of the logical tensor, [device that holds them in `a`, that needs in `b`].
+    """Return the bytes that device `i` holds in `a` and device `j` needs in `b`, at `[i, j]`.
 
     Without a device grid, by core, numbered row-major.
     """

@@ -35,8 +35,8 @@ from gridlayout.sharding.overlaps import Overlaps
 from gridlayout.sharding.pieces import Pieces, Slot
 from gridlayout.sharding.placement import Placement
 
-# A block is this much smaller than a large part, because a device holds three of them at a time;
-# but a part has no more blocks than this.
+# A block has 1 / `_SMALLER` of the bytes of the smallest large part (`LIMITS.host_bytes`), because
+# a device holds three blocks at a time; but at least 1 / `_BLOCKS` of the device's own new part.
 _SMALLER, _BLOCKS = 8, 64
 
 

@@ -167,7 +167,7 @@ def reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
 
 
 def joined_order(side: PlacedBlocks) -> list[int]:
-    """Return the dims of an untiled part in joined order: of each block, cores before positions."""
+    """Return the dims of an untiled part in joined order: for each block, cores, then positions."""
     rank = side.blocks.flat.core_rank
     order: list[int] = []
     for k, block in enumerate(side.blocks.blocks):

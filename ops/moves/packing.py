@@ -3,7 +3,7 @@
 Both are pure functions of an array and a static layout: they jit, differentiate, vmap and donate.
 A layout is packed by its program (pad, reshape, transpose). A layout whose map has no program is
 packed by a gather whose indices are computed on the device. `path="gather"` selects the gather for
-any layout. Tests hold that both paths agree.
+any layout. Tests check that both paths agree.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
         )
     if x.dtype != found.dtype and dtype.kind in "iu" and np.any(np.asarray(found) != x):
         raise LayoutError(
-            f"the array is {given} and holds numbers that are no {dtype.name}: from {np.min(x)} to "
-            f"{np.max(x)}; give a layout of a wider dtype, with jax_enable_x64 on"
+            f"the array is {given} and holds numbers that {dtype.name} can't represent, from "
+            f"{np.min(x)} to {np.max(x)}; give a layout of a wider dtype, with jax_enable_x64 on"
         )
     return found
 
@@ -148,8 +148,8 @@ def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         ) from None
     if not same:
         raise LayoutError(
-            f"{_in_short(x)} holds numbers that are no {dtype.name}, the layout's dtype: round "
-            "them first, or give a layout of another dtype"
+            f"{_in_short(x)} holds numbers that {dtype.name}, the layout's dtype, can't represent: "
+            "round them first, or give a layout of another dtype"
         )
     return made
 
@@ -219,7 +219,10 @@ def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
 
 
 def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
-    """Return `moved(x, fill)`, a pure data movement, on the bits; its derivative moves numbers."""
+    """Return `moved(x, fill)`, a pure data movement.
+
+    For types in `AS_BITS`, the bits are moved; the derivative still moves numbers.
+    """
     return _bitwise(moved, x, fill) if x.dtype.name in AS_BITS else moved(x, fill)
 
 

@@ -122,9 +122,9 @@ class _Ways:
 
 
 def _unmoved(target: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
-    """Return the natural layout instead of the target where both have equal blocks and cores.
+    """Return the natural layout instead of the target if both have equal blocks and cores.
 
-    Batch, rows and columns stay separate; the grid dim of each is left open.
+    With batch dims, the order of the grid dims may differ.
     """
     grid = as_grid(target)
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:

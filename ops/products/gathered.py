@@ -46,7 +46,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Product:
-    """The static description of one product; `natural` is None when the result is a scalar."""
+    """The static description of one product.
+
+    contract: the contracted logical dims of each operand. rows: the collapsed dims of the result.
+    natural: the layout in which the product is computed, before any relayout: rows are divided as
+    in the left operand, columns as in the right one. None if the result is a scalar.
+    """
 
     left: Side
     right: Side
@@ -179,7 +184,7 @@ def _workspace(
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
-    """Return (batch, left rows, right rows); for one batch there is no batch dim."""
+    """Return a product in the shape (batch, rows, columns); one batch has no dim."""
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     dimensions = (((left,), (right,)), (batch, batch))

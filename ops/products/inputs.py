@@ -31,7 +31,7 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """The role of each collapsed dim of one operand, each role in the order of the result.
+    """The collapsed dims of one operand by role: the numbers of each role in ascending order.
 
     `empty` collapsed dims hold no logical dim: only their position 0 is valid.
     """
@@ -45,9 +45,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Gather:
-    """The gathering of one dim of contracted positions over mesh axes.
+    """The gathering of one contracted dim over mesh axes.
 
-    shape: of the part before it; the dim is dim `at` of it. n: the number of devices.
+    n: the number of devices. shape: of a device's part before it. at: the dim of the part.
     """
 
     axes: tuple[str, ...]
@@ -75,9 +75,9 @@ class Gather:
 class KernelInput:
     """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
-    contract_first: whether contracted dims come before the free ones in the matrix. They do where
-    they do in the part, and where XLA gathers them on CPUs: there a gather along the first dim
-    copies whole blocks, but one along a later dim transposes everything.
+    contract_first: whether contracted dims come before the free ones in the matrix. This is so if
+    they do in the part, or if XLA on CPUs gathers them: there a gather along the first dim copies
+    full blocks, but one along a later dim transposes everything.
     """
 
     side: Side

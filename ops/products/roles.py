@@ -39,7 +39,12 @@ def product_of(
 
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
-    """Return the roles of a layout's collapsed dims, or None where a dim mixes roles."""
+    """Return the roles of a layout's collapsed dims; None if the layout does not suit a product.
+
+    That is so if a collapsed dim mixes roles, if one without logical dims has several positions, if
+    a logical dim is in no collapsed dim, for rows aligned without tiles, faces, tile formats and
+    arrays without elements, and if the layout is no grid layout.
+    """
     own = grouped(layout)
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
@@ -211,7 +216,10 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
 
 @cached
 def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
-    """Return the result's layout without a relayout: each row as in its operand; None: a scalar."""
+    """Return the layout of the result before any relayout; None for a scalar.
+
+    Each collapsed dim is divided as in its operand.
+    """
     if not shape:
         return None
     missing = max(len(left.layout.grid) - len(rows), 0)

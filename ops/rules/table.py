@@ -157,7 +157,7 @@ def def_rule(
 
     decide: states the decision instead. `decide(eqn, *layouts)` takes the operands' layouts and
     returns two tuples: the layouts to relay the operands out to, None for one that every core gets
-    whole, and the layouts of the results. Or it returns None if the rule does not apply. The
+    in full, and the layouts of the results. Or it returns None if the rule does not apply. The
     decorated function then takes each core's buffers, as in `gl.map_shards`, and runs in the same
     `shard_map` as the other kernels of the program.
 
@@ -255,15 +255,16 @@ _WITHOUT_RULE: dict[str, Flops] = {
 }
 
 
+_EACH_COLUMN = "one matrix; each column of its reduction reads the rest of the matrix"
 # Why primitives fall back, as reports show it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix; no dim can stay sharded"),
-    **dict.fromkeys(("eig", "eigh"), "one matrix; its reduction reads the rest for each column"),
+    **dict.fromkeys(("eig", "eigh"), _EACH_COLUMN),
     **dict.fromkeys(("cholesky", "lu"), "one matrix; panels would take longer"),
     **dict.fromkeys(("qr", "svd"), "one matrix; sharded only if tall, and not full_matrices"),
     "sort": "one vector; merging blocks would take longer",
     "pallas_call": "a kernel chooses its blocks; call it on each core's buffer with gl.map_shards",
-    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
+    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the full array"),
 }
 
 

@@ -234,8 +234,8 @@ def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
             requests.append(None)
     if lost is not None and not any(requests):
         raise LayoutError(
-            f"{lost} takes its layout from no array of layouts, and no other leaf does: no path of "
-            f"an array, such as {'/'.join(next(iter(laid)))!r}, is the end of a leaf's path"
+            f"{lost} and all other leaves take their layouts from no array of layouts: a leaf's "
+            f"path must end with the path of an array, such as {'/'.join(next(iter(laid)))!r}"
         )
     return requests
 

@@ -165,9 +165,9 @@ def _split(spec: Sharded, axes: Shape, order: Axes) -> SlicedArray | None:
 class Pieces:
     """How the slices that are read are divided: not at all, or along one dim of the positions.
 
-    lead: the extents of the positions. along: the divided dim, or None. over: the `count` devices
-    along these mesh axes sum the slices, and then divide the dim. start_axes: the `start_parts`
-    devices along these mesh axes divide it, and the start indices, before.
+    lead: the extents of the positions. along: the divided dim, or None. over: the mesh axes whose
+    `count` devices sum the slices, then divide the dim. start_axes: the mesh axes whose
+    `start_parts` devices divide the dim, and the start indices, already before the sum.
     """
 
     lead: Shape
