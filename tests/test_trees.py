@@ -612,7 +612,7 @@ def test_a_summary_counts_bytes():
         "dram": (64, False),
     }
     text = str(found)
-    assert "w     f32[53,63]  2x2   32x32  4.0 KiB    18.5%  l1, 0 B free" in text
+    assert "w     f32[53,63]  2x2   32x32   4.0 KiB    18.5%  l1, 0 B free" in text
     assert (
         "2 arrays on cores: 13.1 KiB of data in 16.1 KiB, 18.4% padding, 4.0 KiB per core" in text
     )
