@@ -32,7 +32,7 @@ from gridlayout.sharding.placement import Placement
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultDim:
     """A collapsed dim of the result, and collapsed dim `k` of the operand that it comes from.
 
     names: pairs (logical dim of the operand, logical dim of the result).
@@ -48,7 +48,7 @@ class Row:
 class Product:
     """The static description of one product.
 
-    contract: the contracted logical dims of each operand. rows: the collapsed dims of the result.
+    contract: the contracted logical dims of each operand. dims: the collapsed dims of the result.
     natural: the layout in which the product is computed, before any relayout: rows are divided as
     in the left operand, columns as in the right one. None if the result is a scalar.
     """
@@ -56,13 +56,13 @@ class Product:
     left: Side
     right: Side
     contract: tuple[Dims, Dims]
-    rows: tuple[Row, ...]
+    dims: tuple[ResultDim, ...]
     natural: GridLayout | None
 
     @property
     def first(self) -> int:
-        """The first collapsed dim of `natural` that is a row; those before it are empty."""
-        return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
+        """The collapsed dim of `natural` that is the first of `dims`; those before it are empty."""
+        return 0 if self.natural is None else len(self.natural.grid) - len(self.dims)
 
 
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target: Layout) -> Value:
@@ -113,12 +113,12 @@ def gathered_cost(
 
 @cached
 def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelInput]:
-    """Return both operands: rows placed as in the result, contracted dims over the other axes."""
+    """Return both operands: free dims placed as in the result, contracted dims over other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
         placement = device.placement(product.natural.grid)
-        for i, row in enumerate(product.rows, product.first):
-            where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
+        for i, dim in enumerate(product.dims, product.first):
+            where[dim.is_right, dim.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
             where[True, b] = where[False, a]
     return _input(device, product.left, False, where), _input(device, product.right, True, where)
@@ -205,14 +205,14 @@ def _in_tiles(
     keys = [(False, k) for k in product.left.batch + product.left.free]
     keys += [(True, k) for k in product.right.free]
     shapes = {key: (right if key[0] else left)[key[1]] for key in keys}
-    # Every row has cores, tiles and, if the result is tiled, positions in the tile.
+    # Every dim has cores, tiles and, if the result is tiled, positions in the tile.
     depth = 3 if natural.tile else 2
     full = {key: (*shape, *(1,) * (depth - len(shape))) for key, shape in shapes.items()}
     view = LazyView.of(out).reshape(*(n for key in keys for n in full[key]))
     start = {key: i * depth for i, key in enumerate(keys)}
-    rows = [(row.is_right, row.k) for row in product.rows]
-    view = view.transpose([start[key] + level for level in range(depth) for key in rows])
+    order = [(dim.is_right, dim.k) for dim in product.dims]
+    view = view.transpose([start[key] + level for level in range(depth) for key in order])
     shape = []
     for level in range(depth):
-        shape += [1] * product.first + [full[key][level] for key in rows]
+        shape += [1] * product.first + [full[key][level] for key in order]
     return view.reshape(*shape)

@@ -16,7 +16,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.products.gathered import Product, Row, gathered_cost
+from gridlayout.ops.products.gathered import Product, ResultDim, gathered_cost
 from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -34,8 +34,8 @@ def product_of(
     contract, batch: the dims of each operand. order: of the result's dims. shape, dtype: of the
     result.
     """
-    rows = _rows(left, right, batch, order)
-    return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
+    dims = _result_dims(left, right, batch, order)
+    return Product(left, right, contract, dims, _natural(left, dims, dtype, shape))
 
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
@@ -194,7 +194,9 @@ def _arrangement(
     return side
 
 
-def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
+def _result_dims(
+    left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims
+) -> tuple[ResultDim, ...]:
     """Return the result's collapsed dims, ordered by the first result dim that each holds.
 
     This divides the rows of a transposed product over the first grid dim too.
@@ -210,38 +212,38 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
                 names[d], at = at, at + 1
         for k in side.free if is_right else side.batch + side.free:
             pairs = tuple((d, order.index(names[d])) for d in groups[k])
-            found.append(Row(side, is_right, k, pairs))
-    return tuple(sorted(found, key=lambda row: min(new for _, new in row.names)))
+            found.append(ResultDim(side, is_right, k, pairs))
+    return tuple(sorted(found, key=lambda each: min(new for _, new in each.names)))
 
 
 @cached
-def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
+def _natural(left: Side, dims: tuple[ResultDim, ...], dtype: Any, shape: Dims) -> GridLayout | None:
     """Return the layout of the result before any relayout; None for a scalar.
 
     Each collapsed dim is divided as in its operand.
     """
     if not shape:
         return None
-    missing = max(len(left.layout.grid) - len(rows), 0)
+    missing = max(len(left.layout.grid) - len(dims), 0)
     exprs: list[AffineExpr] = [constant(0)] * missing
-    for row in rows:
-        layout = row.side.layout
+    for each in dims:
+        layout = each.side.layout
         renamed: list[AffineExpr] = [constant(0)] * layout.ndim
-        for old, new in row.names:
+        for old, new in each.names:
             renamed[old] = dim(new)
-        line = AffineMap(layout.ndim, (layout.linear.results[row.k],))
+        line = AffineMap(layout.ndim, (layout.linear.results[each.k],))
         exprs += line.compose(AffineMap(len(shape), tuple(renamed))).results
-    tiled = any(row.side.layout.tile for row in rows)
+    tiled = any(each.side.layout.tile for each in dims)
     ones = (1,) * missing
     return GridLayout(
         shape,
         dtype,
-        (*ones, *(row.side.layout.grid[row.k] for row in rows)),
-        (*ones, *(row.side.layout.padded_tile[row.k] for row in rows)) if tiled else None,
+        (*ones, *(each.side.layout.grid[each.k] for each in dims)),
+        (*ones, *(each.side.layout.padded_tile[each.k] for each in dims)) if tiled else None,
         linear=AffineMap(len(shape), tuple(exprs)),
         shard_shape=(
             *(None for _ in ones),
-            *(row.side.layout.stated_shard[row.k] for row in rows),
+            *(each.side.layout.stated_shard[each.k] for each in dims),
         ),
         memory_space=left.layout.memory_space,
     )
