@@ -25,7 +25,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Side, as_matrix, extents
+from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Roles, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -38,7 +38,7 @@ class ResultDim:
     names: pairs (logical dim of the operand, logical dim of the result).
     """
 
-    side: Side
+    roles: Roles
     is_right: bool
     k: int
     names: tuple[tuple[int, int], ...]
@@ -53,8 +53,8 @@ class Product:
     in the left operand, columns as in the right one. None if the result is a scalar.
     """
 
-    left: Side
-    right: Side
+    left: Roles
+    right: Roles
     contract: tuple[Dims, Dims]
     dims: tuple[ResultDim, ...]
     natural: GridLayout | None
@@ -105,7 +105,7 @@ def gathered_cost(
     if (natural := product.natural) is not None and target is not None:
         places = device.placement(natural.core_shape), device.placement(target.core_shape)
         made.found += sent_between(natural, target, device, *places)
-    left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
+    left, right = (extents(operand.roles, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, tuple(made.found)
@@ -124,15 +124,15 @@ def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelIn
     return _input(device, product.left, False, where), _input(device, product.right, True, where)
 
 
-def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> KernelInput:
-    own = device.placement(side.layout.grid)
+def _input(device: DeviceGrid, roles: Roles, is_right: bool, where: dict[Any, Any]) -> KernelInput:
+    own = device.placement(roles.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
     slots: list[int] = []
     gathered: dict[int, tuple[str, ...]] = {}
     axes: tuple[str, ...]
-    for k in range(len(side.layout.grid)):
-        if k in side.empty:  # one position, which every device has
+    for k in range(len(roles.layout.grid)):
+        if k in roles.empty:  # one position, which every device has
             axes, count = (), 1
         elif (is_right, k) in where:
             axes, count = where[is_right, k]
@@ -141,32 +141,32 @@ def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
             gathered |= {k: axes} if axes else {}
         spec.append(axes)
         slots.append(count)
-    layout = side.layout
-    if side.empty:
-        keeps = [k not in side.empty for k in range(len(layout.grid))]
+    layout = roles.layout
+    if roles.empty:
+        keeps = [k not in roles.empty for k in range(len(layout.grid))]
         grid = tuple(g if keep else 1 for g, keep in zip(layout.grid, keeps, strict=True))
         shard = [n if keep else None for n, keep in zip(layout.stated_shard, keeps, strict=True)]
         layout = layout.replace(grid=grid, shard_shape=shard)
     per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
     placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
-    first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
-    first = first or bool(gathered and not side.batch and device.platform == "cpu")
-    found = tuple(_gathers(device, side, placement, gathered, first))
-    return KernelInput(side, Sharded(layout.with_oob(None), placement), first, found)
+    first = bool(roles.contract) and (not roles.free or min(roles.contract) < min(roles.free))
+    first = first or bool(gathered and not roles.batch and device.platform == "cpu")
+    found = tuple(_gathers(device, roles, placement, gathered, first))
+    return KernelInput(roles, Sharded(layout.with_oob(None), placement), first, found)
 
 
 def _gathers(
     device: DeviceGrid,
-    side: Side,
+    roles: Roles,
     placement: Placement,
     gathered: dict[int, tuple[str, ...]],
     contract_first: bool,
 ) -> Iterator[tuple[int, Gather]]:
-    shape = list(extents(side, placement, contract_first))
+    shape = list(extents(roles, placement, contract_first))
     for k, axes in gathered.items():
-        at = (1 if contract_first else 2) + side.contract.index(k)
+        at = (1 if contract_first else 2) + roles.contract.index(k)
         n = device.count(axes)
-        yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize)
+        yield k, Gather(axes, n, tuple(shape), at, roles.layout.dtype.itemsize)
         shape[at] *= n
 
 
@@ -176,7 +176,7 @@ def _workspace(
     """Return the workspace: the product, which is a view where it is retiled."""
     left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
-    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
+    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].roles.batch]
     out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
