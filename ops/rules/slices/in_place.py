@@ -162,7 +162,7 @@ def _split(spec: Sharded, axes: Shape, order: Axes) -> SlicedArray | None:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SliceDivision:
     """How the slices that are read are divided: not at all, or along one dim of the positions.
 
     lead: the extents of the positions. along: the divided dim, or None. over: the mesh axes whose
@@ -178,7 +178,7 @@ class Pieces:
     start_parts: int = 1
 
     @classmethod
-    def of(cls, b: Builder, sliced: SlicedArray, lead: Shape, along: int | None) -> Pieces:
+    def of(cls, b: Builder, sliced: SlicedArray, lead: Shape, along: int | None) -> SliceDivision:
         """Return the division of slices of `sliced` along a dim of the positions, or none."""
         return cls(lead, along, sliced.indexed_axes, b.device.count(sliced.indexed_axes))
 
@@ -203,11 +203,13 @@ class Pieces:
             for k, (n, many) in enumerate(pairs)
         )
 
-    def divide_starts(self, b: Builder, starts: Value, d: int, used: Axes) -> tuple[Value, Pieces]:
-        """Return the start indices with dim `d` divided as it is now, and the pieces for that.
+    def divide_starts(
+        self, b: Builder, starts: Value, d: int, used: Axes
+    ) -> tuple[Value, SliceDivision]:
+        """Return the start indices with dim `d` divided as it is now, and the division for that.
 
         Mesh axes that the array uses don't divide it. Without other axes, the start indices are
-        replicated, and the pieces are unchanged.
+        replicated, and the division is unchanged.
         """
         spec, mine = starts.spec, self
         own = grouped(spec.layout) if isinstance(spec, Sharded) else None
@@ -232,24 +234,24 @@ def take_slices(
     x: Value,
     index_fn: IndexFn,
     starts: Sequence[Value],
-    pieces: Pieces,
+    division: SliceDivision,
     out: Aval,
     out_axes: Shape,
     fill: np.ndarray[Any, Any] | None = None,
 ) -> Value:
     """Read slices at positions, which become the dims `out_axes` of the result.
 
-    starts: the operands of `index_fn`. pieces: how the result is divided. out: its shape and dtype.
-    fill: the element of slices out of bounds; None if the starts are clipped.
+    starts: the operands of `index_fn`. division: how the result is divided. out: its shape and
+    dtype. fill: the element of slices out of bounds; None if the starts are clipped.
     """
-    dtype, along, rank = out.dtype, pieces.along, len(pieces.lead)
+    dtype, along, rank = out.dtype, division.along, len(division.lead)
     spec: Sharded | Replicated = Replicated(out.shape, dtype)
     if along is not None or sliced.slice_layout is not None:
-        spec = sliced.slices_spec(b, out_axes, pieces.lead, dtype, pieces.cores, pieces.axes)
+        spec = sliced.slices_spec(b, out_axes, division.lead, dtype, division.cores, division.axes)
 
     def kernel(part: jax.Array, *starts: jax.Array) -> list[jax.Array]:
         index, inside = index_fn(*starts)
-        lead = pieces.local_extents if pieces.start_axes else pieces.lead
+        lead = division.local_extents if division.start_axes else division.lead
         at, mine = sliced.local_indices(index, lead)
         found = sliced.gather(part, at, rank)
         behind = range(rank, found.ndim)
@@ -266,7 +268,7 @@ def take_slices(
     def summed(bits: jax.Array) -> jax.Array:
         if along is None:
             return lax.psum(bits, sliced.indexed_axes)
-        more = pieces.local_extents[along] - bits.shape[along]
+        more = division.local_extents[along] - bits.shape[along]
         widths = [(0, more if k == along else 0, 0) for k in range(bits.ndim)]
         bits = lax.pad(bits, jnp.zeros((), bits.dtype), widths)
         return lax.psum_scatter(bits, sliced.indexed_axes, scatter_dimension=along, tiled=True)
@@ -278,7 +280,7 @@ def take_slices(
         send = made.all_reduce if along is None else made.reduce_scatter
         send(
             sliced.indexed_axes,
-            prod(pieces.local_extents) * prod(local) * dtype.itemsize // numbers,
+            prod(division.local_extents) * prod(local) * dtype.itemsize // numbers,
         )
     return b.run(kernel, [x, *starts], [spec], made)[0]
 
