@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Slot
+from gridlayout.sharding.pieces import Deal, Pieces, Round
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
@@ -51,8 +51,8 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
     if pieces.order is not None:
         every = [schedule.starts[1], pieces.order]
     else:
-        slots = (*schedule.stays, *schedule.slots)
-        every = [column[:, None] for slot in slots for table in slot.tables for column in table.T]
+        rounds = (*schedule.stays, *schedule.rounds)
+        every = [column[:, None] for each in rounds for table in each.tables for column in table.T]
     return {table.tobytes(): table for table in every if (table != table[0]).any()}
 
 
@@ -106,8 +106,8 @@ class _Run(Ends):
         """Return the array of atoms: one gather cuts the pieces, another one places them."""
         schedule, size = self.schedule, self.schedule.sizes[0]
         parts, stays = self._cut_at_once(held, size), len(schedule.stays)
-        for k, slot in enumerate(schedule.slots, stays):
-            parts[k] = permute(parts[k], self.names, slot.pairs)
+        for k, each in enumerate(schedule.rounds, stays):
+            parts[k] = permute(parts[k], self.names, each.pairs)
         if (deal := schedule.deal) is not None:
             sent = lax.concatenate(parts[stays:], 0)
             parts[stays:] = [lax.all_to_all(sent, deal.axes, 0, 0, tiled=True)]
@@ -142,10 +142,10 @@ class _Run(Ends):
         schedule, extents = self.schedule, self.pieces.target.extents
         before, after = reaches(self.pieces)
         held, out = self.grown(held, before), lax.full(after, self.fill, held.dtype)
-        for slot in schedule.stays:
-            out = self._put(out, self._cut(held, slot), slot)
-        for slot in schedule.slots:
-            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
+        for each in schedule.stays:
+            out = self._put(out, self._cut(held, each), each)
+        for each in schedule.rounds:
+            out = self._put(out, permute(self._cut(held, each), self.names, each.pairs), each)
         if schedule.deal is not None:
             out = self._dealt(out, held, schedule.deal)
         # Without the barrier, XLA gives the last update the result's shape, and copies the array.
@@ -156,18 +156,18 @@ class _Run(Ends):
         return row_of(table.astype(np.uint32), index_of(self.names))
 
     def _start(self, table: Ints) -> list[Any]:
-        """Return this device's row of a slot's table; integers where all devices have the same."""
+        """Return this device's row of a round's table; integers where all devices have the same."""
         return [
             int(column[0]) if (column == column[0]).all() else self.known[column.tobytes()]
             for column in table.T
         ]
 
-    def _cut(self, held: jax.Array, slot: Slot) -> jax.Array:
-        return cut_box(held, self._start(slot.tables[0]), slot.size)
+    def _cut(self, held: jax.Array, each: Round) -> jax.Array:
+        return cut_box(held, self._start(each.tables[0]), each.size)
 
-    def _put(self, out: jax.Array, piece: jax.Array, slot: Slot) -> jax.Array:
-        _, put, counts = slot.tables
-        whole = (counts == np.array(slot.size)).all()
+    def _put(self, out: jax.Array, piece: jax.Array, each: Round) -> jax.Array:
+        _, put, counts = each.tables
+        whole = (counts == np.array(each.size)).all()
         return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
     def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
@@ -199,7 +199,7 @@ def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
     """Return the extents of both arrays of atoms, old and new, grown so that every box fits."""
     schedule = pieces.schedule
     assert schedule is not None
-    boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
+    boxes = [(each.tables, each.size) for each in (*schedule.stays, *schedule.rounds)]
     boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
     before, after = (
         reach(side.extents, [(tables[k], size) for tables, size in boxes])
