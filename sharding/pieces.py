@@ -78,7 +78,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Deal:
+class AllToAll:
     """An all_to_all along `axes`, with one box for each of the `count` devices there.
 
     rows: the pieces. senders, receivers: for each piece, the device's index along the axes. size:
@@ -111,24 +111,25 @@ class Schedule:
     """How pieces are sent.
 
     stays: rounds of pieces that keep their device, so that nothing is sent. rounds: one permute
-    each. deal: one all_to_all instead of rounds.
+    each. all_to_all: one all_to_all of all pieces, instead of rounds.
     """
 
     stays: tuple[Round, ...]
     rounds: tuple[Round, ...]
-    deal: Deal | None = None
+    all_to_all: AllToAll | None = None
 
     @cached_property
     def sizes(self) -> list[Shape]:
-        """The shapes of a device's pieces: `stays`, then `rounds`, then those of the deal."""
+        """The shapes of a device's pieces: `stays`, then `rounds`, then of `all_to_all`."""
         found = [each.size for each in (*self.stays, *self.rounds)]
-        return found if self.deal is None else [*found, *[self.deal.size] * self.deal.count]
+        every = self.all_to_all
+        return found if every is None else [*found, *[every.size] * every.count]
 
     @cached_property
     def tables(self) -> Tables:
-        """The tables of rounds and deal, concatenated: by device and piece."""
+        """The tables of rounds and all_to_all, concatenated: by device and piece."""
         every = [[x[:, None] for x in each.tables] for each in (*self.stays, *self.rounds)]
-        every += [] if self.deal is None else [[*self.deal.tables]]
+        every += [] if self.all_to_all is None else [[*self.all_to_all.tables]]
         sent, put, counts = (np.concatenate(some, axis=1) for some in zip(*every, strict=True))
         return sent, put, counts
 
@@ -199,8 +200,8 @@ class Pieces:
         stays = self._stationary()
         if not degree:
             return Schedule(stays, ())
-        if degree > LIMITS.few_rounds and (deal := self._deal()) is not None:
-            return Schedule(stays, (), deal)
+        if degree > LIMITS.few_rounds and (found := self._all_to_all()) is not None:
+            return Schedule(stays, (), found)
         if degree > LIMITS.rounds:
             return None
         rows, every = self.moving, self.rows
@@ -243,8 +244,8 @@ class Pieces:
         """The collectives of the schedule."""
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
-        if (deal := schedule.deal) is not None:
-            return made.all_to_all(deal.axes, deal.count * self._bytes(deal.size)).found
+        if (sent := schedule.all_to_all) is not None:
+            return made.all_to_all(sent.axes, sent.count * self._bytes(sent.size)).found
         for each in schedule.rounds:
             axes = self._along(each.rows)[0]
             made.pieces(axes, self._bytes(each.size), each.receivers)
@@ -274,7 +275,7 @@ class Pieces:
         count = max(lengths, default=0)
         return tuple(self._round(rows, np.flatnonzero(nth == k)) for k in range(count))
 
-    def _deal(self) -> Deal | None:
+    def _all_to_all(self) -> AllToAll | None:
         """Return one all_to_all of all pieces; None if its boxes would send too many bytes."""
         rows, shape = self.moving, self.device.fine.shape
         axes, ends = self._along(rows)
@@ -287,7 +288,7 @@ class Pieces:
         inner = tuple(shape[axis] for axis in axes)
         pairs_along = [tuple(end[k] for k, n in enumerate(shape) if n in axes) for end in ends]
         senders, receivers = (np.ravel_multi_index(end, inner) for end in pairs_along)
-        return Deal(axes, rows, senders, receivers, size, count, self.device.size)
+        return AllToAll(axes, rows, senders, receivers, size, count, self.device.size)
 
 
 @cached(size=7 << 10)

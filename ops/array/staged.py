@@ -48,7 +48,7 @@ def staged_pieces(
         return None
     move = find_move(old, new, device, before, after)
     pieces = None if move is None else move.pieces
-    if pieces is None or pieces.schedule is None or pieces.schedule.deal is not None:
+    if pieces is None or pieces.schedule is None or pieces.schedule.all_to_all is not None:
         return None
     return None if move is None or move.is_gathered else pieces
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Round
+from gridlayout.sharding.pieces import AllToAll, Pieces, Round
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
@@ -108,9 +108,9 @@ class _Run(Ends):
         parts, stays = self._cut_at_once(held, size), len(schedule.stays)
         for k, each in enumerate(schedule.rounds, stays):
             parts[k] = permute(parts[k], self.names, each.pairs)
-        if (deal := schedule.deal) is not None:
+        if schedule.all_to_all is not None:
             sent = lax.concatenate(parts[stays:], 0)
-            parts[stays:] = [lax.all_to_all(sent, deal.axes, 0, 0, tiled=True)]
+            parts[stays:] = [lax.all_to_all(sent, schedule.all_to_all.axes, 0, 0, tiled=True)]
         if order.max() == len(schedule.sizes):
             parts.append(lax.full((1, *size), self.fill, held.dtype))
         x = lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
@@ -146,8 +146,8 @@ class _Run(Ends):
             out = self._put(out, self._cut(held, each), each)
         for each in schedule.rounds:
             out = self._put(out, permute(self._cut(held, each), self.names, each.pairs), each)
-        if schedule.deal is not None:
-            out = self._dealt(out, held, schedule.deal)
+        if schedule.all_to_all is not None:
+            out = self._put_all(out, held, schedule.all_to_all)
         # Without the barrier, XLA gives the last update the result's shape, and copies the array.
         return cut_box(lax.optimization_barrier(out), (0,) * out.ndim, extents)
 
@@ -170,11 +170,11 @@ class _Run(Ends):
         whole = (counts == np.array(each.size)).all()
         return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
-    def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
+    def _put_all(self, out: jax.Array, held: jax.Array, every: AllToAll) -> jax.Array:
         """Return `out` with the pieces that one all_to_all receives from all devices."""
-        sent, put, counts = map(self._row, deal.tables)
-        pieces = lax.map(lambda start: cut_box(held, list(start), deal.size), sent)
-        pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
+        sent, put, counts = map(self._row, every.tables)
+        pieces = lax.map(lambda start: cut_box(held, list(start), every.size), sent)
+        pieces = lax.all_to_all(pieces, every.axes, 0, 0, tiled=True)
 
         def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
             piece, start, count = each
@@ -200,7 +200,8 @@ def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
     schedule = pieces.schedule
     assert schedule is not None
     boxes = [(each.tables, each.size) for each in (*schedule.stays, *schedule.rounds)]
-    boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
+    if (every := schedule.all_to_all) is not None:
+        boxes.append((every.tables, every.size))
     before, after = (
         reach(side.extents, [(tables[k], size) for tables, size in boxes])
         for k, side in enumerate((pieces.source, pieces.target))
