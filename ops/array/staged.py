@@ -60,13 +60,13 @@ def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
     if dtype is not None:
         storage, fill = _as(storage, dtype), fill.view(dtype)
     stage = _Stages(pieces, fill)
-    held = storage if stage.is_atoms else stage.spread(storage)
+    held = storage if stage.is_atoms else stage.to_atoms(storage)
     del storage
     out = stage.begun()
     for block in stage.blocks:
         out = stage.sent(out, held, block).block_until_ready()
     del held
-    found = stage.gathered(out)
+    found = stage.from_atoms(out)
     return found if dtype is None else _as(found, new.dtype)
 
 
@@ -100,12 +100,12 @@ class _Stages:
         )
         return jax.jit(mapped, **options)
 
-    def spread(self, storage: jax.Array) -> jax.Array:
+    def to_atoms(self, storage: jax.Array) -> jax.Array:
         """Return the old parts as arrays of atoms."""
         source = self.pieces.source.placement.spec
 
         def run(part: jax.Array) -> jax.Array:
-            return self.ends.spread(LazyView.of(part))
+            return self.ends.to_atoms(LazyView.of(part))
 
         found: jax.Array = self._mapped(run, (source,), self.spec)(storage)
         return found
@@ -127,7 +127,7 @@ class _Stages:
             pairs = block.pairs
 
             def run(out: jax.Array, part: jax.Array, *tables: jax.Array) -> jax.Array:
-                x = self.ends.spread(LazyView.of(part)) if self.is_atoms else part
+                x = self.ends.to_atoms(LazyView.of(part)) if self.is_atoms else part
                 if FORGETS_BOUNDS:
                     x = lax.optimization_barrier(x)
                 starts, ends, counts = (
@@ -154,11 +154,11 @@ class _Stages:
         rows, sharding = table.astype(np.uint32), NamedSharding(self.pieces.device.fine, self.spec)
         return jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
 
-    def gathered(self, out: jax.Array) -> jax.Array:
+    def from_atoms(self, out: jax.Array) -> jax.Array:
         """Return the new parts from arrays of atoms."""
 
         def run(part: jax.Array) -> jax.Array:
-            return self.ends.gathered(LazyView.of(part)).materialize()
+            return self.ends.from_atoms(LazyView.of(part)).materialize()
 
         found: jax.Array = self._mapped(run, (self.spec,), self.pieces.target.placement.spec)(out)
         return found

@@ -52,7 +52,7 @@ class Ends:
             and dims == sorted(dims)
         )
 
-    def spread(self, x: LazyView) -> jax.Array:
+    def to_atoms(self, x: LazyView) -> jax.Array:
         """Return the old part untiled, one dim per atom, with atoms in the target's order."""
         side = self.pieces.source
         x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
@@ -79,7 +79,7 @@ class Ends:
             x = LazyView.of(part)
         return x
 
-    def gathered(self, x: LazyView) -> LazyView:
+    def from_atoms(self, x: LazyView) -> LazyView:
         """Return the target's part of an array of atoms."""
         side = self.pieces.target
         x = x.reshape(*(prod(window.extents) for window in side.windows))

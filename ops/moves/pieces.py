@@ -93,12 +93,12 @@ class _Run(Ends):
 
     def run(self, x: LazyView) -> LazyView:
         """Return the new part."""
-        held = self.spread(x)
+        held = self.to_atoms(x)
         if FORGETS_BOUNDS:
             held = lax.optimization_barrier(held)
         if (order := self.pieces.order) is None:
-            return self.gathered(LazyView.of(self._one_by_one(held)))
-        return self.gathered(self._at_once(held, order))
+            return self.from_atoms(LazyView.of(self._one_by_one(held)))
+        return self.from_atoms(self._at_once(held, order))
 
     # -- pieces, all at once -----------------------------------------------------------------------
 
