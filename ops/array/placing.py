@@ -74,7 +74,7 @@ def _source(array: Any, layout: Layout) -> Any:
             )
         _check_no_tree(array)
         if isinstance(array, jax.Array):
-            return packing.as_logical(array, layout, moved=False)
+            return packing.as_logical(array, layout, drops_explicit=False)
     array = host_array(array, layout.dtype)
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")

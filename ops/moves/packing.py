@@ -80,16 +80,16 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
     return _unpack(physical, layout, _as_path(path))
 
 
-def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
+def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> jax.Array:
     """Return `x` as a JAX array of `dtype`; data without a dtype is converted, other must have it.
 
-    moved: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
+    drops_explicit: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
     """
     if not hasattr(x, "dtype"):
         x = untyped(x, dtype)
     try:
         found = jnp.asarray(x)
-        if moved or isinstance(found, jax.core.Tracer):
+        if drops_explicit or isinstance(found, jax.core.Tracer):
             found = automatic(found)
     except (TypeError, ValueError) as error:
         raise LayoutError(
@@ -181,9 +181,9 @@ def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
     return jax.device_put(x, NamedSharding(auto, PartitionSpec()))
 
 
-def as_logical(x: Any, layout: Layout, *, moved: bool = True) -> jax.Array:
+def as_logical(x: Any, layout: Layout, *, drops_explicit: bool = True) -> jax.Array:
     """Return `x` as a JAX array of the layout's shape and dtype; `LayoutError` for any other."""
-    found = as_array(x, layout.dtype, moved=moved)
+    found = as_array(x, layout.dtype, drops_explicit=drops_explicit)
     if found.shape != layout.shape:
         raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
     return found
