@@ -90,7 +90,7 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
     try:
         found = jnp.asarray(x)
         if drops_explicit or isinstance(found, jax.core.Tracer):
-            found = automatic(found)
+            found = with_auto_axes(found)
     except (TypeError, ValueError) as error:
         raise LayoutError(
             f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
@@ -159,7 +159,7 @@ def _in_short(x: Any) -> str:
     return f"{type(x).__name__} {text}" if len(text) <= 60 else f"{type(x).__name__} {text[:57]}..."
 
 
-def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
+def with_auto_axes(x: Any, device: DeviceGrid | None = None) -> Any:
     """Return `x` without Explicit mesh axes, for which JAX requires a sharding at every reshape.
 
     An array that has such axes is replicated on all devices. Inside jit this is a `LayoutError`.

@@ -229,7 +229,7 @@ def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool |
         if not leaf.is_array or isinstance(leaf.value, (GridArray, jax.ShapeDtypeStruct)):
             return leaf.value
         with device.active():
-            return jax.device_put(packing.automatic(leaf.value, device), device.replicated)
+            return jax.device_put(packing.with_auto_axes(leaf.value, device), device.replicated)
 
 
 def _wait(x: Any) -> None:
