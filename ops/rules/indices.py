@@ -247,7 +247,7 @@ _VIEWS: dict[str, Callable[..., Value | None]] = {
 # -- size ------------------------------------------------------------------------------------------
 
 
-def is_spread(b: Builder, value: Value) -> bool:
+def is_too_large_to_replicate(b: Builder, value: Value) -> bool:
     """Whether a deferred array is too large for every device to compute all of it."""
     spec = value.spec
     is_array = isinstance(spec, Deferred) and prod(spec.shape) > 1 and not is_of_keys(spec)
