@@ -168,7 +168,7 @@ def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout
             if requested is not None:
                 raise LayoutError(f"it is no array of numbers, so {requested!r} can't lay it out")
             return None
-        _check_held(leaf)
+        _check_not_truncated(leaf)
         if not isinstance(leaf.value, jax.ShapeDtypeStruct):
             device.check_has_devices("gl.put")
         if requested is None and not leaf.has_layout:
@@ -192,7 +192,7 @@ def _check_placed(x: GridArray, requested: Layout | None, device: DeviceGrid) ->
         )
 
 
-def _check_held(leaf: Leaf) -> None:
+def _check_not_truncated(leaf: Leaf) -> None:
     """Raise `LayoutError` for integers that JAX would truncate to 32 bits."""
     held, x = leaf.dtype, leaf.value
     if held.kind in "iu" and isinstance(x, (np.ndarray, np.generic)) and x.size:
@@ -342,5 +342,5 @@ def _zeros(leaf: Leaf) -> Any:
     if not leaf.is_array or leaf.is_key or isinstance(x, jax.ShapeDtypeStruct):
         return x
     with leaf.named():
-        _check_held(leaf)  # an element type that JAX holds
+        _check_not_truncated(leaf)  # an element type that JAX holds
         return jnp.zeros_like(x)
