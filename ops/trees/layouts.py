@@ -74,7 +74,7 @@ def _requests(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Request]:
         return _by_patterns(layouts, leaves)
     given = jax.tree.leaves(layouts, is_leaf=_is_laid)
     if any(map(is_grid, given)) and not any(isinstance(x, Layout) for x in given):
-        return _followed(layouts, leaves)
+        return _by_arrays(layouts, leaves)
     return _by_prefix(layouts, tree)
 
 
@@ -215,7 +215,7 @@ class _Requests:
         self.count = count
 
 
-def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
+def _by_arrays(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
     """Return for each leaf the layout of the array with the longest path that ends the leaf's path.
 
     None where no path does, and where the shapes differ.
