@@ -62,7 +62,7 @@ def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
     stage = _Stages(pieces, fill)
     held = storage if stage.is_atoms else stage.to_atoms(storage)
     del storage
-    out = stage.begun()
+    out = stage.empty()
     for block in stage.blocks:
         out = stage.sent(out, held, block).block_until_ready()
     del held
@@ -110,7 +110,7 @@ class _Stages:
         found: jax.Array = self._mapped(run, (source,), self.spec)(storage)
         return found
 
-    def begun(self) -> jax.Array:
+    def empty(self) -> jax.Array:
         """Return arrays of atoms in which no piece is written yet."""
         extents = self.pieces.target.extents
         shape = (self.pieces.device.size * extents[0], *extents[1:])
