@@ -93,7 +93,7 @@ def logical_as(
     before = device.placement(layout.core_shape)
     if (pieces := staged_pieces(layout, new, device, before, after)) is not None:
         found = run_staged(storage, new, pieces)
-        return _seen(found, layout.shape, sharding, new.local_shape)
+        return _reshaped(found, layout.shape, sharding, new.local_shape)
     found = _unpacked(storage, layout, device, after)
     return jax.make_array_from_single_device_arrays(
         layout.shape, sharding, [shard.data for shard in found.addressable_shards]
@@ -128,7 +128,7 @@ def _rewrapped(array: jax.Array, device: DeviceGrid, before: Placement) -> jax.A
     return jax.make_array_from_single_device_arrays(array.shape, sharding, own, dtype=array.dtype)
 
 
-def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
+def _reshaped(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
     """Return the shards reshaped to `part`; on CPU devices without a copy."""
     parts = []
     for shard in array.addressable_shards:
@@ -145,7 +145,7 @@ def _as_storage(
     """Return a logical array's shards as the storage of a layout with the same shards."""
     sharding = NamedSharding(device.fine, place.spec)
     part = (*place.per_device, *layout.local_shape)
-    return _seen(array, (*place.slots, *layout.local_shape), sharding, part)
+    return _reshaped(array, (*place.slots, *layout.local_shape), sharding, part)
 
 
 @jitted(1, 2, 3)
