@@ -68,7 +68,7 @@ class Sending(Computing):
         _check(each)
         routes = self._routes(each)
         if not routes:
-            axes = dict.fromkeys(map(self.whole_axis, each.axes))
+            axes = dict.fromkeys(map(self.mesh_axis_of, each.axes))
             return {axis: each.received_bytes // len(axes) for axis in axes}
         best = min(routes, key=lambda route: route.seconds(each.received_bytes, each.together))
         return best.along(each.received_bytes)
@@ -93,9 +93,9 @@ class Sending(Computing):
         """The mesh and the links of its axes."""
         return Topology(self.mesh, self.axis_names, self.links, self.hosts, self.host_links)
 
-    def whole_axis(self, axis: str) -> str:
+    def mesh_axis_of(self, axis: str) -> str:
         """Return the mesh axis of a factor: `y` for `y0`."""
-        return self.topology.whole_axis(axis)
+        return self.topology.mesh_axis_of(axis)
 
     def crosses(self, axes: Sequence[str]) -> bool:
         """Return whether devices along some mesh axes, or their factors, have several hosts."""
