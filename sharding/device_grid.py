@@ -222,7 +222,7 @@ class DeviceGrid:
         Axes of one device are omitted.
         """
         if axes not in self._names:
-            self._names[axes] = self._axes.whole_names(axes)
+            self._names[axes] = self._axes.short_names(axes)
         return self._names[axes]
 
     def __eq__(self, other: object) -> bool:

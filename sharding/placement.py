@@ -99,7 +99,7 @@ class MeshAxes:
             found[axis] = (*found.get(axis, ()), name)
         return found
 
-    def whole_names(self, axes: Axes) -> Axes:
+    def short_names(self, axes: Axes) -> Axes:
         """Return the names of some factors; if all of a mesh axis are given, the name of that axis.
 
         Factors and axes of one device are omitted.
