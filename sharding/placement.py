@@ -143,7 +143,7 @@ class Placement:
     slots: Shape
     per_device: Shape
 
-    def behind(self, count: int) -> Placement:
+    def with_leading_dims(self, count: int) -> Placement:
         """Return the placement of the same grid with `count` dims of one core in front."""
         ones = (1,) * count
         return Placement(
