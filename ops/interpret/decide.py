@@ -49,7 +49,7 @@ from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
     REASONS,
-    SHARDED,
+    SHARDING_ANNOTATIONS,
     flops,
     is_user_rule,
     rules_of,
@@ -243,7 +243,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
 
 def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
-    if op.name in SHARDED:
+    if op.name in SHARDING_ANNOTATIONS:
         return list(values)
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:

@@ -74,7 +74,7 @@ from gridlayout.ops.rules.vectors import VECTORS
 from gridlayout.sharding.cost import Cost
 
 # Primitives that only annotate how JAX shards a logical array.
-SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
+SHARDING_ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 # Rules for special cases, which are tried first, then the general rules.
 _FIRST: tuple[dict[str, Rule], ...] = (VECTORS, MATRICES)
 _GENERAL: tuple[dict[str, Rule], ...] = (
@@ -89,7 +89,7 @@ _GENERAL: tuple[dict[str, Rule], ...] = (
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
     {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},
     {"squeeze": Rule(squeeze, nothing), "reshape": Rule(reshape, nothing)},
-    dict.fromkeys(SHARDED, Rule(identity, nothing)),
+    dict.fromkeys(SHARDING_ANNOTATIONS, Rule(identity, nothing)),
     {"optimization_barrier": Rule(barrier, nothing), "with_layout": Rule(with_layout, nothing)},
     dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), Rule(key, per_result)),
     {"random_gamma": Rule(random_gamma, per_result), **OVER_MAPPED},
