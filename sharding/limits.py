@@ -120,7 +120,7 @@ class Limits:
 
     # An array whose storage has at most this number of bytes is packed as a whole, and JAX divides
     # it. Parts of a larger one are packed one by one, in memory that CPU devices use as it is.
-    whole_bytes: int = 1 << 20
+    small_array_bytes: int = 1 << 20
 
     # -- results --
 
