@@ -95,19 +95,19 @@ class Topology:
         If the mesh is unknown, the devices of a group are assumed to be neighbours. Raises
         `LayoutError` for an unknown axis, if links or hosts depend on the axis.
         """
-        wholes = dict.fromkeys(map(self.mesh_axis_of, axes))
+        mesh_axes = dict.fromkeys(map(self.mesh_axis_of, axes))
         known = self.names if self.mesh is None else self.names[: len(self.mesh)]
-        unknown = [axis for axis in wholes if axis not in known]
+        unknown = [axis for axis in mesh_axes if axis not in known]
         if unknown and (len(self.links) > 1 or self.hosts):
             raise LayoutError(
                 f"the axis {unknown[0]!r} of a collective is no axis of the machine: give one of "
                 f"{', '.join(known)}"
             )
         if self.mesh is None or unknown:
-            found = [self.links_of(axis) for axis in wholes]
-            n = int(-(-(group_size ** (1 / max(len(wholes), 1))) // 1))
-            return [Path(a, x, n) for a, x in zip(wholes, found, strict=True) if x is not None]
-        return [path for axis in wholes for path in self._along(axis, axes)]
+            found = [self.links_of(axis) for axis in mesh_axes]
+            n = int(-(-(group_size ** (1 / max(len(mesh_axes), 1))) // 1))
+            return [Path(a, x, n) for a, x in zip(mesh_axes, found, strict=True) if x is not None]
+        return [path for axis in mesh_axes for path in self._along(axis, axes)]
 
     def _along(self, axis: str, axes: Sequence[str]) -> list[Path]:
         factors = self._factors[axis]
