@@ -28,8 +28,8 @@ Shape = tuple[int, ...]
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
     """Return the storage of a logical array: its shards as they are, packed by the host, or moved.
 
-    None if the host can't read the array, and its sharding is not on this device grid or it is not
-    in the devices' memory.
+    None if the host can't read the array, and its sharding is not on this device grid or the array
+    is not in the devices' memory.
     """
     before = placement_of(array.sharding, array.shape, device)
     if before is not None and device.memory_kind(layout) is None:

@@ -342,5 +342,5 @@ def _zeros(leaf: Leaf) -> Any:
     if not leaf.is_array or leaf.is_key or isinstance(x, jax.ShapeDtypeStruct):
         return x
     with leaf.named():
-        _check_not_truncated(leaf)  # an element type that JAX holds
+        _check_not_truncated(leaf)  # raises for element types that JAX does not hold, too
         return jnp.zeros_like(x)
