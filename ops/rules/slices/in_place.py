@@ -249,9 +249,8 @@ def take_slices(
     dtype, along, rank = out.dtype, division.along, len(division.extents)
     spec: Sharded | Replicated = Replicated(out.shape, dtype)
     if along is not None or sliced.slice_layout is not None:
-        spec = sliced.slices_spec(
-            b, out_axes, division.extents, dtype, division.cores, division.axes
-        )
+        divided = division.cores, division.axes
+        spec = sliced.slices_spec(b, out_axes, division.extents, dtype, *divided)
 
     def kernel(part: jax.Array, *starts: jax.Array) -> list[jax.Array]:
         index, inside = index_fn(*starts)
@@ -280,12 +279,10 @@ def take_slices(
     made = b.collectives()
     local = (n for d, n in enumerate(sliced.spec.local_shape) if d not in sliced.indexed)
     numbers = 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
+    nbytes = prod(division.local_extents) * prod(local) * dtype.itemsize // numbers
     for _ in range(numbers):
         send = made.all_reduce if along is None else made.reduce_scatter
-        send(
-            sliced.indexed_axes,
-            prod(division.local_extents) * prod(local) * dtype.itemsize // numbers,
-        )
+        send(sliced.indexed_axes, nbytes)
     return b.run(kernel, [x, *starts], [spec], made)[0]
 
 
