@@ -108,7 +108,7 @@ class JointCall:
 
     @property
     def repeated(self) -> Repeated | None:
-        """The same call once more, after `agree`; None if it has to be compared again."""
+        """The call, for runs without `agree`; None if it is local, or inside another call."""
         return None
 
     def ran(self, result: Result) -> Result:
@@ -200,7 +200,7 @@ class _SharedCall(JointCall):
 
 
 class Repeated:
-    """A call on which all processes agreed before: what is run for it is not compared again."""
+    """A call on which all processes agreed before; it is run again without a comparison."""
 
     __slots__ = "digest", "group", "what"
 
@@ -271,7 +271,7 @@ def _is_traced(values: Sequence[Any]) -> bool:
 
 
 def _constant(x: Any) -> str:
-    """Describe a constant of a jaxpr: type, shape, and a digest of few bytes that are local."""
+    """Describe a constant of a jaxpr: type, shape, and a digest if it is small and local."""
     if not isinstance(x, (jax.Array, np.ndarray, np.generic)):
         return type(x).__name__
     kind = f"{x.dtype}{list(x.shape)}"

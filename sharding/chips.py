@@ -62,11 +62,11 @@ class Links:
     pair_bandwidth: float = 0.0
 
     def __post_init__(self) -> None:
-        check_figure(self.bandwidth, "bandwidth of links, in bytes a second,")
-        check_figure(self.latency, "latency of links, in seconds a hop,", above=False)
+        check_figure(self.bandwidth, "bandwidth of links, in bytes per second,")
+        check_figure(self.latency, "latency of links, in seconds per hop,", above=False)
         check_figure(self.start, "start of collectives, in seconds,", above=False)
-        check_figure(self.reduce_latency, "reduce_latency, in seconds a hop,", above=False)
-        check_figure(self.pair_bandwidth, "pair_bandwidth, in bytes a second,", above=False)
+        check_figure(self.reduce_latency, "reduce_latency, in seconds per hop,", above=False)
+        check_figure(self.pair_bandwidth, "pair_bandwidth, in bytes per second,", above=False)
         if not isinstance(self.wrap, bool):
             raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (line)")
 
@@ -91,7 +91,7 @@ class Figure:
         one_of(self.kind, KINDS, "kind")
         positive((self.group_size,), "group_size")
         check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
-        check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
+        check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes per second,")
         check_figure(self.wait, f"wait of {self.kind}, in seconds,", above=False)
         if not isinstance(self.between_hosts, bool):
             raise LayoutError(f"between_hosts {self.between_hosts!r} must be True or False")
@@ -129,7 +129,7 @@ class Rates:
 
     def __post_init__(self) -> None:
         for name in ("flops", "memory"):
-            check_figure(getattr(self, name), f"{name} a second")
+            check_figure(getattr(self, name), f"{name} per second")
         for name in ("elementwise", "clock", "noc", "hop", "start", "transposed", "dram"):
             check_figure(getattr(self, name), name, above=False)
         if not isinstance(self.packs, bool):
@@ -170,10 +170,10 @@ _WORMHOLE = Rates(
         "flops": _GEMM,
         "tile_cycles": _GEMM,
         "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 267 of 288 GB/s reached",
-        "elementwise": "tt-isa-documentation, MatrixUnit: 0.064 TFLOP/s a core (SFPU)",
+        "elementwise": "tt-isa-documentation, MatrixUnit: 0.064 TFLOP/s per core (SFPU)",
         "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
-        "noc": "tt-metal, ideal performance of the NoC: 28 B a cycle, unicast",
-        "hop": "tt-isa-documentation, NoC: 9 cycles a hop",
+        "noc": "tt-metal, ideal performance of the NoC: 28 B per cycle, unicast",
+        "hop": "tt-isa-documentation, NoC: 9 cycles per hop",
     },
 )
 
@@ -192,10 +192,10 @@ def _blackhole(cores: int) -> Rates:
             "flops": _GEMM,
             "tile_cycles": _GEMM,
             "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 500 of 512 GB/s reached",
-            "elementwise": "Wormhole's 0.064 TFLOP/s a core at 1 GHz, at this clock",
+            "elementwise": "Wormhole's 0.064 TFLOP/s per core at 1 GHz, at this clock",
             "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
-            "noc": "tt-metal, ideal performance of the NoC: 60 B a cycle, unicast",
-            "hop": "tt-npe: about 11 cycles a hop",
+            "noc": "tt-metal, ideal performance of the NoC: 60 B per cycle, unicast",
+            "hop": "tt-npe: about 11 cycles per hop",
         },
     )
 
@@ -213,12 +213,12 @@ _FIT = (
     "chips, by least squares of relative errors (benchmarks/published.py)"
 )
 _BOOK = "scaling-book (jax-ml), chapters on TPUs, sharding and GPUs"
+_PER_ELEMENT = "assumed: one result per bfloat16 element that memory delivers"
 
 
 def _tpu(name: str, flops: float, memory: float, size: float) -> tuple[Chip, Rates]:
     chip = Chip(name, (1, 1), {"dram": int(size)})
-    # A vector unit does about one operation per element that memory delivers.
-    sources = {"flops": f"{_BOOK}: bfloat16", "memory": _BOOK, "elementwise": "as memory brings"}
+    sources = {"flops": f"{_BOOK}: bfloat16", "memory": _BOOK, "elementwise": _PER_ELEMENT}
     return chip, Rates(flops, memory, memory / 2, sources=sources)
 
 
@@ -231,7 +231,7 @@ _H100 = (
         sources={
             "flops": f"{_BOOK}: bfloat16, dense",
             "memory": _BOOK,
-            "elementwise": "as memory brings",
+            "elementwise": _PER_ELEMENT,
         },
     ),
 )

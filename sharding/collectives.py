@@ -107,17 +107,17 @@ def in_words(collectives: Sequence[Collective]) -> list[str]:
 
 
 class Devices(Protocol):
-    """What collectives are counted by: `gl.DeviceGrid` has it."""
+    """The sizes and names of mesh axes that collectives need, as `gl.DeviceGrid` has them."""
 
     @property
     def size(self) -> int:
-        """Devices in all."""
+        """The number of all devices."""
 
     def count(self, axes: Axes) -> int:
-        """Devices along axes."""
+        """Return the number of devices along some axes."""
 
     def names(self, axes: Axes) -> Axes:
-        """The same axes as users name them."""
+        """Return the names of the axes for users."""
 
 
 class Collectives:
@@ -181,7 +181,7 @@ class Collectives:
         return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
 
     def pieces(self, axes: Axes, nbytes: int, receivers: int) -> Collectives:
-        """So many of all devices receive what another sends, which differs from them along axes."""
+        """Add a permute: `receivers` of all devices get `nbytes` each, along `axes`."""
         return self._add(PERMUTE, axes, nbytes, receivers)
 
     def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:

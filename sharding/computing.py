@@ -30,9 +30,9 @@ class Computing:
     def computing(
         self, flops: float, nbytes: float, transposed: float = 0, packs: bool = True
     ) -> dict[str, float]:
-        """Return the seconds of one op on one device, under the limit that is reached.
+        """Return the seconds of one op on one device, under the name of what limits it.
 
-        The result has the keys `products` and `memory`, one of which is 0. flops: the operations
+        The result has the keys `products` and `memory`; one value is 0. flops: the operations
         of products. nbytes: the bytes of memory (of a core: L1) that are read or written, during
         the product, or before it if the device packs operands and `packs` is true. transposed: the
         bytes of operands that a product transposes first.

@@ -56,8 +56,8 @@ class StatedMap:
     def places(self, grid: Shape) -> Ints | None:
         """Return the row-major index in the mesh of each core's device.
 
-        None if a core is outside the mesh, or two cores have one place. Raises `LayoutError` for a
-        grid of too many cores.
+        None if the grid's rank is not the map's, if a core is outside the mesh or the chip, or if
+        two cores have one place. Raises `LayoutError` for a grid of too many cores.
         """
         if len(grid) != self.map.num_dims:
             return None
@@ -95,7 +95,7 @@ class StatedMap:
         same = np.array_equal(spread[tuple(map(slice, grid))], devices)
         if not same or len(np.unique(blocks)) < blocks.size:
             raise LayoutError(
-                f"core_map {self.map} assigns cores of grid {grid} to a device that are no box of "
+                f"core_map {self.map} assigns to a device cores of grid {grid} that form no box of "
                 f"consecutive cores, so the device's part would be no array: assign consecutive "
                 f"cores along each grid dim, as in (d0) -> (d0 floordiv 2, d0 mod 2)"
             )

@@ -103,9 +103,10 @@ _KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4
 def default_machine(
     platform: str, kind: str, mesh: Shape, names: Sequence[str], hosts: Shape = ()
 ) -> Machine:
-    """Return the machine of devices of a kind: a known machine, or that of emulated devices.
+    """Return the default machine of devices of a kind: a known one, an emulated one, or `FAST`.
 
-    mesh, names: the sizes and names of the axes. They matter only if there are several hosts.
+    mesh: the sizes of the axes. names: their names, which matter only if there are several hosts.
+    hosts: the number of hosts along each axis; () if there is one host.
 
     >>> default_machine("gpu", "NVIDIA H100 80GB HBM3", (2, 8), ("x", "y"), (2, 1))
     Machine(H100, mesh=(2, 8), hosts=(2, 1))

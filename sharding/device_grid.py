@@ -184,7 +184,7 @@ class DeviceGrid:
     __iter__ = None  # else Python would iterate by __getitem__
 
     def with_devices(self) -> DeviceGrid:
-        """Return the same mesh with the first devices of JAX, if it has none.
+        """Return this device grid; if it has no devices, one of that mesh with JAX's first devices.
 
         Raises `LayoutError` if JAX has too few devices.
         """
@@ -217,12 +217,12 @@ class DeviceGrid:
         return {str(name): int(size) for name, size in self.mesh.shape.items()}
 
     def names(self, axes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of some axes of `fine`; that of an axis of `mesh` for all its factors.
+        """Return the names of some axes of `fine`; an axis of `mesh` for all of its factors.
 
         Axes of one device are omitted.
         """
         if axes not in self._names:
-            self._names[axes] = self._axes.whole_names(axes)
+            self._names[axes] = self._axes.short_names(axes)
         return self._names[axes]
 
     def __eq__(self, other: object) -> bool:
@@ -348,7 +348,7 @@ class DeviceGrid:
         return found if kind is None else found.with_memory_kind(kind)
 
     def partitioned(self, layout: Layout, batch: int = 0) -> NamedSharding:
-        """Return the same sharding in the memory of the devices, where programs run."""
+        """Return the sharding of the storage of a layout in device memory, where programs run."""
         check_sendable(layout.dtype)
         spec = self.placement(layout.core_shape).spec
         return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))

@@ -102,7 +102,7 @@ class _Finder:
             else:
                 self.later.append(done)
         self.roots = roots  # the axes after the early steps
-        self.pieces = self._leaves(roots)
+        self.route_digits = self._leaves(roots)
         self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
         self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
 
@@ -124,7 +124,7 @@ class _Finder:
             even = even and all(digit in self.extent for digit in own)
             if not stays and not (even and self._claim(own, axes, target)):
                 slices.append(k)
-        dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
+        dims = [leaf for digit in self.route_digits for leaf in self._leaves([digit])]
         final = None if slices or at_once else self._final(dims, joins, source, target)
         late = {} if final is None else final[1]
         moving = {axes: digit for axes, digit in source.items() if axes not in late}
@@ -324,10 +324,10 @@ class _Finder:
         """Return the moves that join the digits to the route's axes, and the rest of the route."""
         builder = StepBuilder(shape)
         at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
-        for piece in self.pieces:
-            leaves = self._leaves([piece])
-            if leaves != [piece]:
-                at[piece] = builder.join([at.pop(leaf) for leaf in leaves])
+        for digit in self.route_digits:
+            leaves = self._leaves([digit])
+            if leaves != [digit]:
+                at[digit] = builder.join([at.pop(leaf) for leaf in leaves])
         for done in self.later:
             done.repeat(builder, at)
         return moves_of(shape, builder.steps, [at[axis] for axis in self.route.order])

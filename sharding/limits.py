@@ -21,9 +21,9 @@ class Limits:
     # has at most one product and is in no loop, it must also have this number of collectives.
     collectives: int = 3
     mesh_units: int = 3
-    # Programs of at most `products` products are also planned with the cheapest algorithm for each
-    # product. That plan is chosen if it takes less than the share `cheaper_share` of the time: its
-    # kernels copy more.
+    # Programs of at most `products` products, and those that are faster without the global plan,
+    # are also planned with the cheapest algorithm for each product. That plan is chosen if it takes
+    # less than the share `cheaper_share` of the time: its kernels copy more.
     products: int = 4
     cheaper_share: float = 0.9
     # The most classes of dims that are divided in turn; the most nodes that are priced in total;
@@ -96,7 +96,8 @@ class Limits:
     # if that takes fewer collectives.
     slack: float = 1.25
     # The most devices, pieces and rounds of a relayout in pieces: beyond, it takes long to find and
-    # compile them. A relayout of few rounds, as between arrays on one grid, may have more devices.
+    # compile them. A relayout of at most `few_rounds` rounds may have up to `devices_in_few`
+    # pieces, and between arrays on one grid also that many devices.
     devices: int = 2048
     pieces: int = 1 << 14
     rounds: int = 128
@@ -119,7 +120,7 @@ class Limits:
 
     # An array whose storage has at most this number of bytes is packed as a whole, and JAX divides
     # it. Parts of a larger one are packed one by one, in memory that CPU devices use as it is.
-    whole_bytes: int = 1 << 20
+    small_array_bytes: int = 1 << 20
 
     # -- results --
 

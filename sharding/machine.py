@@ -44,13 +44,14 @@ _FORMAT, _VERSION = "gridlayout machine", 2
 class Machine(Sending):
     """A mesh of chips, their rates and their links. Times are in seconds, sizes in bytes.
 
-    chip: a `gl.Chip`, or the name of a known machine (`Machine.names()`), which also gives the
-    defaults of mesh, links and rates. mesh: the number of devices along each axis; None for any
-    mesh. links: one `gl.Links` for all axes, one per axis, or a dict by the names of the axes. A
-    mesh of several devices needs them. rates: what one device does per second; without rates, and
-    on a chip without known rates, computing takes no time. figures: measured times of collectives,
-    which are used instead of the links. axes: the names of the mesh axes, by default those of
-    `links`, or of `gl.DeviceGrid`. A device grid matches stated names by name, in any order.
+    chip: a `gl.Chip`, or the name of a chip (wormhole, blackhole) or of a known machine
+    (`Machine.names()`), which also gives the defaults of mesh, links and rates. mesh: the number of
+    devices along each axis; None for any mesh. links: one `gl.Links` for all axes, one per axis, or
+    a dict by the names of the axes. A mesh of several devices needs them. rates: what one device
+    does per second; without rates, and on a chip without known rates, computing takes no time.
+    figures: measured times of collectives, which are used instead of the links. axes: the names of
+    the mesh axes, by default those of `links`, or of `gl.DeviceGrid`. A device grid matches stated
+    names by name, in any order.
 
     hosts: the number of hosts along each axis, a sequence or a dict by names. host_links: the links
     between hosts, per device: its share of the bandwidth of its host. The devices of a host are
@@ -356,8 +357,8 @@ class Machine(Sending):
             raise KeyError("format")
         if version > _VERSION:
             raise LayoutError(
-                f"the machine is of version {version} of the format, of a newer gridlayout; this "
-                f"one reads versions up to {_VERSION}: update gridlayout"
+                f"the machine was saved by a newer gridlayout, in version {version} of the format; "
+                f"this one reads versions up to {_VERSION}: update gridlayout"
             )
         chip = dict(record["chip"])
         for name in ("grid", "tiles"):

@@ -1,10 +1,10 @@
 """`Pieces`: a relayout in which devices send each other boxes of the tensor.
 
 Devices hold boxes of the tensor before and need others after. A *piece* is the intersection of two
-of these boxes. Pieces are grouped in *slots*. In a slot each device sends at most one piece and
-receives at most one, in a buffer of the largest piece's size. A slot is one permute; all pieces
+of these boxes. Pieces are sent in *rounds*. In a round each device sends at most one piece and
+receives at most one, in a buffer of the largest piece's size. A round is one permute; all pieces
 together may be one all_to_all. Nothing else is sent: no padding of layouts, no data that a device
-already has. The bytes that unequal pieces in one slot waste are below a quarter.
+already has. Unequal pieces in one round waste at most a quarter of the bytes that have to move.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Tables = tuple[Ints, Ints, Ints]
 
 
 @dataclass(frozen=True, eq=False)
-class Slot:
+class Round:
     """Pieces that are sent at once: at most one from each device and one to each.
 
-    every: the pieces of which `numbers` are this slot's. size: the shape of the buffer. devices:
+    every: all pieces; `numbers` are those of this round. size: the shape of the buffer. devices:
     the number of all devices.
     """
 
@@ -48,7 +48,7 @@ class Slot:
 
     @property
     def rows(self) -> Overlaps:
-        """The pieces. Slots are cached in large numbers, so each makes this table when asked."""
+        """The pieces. Many rounds are cached, so each makes this table when asked."""
         return self.every.at(self.numbers)
 
     @property
@@ -78,7 +78,7 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class Deal:
+class AllToAll:
     """An all_to_all along `axes`, with one box for each of the `count` devices there.
 
     rows: the pieces. senders, receivers: for each piece, the device's index along the axes. size:
@@ -110,25 +110,26 @@ class Deal:
 class Schedule:
     """How pieces are sent.
 
-    stays: pieces that keep their device. slots: one permute each. deal: one all_to_all instead of
-    slots.
+    stays: rounds of pieces that keep their device, so that nothing is sent. rounds: one permute
+    each. all_to_all: one all_to_all of all pieces, instead of rounds.
     """
 
-    stays: tuple[Slot, ...]
-    slots: tuple[Slot, ...]
-    deal: Deal | None = None
+    stays: tuple[Round, ...]
+    rounds: tuple[Round, ...]
+    all_to_all: AllToAll | None = None
 
     @cached_property
     def sizes(self) -> list[Shape]:
-        """The shapes of a device's pieces: `stays`, then `slots`, then those of the deal."""
-        found = [slot.size for slot in (*self.stays, *self.slots)]
-        return found if self.deal is None else [*found, *[self.deal.size] * self.deal.count]
+        """The shapes of a device's pieces: `stays`, then `rounds`, then of `all_to_all`."""
+        found = [each.size for each in (*self.stays, *self.rounds)]
+        every = self.all_to_all
+        return found if every is None else [*found, *[every.size] * every.count]
 
     @cached_property
     def tables(self) -> Tables:
-        """The tables of slots and deal, concatenated: by device and piece."""
-        every = [[x[:, None] for x in slot.tables] for slot in (*self.stays, *self.slots)]
-        every += [] if self.deal is None else [[*self.deal.tables]]
+        """The tables of rounds and all_to_all, concatenated: by device and piece."""
+        every = [[x[:, None] for x in each.tables] for each in (*self.stays, *self.rounds)]
+        every += [] if self.all_to_all is None else [[*self.all_to_all.tables]]
         sent, put, counts = (np.concatenate(some, axis=1) for some in zip(*every, strict=True))
         return sent, put, counts
 
@@ -199,8 +200,8 @@ class Pieces:
         stays = self._stationary()
         if not degree:
             return Schedule(stays, ())
-        if degree > LIMITS.few_rounds and (deal := self._deal()) is not None:
-            return Schedule(stays, (), deal)
+        if degree > LIMITS.few_rounds and (found := self._all_to_all()) is not None:
+            return Schedule(stays, (), found)
         if degree > LIMITS.rounds:
             return None
         rows, every = self.moving, self.rows
@@ -209,9 +210,9 @@ class Pieces:
             # round has to preserve existing elements.
             rows, stays = every, ()
         limit = max(self.slack * self.moving.volume, rows.volume)
-        rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
-        slots = tuple(self._slot(rows, own) for own in rounds)
-        return Schedule(stays, slots) if len(slots) <= LIMITS.rounds else None
+        numbers = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
+        rounds = tuple(self._round(rows, own) for own in numbers)
+        return Schedule(stays, rounds) if len(rounds) <= LIMITS.rounds else None
 
     @cached_property
     def order(self) -> Ints | None:
@@ -243,15 +244,15 @@ class Pieces:
         """The collectives of the schedule."""
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
-        if (deal := schedule.deal) is not None:
-            return made.all_to_all(deal.axes, deal.count * self._bytes(deal.size)).found
-        for slot in schedule.slots:
-            axes = self._along(slot.rows)[0]
-            made.pieces(axes, self._bytes(slot.size), slot.receivers)
+        if (sent := schedule.all_to_all) is not None:
+            return made.all_to_all(sent.axes, sent.count * self._bytes(sent.size)).found
+        for each in schedule.rounds:
+            axes = self._along(each.rows)[0]
+            made.pieces(axes, self._bytes(each.size), each.receivers)
         return made.found
 
     def _along(self, rows: Overlaps) -> tuple[Axes, list[Ints]]:
-        """The mesh axes along which senders and receivers differ; all places of both."""
+        """Return the mesh axes along which senders and receivers differ, and both's coordinates."""
         sizes = tuple(self.device.fine.shape.values())
         ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
         along = (ends[0] != ends[1]).any(axis=1)
@@ -260,21 +261,21 @@ class Pieces:
     def _bytes(self, size: Shape) -> int:
         return int(prod(size) * self.itemsize)
 
-    def _slot(self, every: Overlaps, own: Ints) -> Slot:
+    def _round(self, every: Overlaps, own: Ints) -> Round:
         size = every.sizes[own].max(axis=0)
-        return Slot(every, own, tuple(size.tolist()), self.device.size)
+        return Round(every, own, tuple(size.tolist()), self.device.size)
 
-    def _stationary(self) -> tuple[Slot, ...]:
-        """Return the pieces that keep their device; slot k has the k-th piece of each device."""
+    def _stationary(self) -> tuple[Round, ...]:
+        """Return the pieces that keep their device; round k has the k-th piece of each device."""
         rows = self.rows.at(self.rows.source == self.rows.target)
         rows = rows.at(np.argsort(rows.source, kind="stable"))
         _, starts = np.unique(rows.source, return_index=True)
         lengths = np.diff([*starts.tolist(), len(rows.source)])
         nth = np.arange(len(rows.source)) - np.repeat(starts, lengths)
-        slots = range(max(lengths, default=0))
-        return tuple(self._slot(rows, np.flatnonzero(nth == k)) for k in slots)
+        count = max(lengths, default=0)
+        return tuple(self._round(rows, np.flatnonzero(nth == k)) for k in range(count))
 
-    def _deal(self) -> Deal | None:
+    def _all_to_all(self) -> AllToAll | None:
         """Return one all_to_all of all pieces; None if its boxes would send too many bytes."""
         rows, shape = self.moving, self.device.fine.shape
         axes, ends = self._along(rows)
@@ -287,7 +288,7 @@ class Pieces:
         inner = tuple(shape[axis] for axis in axes)
         pairs_along = [tuple(end[k] for k, n in enumerate(shape) if n in axes) for end in ends]
         senders, receivers = (np.ravel_multi_index(end, inner) for end in pairs_along)
-        return Deal(axes, rows, senders, receivers, size, count, self.device.size)
+        return AllToAll(axes, rows, senders, receivers, size, count, self.device.size)
 
 
 @cached(size=7 << 10)
@@ -301,8 +302,8 @@ def find_pieces(
     >>> device = DeviceGrid(AbstractMesh((4,), ("x",)))
     >>> a, b = GridLayout((12,), grid=(4,)), GridLayout((12,), grid=(3,))
     >>> places = [device.placement(x.core_shape) for x in (a, b)]
-    >>> for slot in find_pieces(a, b, device, *places).schedule.slots:
-    ...     print(slot.pairs, slot.size)
+    >>> for each in find_pieces(a, b, device, *places).schedule.rounds:
+    ...     print(each.pairs, each.size)
     [(2, 1), (3, 2)] (3,)
     [(1, 0)] (1,)
     """

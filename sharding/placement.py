@@ -35,9 +35,9 @@ def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:
         return []
     axes = MeshAxes.of(tuple(mesh), tuple(mesh.values()))
     return [
-        f"{', '.join(factors)}: the mesh axis {whole} of {mesh[whole]} devices in its prime "
+        f"{', '.join(factors)}: the mesh axis {axis} of {mesh[axis]} devices in its prime "
         f"factors, {' x '.join(str(axes.size_of[name]) for name in factors)}, the major first"
-        for whole, factors in axes.factors.items()
+        for axis, factors in axes.factors.items()
         if len(factors) > 1 and met & set(factors)
     ]
 
@@ -46,15 +46,15 @@ def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:
 class MeshAxes:
     """The prime factors of the axes of a mesh, the major first.
 
-    names, sizes: of the factors. whole: for each factor, the name of its mesh axis.
+    names, sizes: of the factors. mesh_axis: for each factor, the name of its mesh axis.
 
     >>> MeshAxes.of(("x", "y"), (2, 4))
-    MeshAxes(names=('x', 'y0', 'y1'), sizes=(2, 2, 2), whole=('x', 'y', 'y'))
+    MeshAxes(names=('x', 'y0', 'y1'), sizes=(2, 2, 2), mesh_axis=('x', 'y', 'y'))
     """
 
     names: Axes
     sizes: Shape
-    whole: Axes
+    mesh_axis: Axes
 
     @staticmethod
     def of(names: Axes, sizes: Shape) -> MeshAxes:
@@ -95,11 +95,11 @@ class MeshAxes:
     def factors(self) -> dict[str, Axes]:
         """The factors of each mesh axis."""
         found: dict[str, Axes] = {}
-        for name, whole in zip(self.names, self.whole, strict=True):
-            found[whole] = (*found.get(whole, ()), name)
+        for name, axis in zip(self.names, self.mesh_axis, strict=True):
+            found[axis] = (*found.get(axis, ()), name)
         return found
 
-    def whole_names(self, axes: Axes) -> Axes:
+    def short_names(self, axes: Axes) -> Axes:
         """Return the names of some factors; if all of a mesh axis are given, the name of that axis.
 
         Factors and axes of one device are omitted.
@@ -143,7 +143,7 @@ class Placement:
     slots: Shape
     per_device: Shape
 
-    def behind(self, count: int) -> Placement:
+    def with_leading_dims(self, count: int) -> Placement:
         """Return the placement of the same grid with `count` dims of one core in front."""
         ones = (1,) * count
         return Placement(
@@ -169,9 +169,9 @@ def default_placement(axes: MeshAxes, grid: Shape) -> Placement:
     """
     # Equal factors of one mesh axis are interchangeable: only their number per dim matters.
     equal: dict[tuple[str, int], list[str]] = {}
-    for name, whole, size in zip(axes.names, axes.whole, axes.sizes, strict=True):
+    for name, axis, size in zip(axes.names, axes.mesh_axis, axes.sizes, strict=True):
         if size > 1:
-            equal.setdefault((whole, size), []).append(name)
+            equal.setdefault((axis, size), []).append(name)
     groups = tuple((*key, len(group)) for key, group in equal.items())
     placed: list[Axes] = [()] * len(grid)
     for group, row in zip(equal.values(), assign_factors(grid, groups), strict=True):

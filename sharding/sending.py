@@ -68,7 +68,7 @@ class Sending(Computing):
         _check(each)
         routes = self._routes(each)
         if not routes:
-            axes = dict.fromkeys(map(self.whole_axis, each.axes))
+            axes = dict.fromkeys(map(self.mesh_axis_of, each.axes))
             return {axis: each.received_bytes // len(axes) for axis in axes}
         best = min(routes, key=lambda route: route.seconds(each.received_bytes, each.together))
         return best.along(each.received_bytes)
@@ -93,9 +93,9 @@ class Sending(Computing):
         """The mesh and the links of its axes."""
         return Topology(self.mesh, self.axis_names, self.links, self.hosts, self.host_links)
 
-    def whole_axis(self, axis: str) -> str:
+    def mesh_axis_of(self, axis: str) -> str:
         """Return the mesh axis of a factor: `y` for `y0`."""
-        return self.topology.whole_axis(axis)
+        return self.topology.mesh_axis_of(axis)
 
     def crosses(self, axes: Sequence[str]) -> bool:
         """Return whether devices along some mesh axes, or their factors, have several hosts."""
@@ -110,10 +110,10 @@ class Sending(Computing):
         return not self.has_latency and self.topology.is_uniform
 
     def price(self, collectives: Sequence[Collective], devices: int) -> float:
-        """Return the seconds of collectives; where bytes decide, those of their average bytes.
+        """Return the seconds of collectives, to compare ways to do the same.
 
-        Ways to do the same are compared by it. devices: the number over which the bytes that all
-        devices receive are averaged.
+        If `bytes_decide`, these are the seconds of the bytes that a device receives on average.
+        devices: the number over which the bytes that all devices receive are averaged.
         """
         seconds, received = 0.0, 0
         for each in collectives:
@@ -144,7 +144,7 @@ class Sending(Computing):
         found = [figure.latency for figure in self.figures]
         if not {figure.kind for figure in self.figures} >= _SENDING:  # others follow the links
             found += [each.start + each.latency for each in self._every_link]
-        return min(found)
+        return min(found, default=0.0)
 
     def least_seconds(self, received: float) -> float:
         """Return a lower bound of the seconds in which a device receives bytes.

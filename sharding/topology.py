@@ -85,7 +85,7 @@ class Topology:
         between = self.host_links is None or self.host_links in self.links[:1]
         return len(set(self.links)) <= 1 and (between or not self.hosts)
 
-    def whole_axis(self, axis: str) -> str:
+    def mesh_axis_of(self, axis: str) -> str:
         """Return the mesh axis of a factor: `y` for `y0`."""
         return axis if axis in self.names else axis.rstrip("0123456789") or axis
 
@@ -95,19 +95,19 @@ class Topology:
         If the mesh is unknown, the devices of a group are assumed to be neighbours. Raises
         `LayoutError` for an unknown axis, if links or hosts depend on the axis.
         """
-        wholes = dict.fromkeys(map(self.whole_axis, axes))
+        mesh_axes = dict.fromkeys(map(self.mesh_axis_of, axes))
         known = self.names if self.mesh is None else self.names[: len(self.mesh)]
-        unknown = [axis for axis in wholes if axis not in known]
+        unknown = [axis for axis in mesh_axes if axis not in known]
         if unknown and (len(self.links) > 1 or self.hosts):
             raise LayoutError(
                 f"the axis {unknown[0]!r} of a collective is no axis of the machine: give one of "
                 f"{', '.join(known)}"
             )
         if self.mesh is None or unknown:
-            found = [self.links_of(axis) for axis in wholes]
-            n = int(-(-(group_size ** (1 / max(len(wholes), 1))) // 1))
-            return [Path(a, x, n) for a, x in zip(wholes, found, strict=True) if x is not None]
-        return [path for axis in wholes for path in self._along(axis, axes)]
+            found = [self.links_of(axis) for axis in mesh_axes]
+            n = int(-(-(group_size ** (1 / max(len(mesh_axes), 1))) // 1))
+            return [Path(a, x, n) for a, x in zip(mesh_axes, found, strict=True) if x is not None]
+        return [path for axis in mesh_axes for path in self._along(axis, axes)]
 
     def _along(self, axis: str, axes: Sequence[str]) -> list[Path]:
         factors = self._factors[axis]
@@ -151,7 +151,7 @@ class Topology:
 
     def crosses(self, axes: Sequence[str]) -> bool:
         """Return whether devices along some axes, or their prime factors, have several hosts."""
-        return any(self.between(self.whole_axis(axis), axis) for axis in axes)
+        return any(self.between(self.mesh_axis_of(axis), axis) for axis in axes)
 
     def between(self, axis: str, factor: str) -> bool:
         """Return whether a prime factor of an axis, or a part of the axis, is between hosts."""
@@ -162,7 +162,7 @@ class Topology:
 
     def kind(self, factor: str) -> tuple[Any, bool]:
         """Return the links of a prime factor, and whether they are between hosts."""
-        axis = self.whole_axis(factor)
+        axis = self.mesh_axis_of(factor)
         crosses = self.between(axis, factor)
         links = self.links_of(axis) if len(self.links) <= 1 or axis in self.names else None
         return (self.host_links or links if crosses else links), crosses
@@ -205,7 +205,7 @@ def default_names(rank: int) -> Axes:
 
 
 def in_order(values: Any, own: Axes, axes: Axes) -> Any:
-    """Return values for each of the axes `own` in the order `axes`; others as they are.
+    """Return values, one per axis of `own`, in the order `axes`; others unchanged.
 
     >>> in_order((2, 4), ("x", "y"), ("y", "x")), in_order((), ("x", "y"), ("y", "x"))
     ((4, 2), ())

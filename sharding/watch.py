@@ -24,8 +24,8 @@ _EVERY, _PER_PROCESS = 1.0, 1 / 64
 class Watch:
     """The thread that watches the calls of this process and of the others of its group.
 
-    name: the number of this process. others: those of the others. seconds: how long a process in a
-    program waits for others to come to it.
+    name: the number of this process. others: the numbers of the others. seconds: how long a process
+    in a program waits for others to come to it.
     """
 
     def __init__(

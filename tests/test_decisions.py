@@ -1,6 +1,7 @@
 """Decisions: made without devices or tracers, and true of what XLA compiles."""
 
 import copy
+import html
 import itertools
 import pickle
 from collections import Counter
@@ -286,6 +287,7 @@ def test_a_mesh_of_32768_devices_places_counts_and_plans():
     assert 0 < plan.moved <= plan.received
     assert plan.received == sum(each.total_bytes for each in plan.collectives)
     assert f"on 32768 devices: {plan.how}" in str(plan)
+    assert plan._repr_html_() == f"<pre>{html.escape(str(plan))}</pre>"
     with pytest.raises(gl.LayoutError, match="between 32768 devices is too large"):
         plan.bytes  # noqa: B018
     with pytest.raises(gl.LayoutError, match=r"gl\.put needs devices, but DeviceGrid"):

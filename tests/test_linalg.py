@@ -88,7 +88,7 @@ def test_one_matrix_falls_back():
     s = gl.put(POSITIVE[0], gl.GridLayout((4, 4), grid=(2, 2)), DEVICE)
     fn = gl.on_grid(lambda s: lax.linalg.eigh(s, symmetrize_input=False))
     (row,) = fn.report(s).fallbacks
-    reason = "one matrix; its reduction reads the rest for each column"
+    reason = "one matrix; each column of its reduction reads the rest of the matrix"
     assert (row.primitive, row.note) == ("eigh", reason)
     assert row.bytes_moved > 0 or COUNT == 1
     found = np.asarray(fn(s)[1])
@@ -166,7 +166,7 @@ def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
     ("name", "reason"),
     [
         ("qr", "one matrix; sharded only if tall, and not full_matrices"),
-        ("eigh", "one matrix; its reduction reads the rest for each column"),
+        ("eigh", "one matrix; each column of its reduction reads the rest of the matrix"),
     ],
 )
 def test_the_report_prints_why_one_matrix_falls_back_and_what_each_device_receives(name, reason):

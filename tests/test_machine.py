@@ -336,6 +336,11 @@ def test_a_machine_without_links_is_refused_for_several_devices():
         gl.DeviceGrid((2, 4), machine=machine)
 
 
+def test_a_machine_without_links_sends_in_no_time():
+    machine = gl.Machine(CHIP)
+    assert (machine.any_seconds(1000), machine.bytes_seconds(1000)) == (0.0, 0.0)
+
+
 def test_a_saved_machine_of_another_mesh_is_refused(tmp_path):
     gl.Machine("n300").save(tmp_path / "m.json")
     machine = gl.Machine.load(tmp_path / "m.json")
@@ -367,5 +372,5 @@ def test_impossible_work_has_no_time(name):
 def test_a_file_of_a_newer_version_says_so(tmp_path):
     path = tmp_path / "machine.json"
     path.write_text(json.dumps(gl.Machine("n300").record | {"version": 3}))
-    with pytest.raises(gl.LayoutError, match=r"version 3 .*of a newer gridlayout.*: update"):
+    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 3 .*: update"):
         gl.Machine.load(path)

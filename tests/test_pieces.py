@@ -226,7 +226,11 @@ def test_alike_pieces_are_put_together_at_once(pair):
     pieces = check(a, b, device).pieces
     schedule, order = pieces.schedule, pieces.order
     cut = schedule.tables[0]
-    facts = order.max() == len(schedule.sizes), bool(schedule.stays), schedule.deal is not None
+    facts = (
+        order.max() == len(schedule.sizes),
+        bool(schedule.stays),
+        schedule.all_to_all is not None,
+    )
     assert expected == (*facts, (cut == cut[0]).all(), (order == order[0]).all())
 
 

@@ -412,13 +412,13 @@ def test_stages_move_what_one_program_does(monkeypatch, dtype):
         same(GridArray(found, new, DEVICE), array)
 
 
-def test_blocks_of_a_slot_are_all_of_it():
+def test_blocks_of_a_round_are_all_of_it():
     plain, tiled = SHARDED[0], SHARDED[1]
     places = [DEVICE.placement(x.core_shape) for x in (plain, tiled)]
     pieces = find_pieces(plain, tiled.with_oob(None), DEVICE, *places)
-    for slot in pieces.schedule.slots:
-        blocks = [*staged.blocks_of(slot, 7)]
-        assert sum(block.rows.volume for block in blocks) == slot.rows.volume
+    for each in pieces.schedule.rounds:
+        blocks = [*staged.blocks_of(each, 7)]
+        assert sum(block.rows.volume for block in blocks) == each.rows.volume
         assert max(np.prod(block.size) for block in blocks) <= 7
 
 

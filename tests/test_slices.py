@@ -247,6 +247,15 @@ def test_rows_of_a_table_are_sent_and_not_the_table(mesh, table, tokens, least):
                 assert row.bytes_moved <= least < V_ * D_ * 4
 
 
+def test_both_parts_of_complex_slices_are_counted():
+    """They are summed as floats, each part by a collective of its own."""
+    device = gl.DeviceGrid(AbstractMesh((8,), ("x",)))
+    layouts = gl.GridLayout((V_, D_), "complex64", (8, 1)), gl.GridLayout((T_,), "int32", (8,))
+    report = gl.on_grid(lambda x, i: jnp.take(x, i, axis=0), device).report(*layouts)
+    sums = [c for row in report.rows for c in row.collectives if c.kind == "reduce_scatter"]
+    assert [each.received_bytes for each in sums] == [7 * T_ // 8 * D_ * 4] * 2
+
+
 def test_a_cache_is_updated_where_it_lies():
     """One position of a sequence that is spread over devices, written and read back."""
     device = gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")))

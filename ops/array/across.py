@@ -1,7 +1,8 @@
-"""From one device grid to another: the same logical tensor on other devices, or on others too.
+"""Relayout of an array to another device grid, which may share devices with the array's own.
 
-JAX runs a program over one mesh, so this is none: parts go from device to device as they are where
-both device grids have equal ones, else through the host, one part of the result at a time.
+JAX runs a program over one mesh, so this is not one program. If both device grids divide the array
+into equal parts, devices send these parts as they are. Otherwise the data goes through the host,
+one part of the result at a time.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _equal_parts(x: GridArray, layout: Layout, device: DeviceGrid, union: Device
 
 
 def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:
-    """`LayoutError` unless the array can be moved so."""
+    """Raise `LayoutError` unless the array can be relaid out to a layout on a device grid."""
     check_device(device)
     check_relayout(x.layout, layout)
     check_no_stack(x)
@@ -85,7 +86,7 @@ def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:
 
 
 def _union(first: DeviceGrid, second: DeviceGrid) -> DeviceGrid:
-    """The devices of both, in order."""
+    """Return a device grid of the devices of both, those of the first one first."""
     every = dict.fromkeys([*first.fine.devices.flat, *second.fine.devices.flat])
     return DeviceGrid(Mesh(np.array(list(every)), ("devices",)))
 
@@ -105,7 +106,7 @@ def _boxes(layout: Layout, device: DeviceGrid) -> list[Any]:
 
 
 def _sent(storage: jax.Array, union: DeviceGrid, sharding: NamedSharding) -> jax.Array:
-    """The parts of a storage on the devices of another sharding: each from one to one."""
+    """Return a storage in another sharding; each device sends its part to one device."""
     every, shape = list(union.mesh.devices.flat), storage.shape
     part = storage.sharding.shard_shape(shape)
     before: Any = storage.sharding

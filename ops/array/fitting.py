@@ -38,8 +38,9 @@ def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, time
     """Return the most bytes that the storage of a result may take, for elements of `nbytes`.
 
     This is twice `nbytes`; or the ratio of storage to elements of an operand times `nbytes`, if
-    that is larger; but at least `LIMITS.page_bytes`. Operands whose storage is no larger than that
-    do not count. times: how many such results there are side by side.
+    that is larger; but at least `LIMITS.page_bytes` for all results together. Operands whose
+    storage is no larger than that do not count. times: the number of such results side by side.
+
     >>> operand = GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
     >>> most_bytes(6000, [], DeviceGrid((1,))), most_bytes(60, [operand], DeviceGrid((1,)))
     (12000, 4096)
@@ -83,8 +84,9 @@ def fitting(
 def spread(layout: GridLayout) -> GridLayout:
     """Return the layout on its whole grid, with its tile reduced to a core's part.
 
-    It is an intermediate layout: a device holds no more than in the first of `fitting`, though its
-    part may be a copy there and only padding here.
+    It is an intermediate layout. A device holds no more than in the first layout of `fitting`; a
+    part that is a copy there may be only padding here.
+
     >>> spread(GridLayout((1, 630), grid=(4, 2), tile=(32, 32)))
     GridLayout((1, 630), 'float32', grid=(4, 2), tile=(1, 32))
     """

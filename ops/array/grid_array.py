@@ -26,7 +26,6 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
-from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, represent
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
 from gridlayout.ops.array.located import DeviceLocation, located
@@ -34,6 +33,7 @@ from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_te
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
+from gridlayout.ops.array.treescope_repr import folded_line
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.agreement import check_has_part, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 
 class _Meta(type):
-    """The class of `GridArray`; JAX's errors print its repr, which says what accepts one."""
+    """The metaclass of `GridArray`: tracers of GridArrays count as instances.
+
+    JAX's errors print its repr, which says which functions take a GridArray.
+    """
 
     def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, jax.core.Tracer) and isinstance(x.aval, GridType)

@@ -70,7 +70,7 @@ def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
 
 
 def is_small(array: Any, layout: Layout, device: DeviceGrid) -> bool:
-    """Return whether `stored_whole` takes an array: a small one in the host's memory."""
+    """Return whether `stored_small` takes an array: a small one in the host's memory."""
     if not is_local(device) or prod(device.storage_shape(layout)) > _most_elements(layout.dtype):
         return False
     if isinstance(array, np.ndarray):
@@ -81,10 +81,10 @@ def is_small(array: Any, layout: Layout, device: DeviceGrid) -> bool:
 
 @cached
 def _most_elements(dtype: np.dtype[Any]) -> int:
-    return LIMITS.whole_bytes // max(dtype.itemsize, 1)
+    return LIMITS.small_array_bytes // max(dtype.itemsize, 1)
 
 
-def stored_whole(
+def stored_small(
     arrays: Sequence[Any], layouts: Sequence[Layout], device: DeviceGrid
 ) -> list[jax.Array]:
     """Return the storages of small logical arrays; those with one sharding are sent together."""

@@ -28,7 +28,8 @@ Shape = tuple[int, ...]
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
     """Return the storage of a logical array: its shards as they are, packed by the host, or moved.
 
-    None where the sharding is not on this device grid and the host can't read the array.
+    None if the host can't read the array, and its sharding is not on this device grid or the array
+    is not in the devices' memory.
     """
     before = placement_of(array.sharding, array.shape, device)
     if before is not None and device.memory_kind(layout) is None:
@@ -76,7 +77,11 @@ def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
 def logical_as(
     storage: jax.Array, layout: Layout, device: DeviceGrid, sharding: Sharding
 ) -> jax.Array | None:
-    """Return the logical array with a sharding; None if it is traced, or as for `laid_out`."""
+    """Return the logical array with a sharding.
+
+    None if the storage is traced, or if the host can't read it and the sharding is not on this
+    device grid.
+    """
     if isinstance(storage, jax.core.Tracer):
         return None
     if is_host_memory(storage, device):
@@ -88,7 +93,7 @@ def logical_as(
     before = device.placement(layout.core_shape)
     if (pieces := staged_pieces(layout, new, device, before, after)) is not None:
         found = run_staged(storage, new, pieces)
-        return _seen(found, layout.shape, sharding, new.local_shape)
+        return _reshaped(found, layout.shape, sharding, new.local_shape)
     found = _unpacked(storage, layout, device, after)
     return jax.make_array_from_single_device_arrays(
         layout.shape, sharding, [shard.data for shard in found.addressable_shards]
@@ -123,7 +128,7 @@ def _rewrapped(array: jax.Array, device: DeviceGrid, before: Placement) -> jax.A
     return jax.make_array_from_single_device_arrays(array.shape, sharding, own, dtype=array.dtype)
 
 
-def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
+def _reshaped(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
     """Return the shards reshaped to `part`; on CPU devices without a copy."""
     parts = []
     for shard in array.addressable_shards:
@@ -140,7 +145,7 @@ def _as_storage(
     """Return a logical array's shards as the storage of a layout with the same shards."""
     sharding = NamedSharding(device.fine, place.spec)
     part = (*place.per_device, *layout.local_shape)
-    return _seen(array, (*place.slots, *layout.local_shape), sharding, part)
+    return _reshaped(array, (*place.slots, *layout.local_shape), sharding, part)
 
 
 @jitted(1, 2, 3)

@@ -87,7 +87,7 @@ def map_shards(
             arrays = tuple(_padded(x, padding) for x in arrays)
         # Layouts that differ in their known padding values only share one program.
         outs = tuple(layout.with_oob(None) for layout in layouts)
-        spread = tuple(isinstance(x, GridArray) for x in arrays)
+        is_sharded = tuple(isinstance(x, GridArray) for x in arrays)
         operands = [
             in_device_memory(x.storage, x.layout, device)
             if isinstance(x, GridArray)
@@ -97,7 +97,7 @@ def map_shards(
         inputs = tuple(x.layout for x in found)
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
         padding_is_constant = bool(masked) or padding is not None
-        static = _Static(device, grid, spread, outs, structure, masked, padding_is_constant)
+        static = _Static(device, grid, is_sharded, outs, structure, masked, padding_is_constant)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
@@ -149,14 +149,15 @@ def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -
 class _Static:
     """The static part of a call.
 
-    masked: the layouts of operands for which `fn` gets masks, after all operands.
-    padding_is_constant: whether the padding of results has no derivative, as padding is set or
-    masks are passed.
+    is_sharded: for each operand, whether it is sharded over the grid; otherwise every core gets all
+    of it. outs, structure: the layouts of the results, and their pytree. masked: the layouts of
+    operands for which `fn` gets masks, after all operands. padding_is_constant: whether the padding
+    of results has no derivative, as padding is set or masks are passed.
     """
 
     device: DeviceGrid
     grid: tuple[int, ...]
-    spread: tuple[bool, ...]
+    is_sharded: tuple[bool, ...]
     outs: tuple[Layout, ...]
     structure: Any
     masked: tuple[Layout, ...] = ()
@@ -191,7 +192,7 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
     return jax.shard_map(
         without_derivative if static.padding_is_constant else run,
         mesh=device.fine,
-        in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
+        in_specs=tuple(spec if yes else PartitionSpec() for yes in static.is_sharded),
         out_specs=(spec,) * len(static.outs),
         check_vma=False,
     )(*operands)
@@ -208,9 +209,9 @@ def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any
     """Return `fn` for all cores of one device, for use in `shard_map`."""
     cores = Cores(static.device.placement(static.grid))
     run: Callable[..., Any] = partial(_on_one_core, fn, cores, static)
-    spread = (*static.spread, *(True for _ in static.masked))
+    is_sharded = (*static.is_sharded, *(True for _ in static.masked))
     for k in reversed(range(len(static.grid))):
-        run = _over_local_cores(run, cores, k, spread)
+        run = _over_local_cores(run, cores, k, is_sharded)
     return run if not static.masked else _with_masks(run, cores.placement, static.masked)
 
 
@@ -240,21 +241,21 @@ def on_parts(
     if len(grids) != 1:
         raise LayoutError(f"map_shards: layouts must have one core grid, not {sorted(grids)}")
     (grid,) = grids
-    spread = tuple(layout is not None for layout in operands)
+    is_sharded = tuple(layout is not None for layout in operands)
     structure = jax.tree.structure(outs[0] if len(outs) == 1 else tuple(outs))
-    return _on_one_device(fn, _Static(device, grid, spread, tuple(outs), structure))
+    return _on_one_device(fn, _Static(device, grid, is_sharded, tuple(outs), structure))
 
 
 def _over_local_cores(
-    run: Callable[..., Any], cores: Cores, k: int, spread: Sequence[bool]
+    run: Callable[..., Any], cores: Cores, k: int, is_sharded: Sequence[bool]
 ) -> Callable[..., Any]:
     """Return `run` for a device's cores along grid dim `k`, the first dim of every buffer."""
     if name := cores.local_name(k):
-        axes = tuple(0 if yes else None for yes in spread)
+        axes = tuple(0 if yes else None for yes in is_sharded)
         return jax.vmap(run, in_axes=axes, axis_name=name[0])
 
     def alone(*operands: Any) -> Any:
-        outs = run(*(x[0] if yes else x for x, yes in zip(operands, spread, strict=True)))
+        outs = run(*(x[0] if yes else x for x, yes in zip(operands, is_sharded, strict=True)))
         return tuple(out[None] for out in outs)
 
     return alone

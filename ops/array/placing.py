@@ -16,7 +16,7 @@ from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.ops.array.grid_array import GridArray, has_no_data
 from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.in_parts import is_small, stored, stored_whole
+from gridlayout.ops.array.in_parts import is_small, stored, stored_small
 from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
@@ -52,7 +52,7 @@ def put_small(
     """Return `gl.put` of checked arrays for which `is_small` is true, sent together."""
     with device.active():
         sources = [_source(x, layout) for x, layout in zip(arrays, layouts, strict=True)]
-        storages = stored_whole(sources, layouts, device)
+        storages = stored_small(sources, layouts, device)
         return list(map(placed, storages, layouts, repeat(device)))
 
 
@@ -74,7 +74,7 @@ def _source(array: Any, layout: Layout) -> Any:
             )
         _check_no_tree(array)
         if isinstance(array, jax.Array):
-            return packing.as_logical(array, layout, moved=False)
+            return packing.as_logical(array, layout, drops_explicit=False)
     array = host_array(array, layout.dtype)
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
@@ -110,7 +110,7 @@ def _agree(call: JointCall, array: Any, layout: Layout, check: bool | None) -> N
 
 def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     if is_small(array, layout, device):
-        return stored_whole([array], [layout], device)[0]
+        return stored_small([array], [layout], device)[0]
     if not isinstance(array, jax.Array):
         return stored(lambda box: array[slices_of(box)], layout, device)
     if not isinstance(array, jax.core.Tracer):

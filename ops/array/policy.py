@@ -39,8 +39,8 @@ def same_grid_and_tile(
 
     The last dims are separate, one per grid dim; all dims before them are joined. If the grid has
     more dims than the shape (and than two), its dims of one core are dropped; remaining extra cores
-    divide the first dim. Without an operand, or for one of another system, the grid is the
-    operand's core grid or the device grid, untiled.
+    divide the first dim. Without an operand, the grid is the device grid; for an operand of another
+    system, it is the operand's core grid, if it has one. Both are untiled.
 
     The storage takes at most twice the bytes of the elements, or the operand's ratio of storage to
     elements, or 4096 bytes. Where it would take more, the tile is reduced to a core's part or
@@ -77,15 +77,15 @@ def offered(
 def of_rank(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
-    """Return the operand's grid and tile on a shape of another rank, whatever its storage takes.
+    """Return the operand's grid and tile on a shape of another rank, with storage of any size.
 
-    It is for the type of one of many arrays, or of many, when only the other type is known.
+    `jax.vmap` needs it: for the type of one mapped array, given that of all of them, or vice versa.
     """
     return _like(shape, dtype, _grid(shape, like, device), like)
 
 
 def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
-    """Return the operand's grid, without dims of one core that the shape has no dims for."""
+    """Return the operand's or the device grid, without dims of one core that the shape lacks."""
     own = None if like is None else as_grid(like)
     if own is not None:
         grid = own.grid

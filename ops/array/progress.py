@@ -33,9 +33,11 @@ def is_function(x: Any) -> bool:
 def reporting(
     what: str, total: int, progress: ReportProgress | bool | None
 ) -> Iterator[Callable[[int], object]]:
-    """Context with a function that takes further bytes done, and reports them.
+    """Return a context whose value is a function: it adds a number of bytes done, and reports them.
 
-    progress: the function that is called with them; else a bar shows them.
+    what: the name of the call. total: all bytes. progress: a function of (bytes done, total,
+    seconds). True or None: a bar, if tqdm is installed; with None on terminals only. False: nothing
+    is shown.
 
     >>> with reporting("a call", 8, lambda done, total, seconds: print(done, total)) as add:
     ...     add(3), add(5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import product
 
 import numpy as np
@@ -130,6 +131,8 @@ class RelayoutPlan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        if self.devices > MOST_DEVICES:
+            return f"<pre>{escape(str(self))}</pre>"
         return draw_device_flows(self.source, self.target, self.bytes).svg
 
 
@@ -252,7 +255,7 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
-    """Return the bytes of the logical tensor, [device that holds them in `a`, that needs in `b`].
+    """Return the bytes that device `i` holds in `a` and device `j` needs in `b`, at `[i, j]`.
 
     Without a device grid, by core, numbered row-major.
     """

@@ -32,11 +32,11 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import local_bytes
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.overlaps import Overlaps
-from gridlayout.sharding.pieces import Pieces, Slot
+from gridlayout.sharding.pieces import Pieces, Round
 from gridlayout.sharding.placement import Placement
 
-# A block is this much smaller than a large part, because a device holds three of them at a time;
-# but a part has no more blocks than this.
+# A block has 1 / `_SMALLER` of the bytes of the smallest large part (`LIMITS.host_bytes`), because
+# a device holds three blocks at a time; but at least 1 / `_BLOCKS` of the device's own new part.
 _SMALLER, _BLOCKS = 8, 64
 
 
@@ -48,7 +48,7 @@ def staged_pieces(
         return None
     move = find_move(old, new, device, before, after)
     pieces = None if move is None else move.pieces
-    if pieces is None or pieces.schedule is None or pieces.schedule.deal is not None:
+    if pieces is None or pieces.schedule is None or pieces.schedule.all_to_all is not None:
         return None
     return None if move is None or move.is_gathered else pieces
 
@@ -60,13 +60,13 @@ def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
     if dtype is not None:
         storage, fill = _as(storage, dtype), fill.view(dtype)
     stage = _Stages(pieces, fill)
-    held = storage if stage.is_atoms else stage.spread(storage)
+    held = storage if stage.is_atoms else stage.to_atoms(storage)
     del storage
-    out = stage.begun()
-    for slot in stage.blocks:
-        out = stage.sent(out, held, slot).block_until_ready()
+    out = stage.empty()
+    for block in stage.blocks:
+        out = stage.sent(out, held, block).block_until_ready()
     del held
-    found = stage.gathered(out)
+    found = stage.from_atoms(out)
     return found if dtype is None else _as(found, new.dtype)
 
 
@@ -85,8 +85,8 @@ class _Stages:
         self.spec = PartitionSpec(self.names)
         part = prod(pieces.target.extents)
         most = max(LIMITS.host_bytes // fill.dtype.itemsize // _SMALLER, part // _BLOCKS, 1)
-        every = (*pieces.schedule.stays, *pieces.schedule.slots)
-        self.blocks = [block for slot in every for block in blocks_of(slot, most)]
+        every = (*pieces.schedule.stays, *pieces.schedule.rounds)
+        self.blocks = [block for each in every for block in blocks_of(each, most)]
         # If the old part in memory is already the array of atoms, it is not copied.
         self.is_atoms = self.ends.is_atoms
 
@@ -100,17 +100,17 @@ class _Stages:
         )
         return jax.jit(mapped, **options)
 
-    def spread(self, storage: jax.Array) -> jax.Array:
+    def to_atoms(self, storage: jax.Array) -> jax.Array:
         """Return the old parts as arrays of atoms."""
         source = self.pieces.source.placement.spec
 
         def run(part: jax.Array) -> jax.Array:
-            return self.ends.spread(LazyView.of(part))
+            return self.ends.to_atoms(LazyView.of(part))
 
         found: jax.Array = self._mapped(run, (source,), self.spec)(storage)
         return found
 
-    def begun(self) -> jax.Array:
+    def empty(self) -> jax.Array:
         """Return arrays of atoms in which no piece is written yet."""
         extents = self.pieces.target.extents
         shape = (self.pieces.device.size * extents[0], *extents[1:])
@@ -118,22 +118,22 @@ class _Stages:
         made = jax.jit(partial(jnp.full, shape, self.fill), out_shardings=sharding)
         return made()
 
-    def sent(self, out: jax.Array, held: jax.Array, slot: Slot) -> jax.Array:
+    def sent(self, out: jax.Array, held: jax.Array, block: Round) -> jax.Array:
         """Return the new arrays with one more block, sent unless it stays on its device."""
         source = self.pieces.source.placement.spec if self.is_atoms else self.spec
-        stays = bool((slot.rows.source == slot.rows.target).all())
-        key = (self.pieces, slot.size, () if stays else tuple(slot.pairs), source)
+        stays = bool((block.rows.source == block.rows.target).all())
+        key = (self.pieces, block.size, () if stays else tuple(block.pairs), source)
         if key not in (known := self._known):
-            pairs = slot.pairs
+            pairs = block.pairs
 
             def run(out: jax.Array, part: jax.Array, *tables: jax.Array) -> jax.Array:
-                x = self.ends.spread(LazyView.of(part)) if self.is_atoms else part
+                x = self.ends.to_atoms(LazyView.of(part)) if self.is_atoms else part
                 if FORGETS_BOUNDS:
                     x = lax.optimization_barrier(x)
                 starts, ends, counts = (
-                    [row[0, d] for d in range(len(slot.size))] for row in tables
+                    [row[0, d] for d in range(len(block.size))] for row in tables
                 )
-                piece = cut_box(x, starts, slot.size)
+                piece = cut_box(x, starts, block.size)
                 if not stays:
                     piece = permute(piece, self.names, pairs)
                 return put_box(out, piece, ends, counts)
@@ -141,7 +141,7 @@ class _Stages:
             known[key] = self._mapped(
                 run, (self.spec, source, *[self.spec] * 3), self.spec, donate_argnums=0
             )
-        found: jax.Array = known[key](out, held, *map(self._rows, slot.tables))
+        found: jax.Array = known[key](out, held, *map(self._rows, block.tables))
         return found
 
     @property
@@ -154,25 +154,25 @@ class _Stages:
         rows, sharding = table.astype(np.uint32), NamedSharding(self.pieces.device.fine, self.spec)
         return jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
 
-    def gathered(self, out: jax.Array) -> jax.Array:
+    def from_atoms(self, out: jax.Array) -> jax.Array:
         """Return the new parts from arrays of atoms."""
 
         def run(part: jax.Array) -> jax.Array:
-            return self.ends.gathered(LazyView.of(part)).materialize()
+            return self.ends.from_atoms(LazyView.of(part)).materialize()
 
         found: jax.Array = self._mapped(run, (self.spec,), self.pieces.target.placement.spec)(out)
         return found
 
 
-def blocks_of(slot: Slot, most: int) -> Iterator[Slot]:
-    """Yield a slot as slots of at most `most` elements, each with pieces of exactly its size.
+def blocks_of(whole: Round, most: int) -> Iterator[Round]:
+    """Yield a round as rounds of at most `most` elements, each with pieces of exactly its size.
 
     So no piece reaches beyond the array that it is cut from or written to.
     """
-    for size in np.unique(slot.rows.sizes, axis=0):
-        rows = slot.rows.at((slot.rows.sizes == size).all(axis=1))
+    for size in np.unique(whole.rows.sizes, axis=0):
+        rows = whole.rows.at((whole.rows.sizes == size).all(axis=1))
         for box in chunks_of(tuple((0, int(n)) for n in size), most):
             corner, extents = np.array([low for low, _ in box]), sizes_of(box)
             sizes = np.broadcast_to(np.array(extents), rows.sizes.shape)
             every = Overlaps(rows.source, rows.target, rows.sent + corner, rows.put + corner, sizes)
-            yield Slot(every, np.arange(len(sizes)), extents, slot.devices)
+            yield Round(every, np.arange(len(sizes)), extents, whole.devices)

@@ -102,7 +102,7 @@ class _StorageOf(_Conversion):
         return grid_array_of(self.of, x)
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
-        # A single one has another layout than the batch, so all storages are packed anew.
+        # One mapped array has another layout than the batch, so all storages are packed anew.
         (x,), (dim,) = operands, dims
         if dim is None:
             return self(x), None

@@ -44,12 +44,12 @@ from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
-from gridlayout.ops.rules.indices import deferred_result, is_spread
+from gridlayout.ops.rules.indices import deferred_result, is_too_large_to_replicate
 from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.table import (
     LOOPS,
     REASONS,
-    SHARDED,
+    SHARDING_ANNOTATIONS,
     flops,
     is_user_rule,
     rules_of,
@@ -225,7 +225,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     None if there are none, or if the op would then fall back: computing these operands replicated
     sends nothing.
     """
-    large = [is_spread(b, value) for value in values]
+    large = [is_too_large_to_replicate(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
     is_users = any(is_user_rule(rule.decide) for rule in rules_of(op))
@@ -243,7 +243,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
 
 def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
-    if op.name in SHARDED:
+    if op.name in SHARDING_ANNOTATIONS:
         return list(values)
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:

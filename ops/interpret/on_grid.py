@@ -31,7 +31,7 @@ from gridlayout.ops.interpret.function import Signature, function_of, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.interpret.names import argument_names
 from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
-from gridlayout.ops.moves.packing import automatic
+from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
@@ -211,7 +211,7 @@ class OnGrid:
                 operands.append(x)
                 kinds.append(x.layout)
             elif is_array(x):
-                operands.append(automatic(x, device))
+                operands.append(with_auto_axes(x, device))
                 kinds.append(_plain(operands[-1], partial(self._name_of, structure, i)))
             else:
                 check_static(x, partial(self._name_of, structure, i))

@@ -52,7 +52,7 @@ class Ends:
             and dims == sorted(dims)
         )
 
-    def spread(self, x: LazyView) -> jax.Array:
+    def to_atoms(self, x: LazyView) -> jax.Array:
         """Return the old part untiled, one dim per atom, with atoms in the target's order."""
         side = self.pieces.source
         x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
@@ -79,7 +79,7 @@ class Ends:
             x = LazyView.of(part)
         return x
 
-    def gathered(self, x: LazyView) -> LazyView:
+    def from_atoms(self, x: LazyView) -> LazyView:
         """Return the target's part of an array of atoms."""
         side = self.pieces.target
         x = x.reshape(*(prod(window.extents) for window in side.windows))
@@ -167,7 +167,7 @@ def reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
 
 
 def joined_order(side: PlacedBlocks) -> list[int]:
-    """Return the dims of an untiled part in joined order: of each block, cores before positions."""
+    """Return the dims of an untiled part in joined order: for each block, cores, then positions."""
     rank = side.blocks.flat.core_rank
     order: list[int] = []
     for k, block in enumerate(side.blocks.blocks):

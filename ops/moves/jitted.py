@@ -1,6 +1,6 @@
 """`jitted`: `jax.jit` for functions of layouts, whose programs count towards `gl.cache_limit`.
 
-`jax.jit` keeps a program per value of its static arguments, up to thousands, whatever they take.
+`jax.jit` keeps one program per value of its static arguments, up to thousands, however large.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import jax
 
 from gridlayout.caching import Kept, drop_all
 
-# What one such program takes on the host, with its executable: measured on emulated devices.
+# The bytes on the host of one such program with its executable, measured on emulated devices.
 _PROGRAM = 1 << 19
 
 
 class Program:
-    """A jitted function with its static arguments. held_bytes: an estimate of what it takes."""
+    """A jitted function with its static arguments. held_bytes: an estimate of its host memory."""
 
     held_bytes = _PROGRAM
 

@@ -114,9 +114,9 @@ class LazyView:
         return lax.reshape(lax.transpose(lax.reshape(self.array, before), order), self.shape)
 
     def _split(self) -> tuple[Shape, list[list[int]]] | None:
-        """Return digits split so that each dim consists of whole ones, and the digits of each dim.
+        """Return digits split so that each dim consists of full digits, and the digits of each dim.
 
-        None where the digits cannot be split like that.
+        None if the digits cannot be split like that.
         """
         pieces: list[list[int]] = [[] for _ in self.digits]  # what each digit is split into
         dims: list[list[tuple[int, int]]] = []  # for each dim: (digit, index of its piece)

@@ -3,7 +3,7 @@
 Both are pure functions of an array and a static layout: they jit, differentiate, vmap and donate.
 A layout is packed by its program (pad, reshape, transpose). A layout whose map has no program is
 packed by a gather whose indices are computed on the device. `path="gather"` selects the gather for
-any layout. Tests hold that both paths agree.
+any layout. Tests check that both paths agree.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
     return _unpack(physical, layout, _as_path(path))
 
 
-def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
+def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> jax.Array:
     """Return `x` as a JAX array of `dtype`; data without a dtype is converted, other must have it.
 
-    moved: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
+    drops_explicit: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
     """
     if not hasattr(x, "dtype"):
         x = untyped(x, dtype)
     try:
         found = jnp.asarray(x)
-        if moved or isinstance(found, jax.core.Tracer):
-            found = automatic(found)
+        if drops_explicit or isinstance(found, jax.core.Tracer):
+            found = with_auto_axes(found)
     except (TypeError, ValueError) as error:
         raise LayoutError(
             f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
@@ -115,8 +115,8 @@ def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
         )
     if x.dtype != found.dtype and dtype.kind in "iu" and np.any(np.asarray(found) != x):
         raise LayoutError(
-            f"the array is {given} and holds numbers that are no {dtype.name}: from {np.min(x)} to "
-            f"{np.max(x)}; give a layout of a wider dtype, with jax_enable_x64 on"
+            f"the array is {given} and holds numbers that {dtype.name} can't represent, from "
+            f"{np.min(x)} to {np.max(x)}; give a layout of a wider dtype, with jax_enable_x64 on"
         )
     return found
 
@@ -148,8 +148,8 @@ def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         ) from None
     if not same:
         raise LayoutError(
-            f"{_in_short(x)} holds numbers that are no {dtype.name}, the layout's dtype: round "
-            "them first, or give a layout of another dtype"
+            f"{_in_short(x)} holds numbers that {dtype.name}, the layout's dtype, can't represent: "
+            "round them first, or give a layout of another dtype"
         )
     return made
 
@@ -159,7 +159,7 @@ def _in_short(x: Any) -> str:
     return f"{type(x).__name__} {text}" if len(text) <= 60 else f"{type(x).__name__} {text[:57]}..."
 
 
-def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
+def with_auto_axes(x: Any, device: DeviceGrid | None = None) -> Any:
     """Return `x` without Explicit mesh axes, for which JAX requires a sharding at every reshape.
 
     An array that has such axes is replicated on all devices. Inside jit this is a `LayoutError`.
@@ -181,9 +181,9 @@ def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
     return jax.device_put(x, NamedSharding(auto, PartitionSpec()))
 
 
-def as_logical(x: Any, layout: Layout, *, moved: bool = True) -> jax.Array:
+def as_logical(x: Any, layout: Layout, *, drops_explicit: bool = True) -> jax.Array:
     """Return `x` as a JAX array of the layout's shape and dtype; `LayoutError` for any other."""
-    found = as_array(x, layout.dtype, moved=moved)
+    found = as_array(x, layout.dtype, drops_explicit=drops_explicit)
     if found.shape != layout.shape:
         raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
     return found
@@ -219,7 +219,10 @@ def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
 
 
 def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
-    """Return `moved(x, fill)`, a pure data movement, on the bits; its derivative moves numbers."""
+    """Return `moved(x, fill)`, a pure data movement.
+
+    For types in `AS_BITS`, the bits are moved; the derivative still moves numbers.
+    """
     return _bitwise(moved, x, fill) if x.dtype.name in AS_BITS else moved(x, fill)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Slot
+from gridlayout.sharding.pieces import AllToAll, Pieces, Round
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
@@ -51,8 +51,8 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
     if pieces.order is not None:
         every = [schedule.starts[1], pieces.order]
     else:
-        slots = (*schedule.stays, *schedule.slots)
-        every = [column[:, None] for slot in slots for table in slot.tables for column in table.T]
+        rounds = (*schedule.stays, *schedule.rounds)
+        every = [column[:, None] for each in rounds for table in each.tables for column in table.T]
     return {table.tobytes(): table for table in every if (table != table[0]).any()}
 
 
@@ -93,12 +93,12 @@ class _Run(Ends):
 
     def run(self, x: LazyView) -> LazyView:
         """Return the new part."""
-        held = self.spread(x)
+        held = self.to_atoms(x)
         if FORGETS_BOUNDS:
             held = lax.optimization_barrier(held)
         if (order := self.pieces.order) is None:
-            return self.gathered(LazyView.of(self._one_by_one(held)))
-        return self.gathered(self._at_once(held, order))
+            return self.from_atoms(LazyView.of(self._one_by_one(held)))
+        return self.from_atoms(self._at_once(held, order))
 
     # -- pieces, all at once -----------------------------------------------------------------------
 
@@ -106,11 +106,11 @@ class _Run(Ends):
         """Return the array of atoms: one gather cuts the pieces, another one places them."""
         schedule, size = self.schedule, self.schedule.sizes[0]
         parts, stays = self._cut_at_once(held, size), len(schedule.stays)
-        for k, slot in enumerate(schedule.slots, stays):
-            parts[k] = permute(parts[k], self.names, slot.pairs)
-        if (deal := schedule.deal) is not None:
+        for k, each in enumerate(schedule.rounds, stays):
+            parts[k] = permute(parts[k], self.names, each.pairs)
+        if schedule.all_to_all is not None:
             sent = lax.concatenate(parts[stays:], 0)
-            parts[stays:] = [lax.all_to_all(sent, deal.axes, 0, 0, tiled=True)]
+            parts[stays:] = [lax.all_to_all(sent, schedule.all_to_all.axes, 0, 0, tiled=True)]
         if order.max() == len(schedule.sizes):
             parts.append(lax.full((1, *size), self.fill, held.dtype))
         x = lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
@@ -142,12 +142,12 @@ class _Run(Ends):
         schedule, extents = self.schedule, self.pieces.target.extents
         before, after = reaches(self.pieces)
         held, out = self.grown(held, before), lax.full(after, self.fill, held.dtype)
-        for slot in schedule.stays:
-            out = self._put(out, self._cut(held, slot), slot)
-        for slot in schedule.slots:
-            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
-        if schedule.deal is not None:
-            out = self._dealt(out, held, schedule.deal)
+        for each in schedule.stays:
+            out = self._put(out, self._cut(held, each), each)
+        for each in schedule.rounds:
+            out = self._put(out, permute(self._cut(held, each), self.names, each.pairs), each)
+        if schedule.all_to_all is not None:
+            out = self._put_all(out, held, schedule.all_to_all)
         # Without the barrier, XLA gives the last update the result's shape, and copies the array.
         return cut_box(lax.optimization_barrier(out), (0,) * out.ndim, extents)
 
@@ -156,25 +156,25 @@ class _Run(Ends):
         return row_of(table.astype(np.uint32), index_of(self.names))
 
     def _start(self, table: Ints) -> list[Any]:
-        """Return this device's row of a slot's table; integers where all devices have the same."""
+        """Return this device's row of a round's table; integers where all devices have the same."""
         return [
             int(column[0]) if (column == column[0]).all() else self.known[column.tobytes()]
             for column in table.T
         ]
 
-    def _cut(self, held: jax.Array, slot: Slot) -> jax.Array:
-        return cut_box(held, self._start(slot.tables[0]), slot.size)
+    def _cut(self, held: jax.Array, each: Round) -> jax.Array:
+        return cut_box(held, self._start(each.tables[0]), each.size)
 
-    def _put(self, out: jax.Array, piece: jax.Array, slot: Slot) -> jax.Array:
-        _, put, counts = slot.tables
-        whole = (counts == np.array(slot.size)).all()
+    def _put(self, out: jax.Array, piece: jax.Array, each: Round) -> jax.Array:
+        _, put, counts = each.tables
+        whole = (counts == np.array(each.size)).all()
         return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
-    def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
+    def _put_all(self, out: jax.Array, held: jax.Array, every: AllToAll) -> jax.Array:
         """Return `out` with the pieces that one all_to_all receives from all devices."""
-        sent, put, counts = map(self._row, deal.tables)
-        pieces = lax.map(lambda start: cut_box(held, list(start), deal.size), sent)
-        pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
+        sent, put, counts = map(self._row, every.tables)
+        pieces = lax.map(lambda start: cut_box(held, list(start), every.size), sent)
+        pieces = lax.all_to_all(pieces, every.axes, 0, 0, tiled=True)
 
         def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
             piece, start, count = each
@@ -199,8 +199,9 @@ def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
     """Return the extents of both arrays of atoms, old and new, grown so that every box fits."""
     schedule = pieces.schedule
     assert schedule is not None
-    boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
-    boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
+    boxes = [(each.tables, each.size) for each in (*schedule.stays, *schedule.rounds)]
+    if (every := schedule.all_to_all) is not None:
+        boxes.append((every.tables, every.size))
     before, after = (
         reach(side.extents, [(tables[k], size) for tables, size in boxes])
         for k, side in enumerate((pieces.source, pieces.target))

@@ -173,20 +173,20 @@ def moved_bytes(
 def _ways(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> tuple[LocalMove, ...]:
-    whole = _whole(old, new, device, before, after)
-    if not whole.collectives:
-        return (whole,)
-    found = [whole]
-    if len(whole.collectives) > 1 and device.machine.has_latency:
+    by_axes = _by_mesh_axes(old, new, device, before, after)
+    if not by_axes.collectives:
+        return (by_axes,)
+    found = [by_axes]
+    if len(by_axes.collectives) > 1 and device.machine.has_latency:
         exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
         if exchange is not None:
             once = _along(exchange, old, new, device, before, after)
             # Else it gathers idle slots too, which one gather after another drops in between.
-            if total_bytes(once.collectives) <= total_bytes(whole.collectives):
+            if total_bytes(once.collectives) <= total_bytes(by_axes.collectives):
                 found.append(once)
         found += _replicated_between(old, new, device, before, after)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
-    if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
+    if pieces is None or _is_enough(by_axes, pieces) or pieces.schedule is None:
         return tuple(found)
     workspace = partial(pieces_workspace, pieces, local_bytes(old, before))
     move = _move(pieces.collectives, partial(run_pieces, pieces), new, workspace)
@@ -211,14 +211,14 @@ def _replicated_between(
     return [replace(first, run=lambda x: last.run(first.run(x)), phases=both, exchange=None)]
 
 
-def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
+def _is_enough(by_axes: LocalMove, pieces: Pieces) -> bool:
     """Return whether a move in pieces cannot be better; asked before pieces are scheduled."""
-    received = total_bytes(whole.collectives)
-    return received <= pieces.moved * (pieces.slack if len(whole.collectives) == 1 else 1)
+    received = total_bytes(by_axes.collectives)
+    return received <= pieces.moved * (pieces.slack if len(by_axes.collectives) == 1 else 1)
 
 
 @cached(size=5 << 10)
-def _whole(
+def _by_mesh_axes(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
     """Return the move on whole mesh axes: along the route, or through the logical array."""
@@ -278,7 +278,9 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
         if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
             # Every device needs all of it, and machines are best at all_gathers.
             # Gathering all dims at once would hold it twice.
-            move = _whole(old.with_oob(None), new, device, before, replicated_placement(old.ndim))
+            move = _by_mesh_axes(
+                old.with_oob(None), new, device, before, replicated_placement(old.ndim)
+            )
             run, phases = move.run, move.phases
 
             def logical(x: LazyView) -> Phases:
@@ -313,7 +315,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
             find_exchange(old, new.with_oob(None), device, after, replicated_placement(new.ndim))
             is not None
         ):
-            move = _whole(old, new, device, replicated_placement(new.ndim), after)
+            move = _by_mesh_axes(old, new, device, replicated_placement(new.ndim), after)
             ones = (1,) * new.ndim
             return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)

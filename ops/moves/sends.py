@@ -31,8 +31,9 @@ class Send:
     """A collective over the `size` devices along mesh axes; `part` is this device's operand.
 
     all_gather: the parts are concatenated along dim `at`. all_to_all: dim `to` is cut into one
-    piece per device, and received pieces are concatenated along `at`. reduce_scatter: dim 0 has one
-    piece per device, and each device gets the sum of its pieces. all_reduce: the sum of the parts.
+    piece per device, and received pieces are concatenated along `at`. reduce_scatter: dim 0 has
+    extent `size`, a piece per device, and each device gets the sum of its pieces, with extent 1
+    there. all_reduce: the sum of the parts.
     """
 
     kind: str
@@ -85,9 +86,10 @@ def run_together(moves: Sequence[Phases]) -> list[LazyView]:
 def _together(sends: Sequence[Send]) -> list[LazyView]:
     """Return the results of collectives of one kind over the same axes, run as one collective.
 
-    XLA compiles equal kernels once, and a kernel takes it longer than all else here. So nothing is
-    fused into the concatenation, a copy, and the results are cut out at positions that are operands
-    of the kernels: a constant position would make each cut another kernel.
+    XLA compiles equal kernels once, and compiling a kernel takes longer than all else here. So
+    nothing is fused into the concatenation, which is a copy, and the results are cut out at
+    positions that are operands of the kernels: with constant positions, each cut would be another
+    kernel.
     """
     first = sends[0]
     flat = [lax.optimization_barrier(_flat(send)) for send in sends]
@@ -132,7 +134,7 @@ def _apart(send: Send, line: jax.Array) -> LazyView:
     if send.kind == ALL_REDUCE:
         return view.reshape(*shape)
     if send.kind == REDUCE_SCATTER:
-        return view.reshape(1, *shape[1:]) if shape[0] == send.size else view
+        return view.reshape(1, *shape[1:])
     if send.kind == ALL_TO_ALL:
         to = send.to
         shape = (*shape[:to], shape[to] // send.size, *shape[to + 1 :])

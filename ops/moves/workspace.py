@@ -12,9 +12,9 @@ class Chain:
     nbytes: bytes of the last one. made: for each stage, the bytes and the number of its buffers.
     copies: whether the first buffer is a copy of the operand, which XLA may fuse into the operand's
     producer; otherwise the operand is read in place. is_view: whether the last stage is a pending
-    view (reordered, or a slice) that has no buffer yet.
-    is_apart: whether each of several buffers is made from its own one of the stage before.
-    keeps_first: whether the first buffer is read together with the last.
+    view (reordered, or a slice) that has no buffer yet. is_apart: whether each buffer of a stage is
+    made from one buffer of the stage before. keeps_first: whether the first buffer is read together
+    with the last.
     """
 
     nbytes: int
@@ -64,10 +64,9 @@ class Workspace:
     """The buffers that a step holds between its operands and its result, in bytes.
 
     operands: the buffers made from each operand. together: buffers made after these, one after
-    another, from all of them.
-    is_view: whether the result is a view of the last buffer, which XLA materializes in its consumer
-    if it can. is_written: whether the first of `together` is allocated at the start, and what is
-    made from the operands is written into it.
+    another, from all of them. is_view: whether the result is a view of the last buffer, which XLA
+    materializes in its consumer if it can. is_written: whether the first of `together` is allocated
+    at the start, and what is made from the operands is written into it.
     """
 
     operands: tuple[Chain, ...] = ()

@@ -190,7 +190,7 @@ class Units:
         return frozenset(
             u
             for u, axes in enumerate(self.axes)
-            if not cores.intersection(map(self.machine.whole_axis, axes))
+            if not cores.intersection(map(self.machine.mesh_axis_of, axes))
         )
 
     def among_chips(self, division: Division) -> Division:

@@ -202,7 +202,7 @@ class Simulation:
         total = sum(seconds)
         return [
             (
-                "*".join(dict.fromkeys(map(self.machine.whole_axis, c.axes))),
+                "*".join(dict.fromkeys(map(self.machine.mesh_axis_of, c.axes))),
                 s * each.movement / total,
             )
             for c, s in zip(each.collectives, seconds, strict=True)

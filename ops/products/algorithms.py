@@ -12,10 +12,10 @@ dim K:
   that need them.
 * `cannon`: K is divided as for `ring`, over as many devices in R as in C. After a skew, the chunks
   of both operands rotate.
-* `k_split`: K is divided over the same axes in both operands: all of C, all of R, or the remaining
-  axes. Each device multiplies its part of K. The sums are scattered over the columns or the rows,
-  or all-reduced.
-* `3d`: as `k_split`, over a part of C or R, so that rows, columns and K are all divided.
+* `k_split`: K is divided over the same axes in both operands: axes of C or R, all or some of them,
+  or the remaining axes. Each device multiplies its part of K. The sums are scattered over the
+  columns or the rows, or all-reduced. Meanwhile, rows and columns are not both divided.
+* `3d`: as `k_split`, but rows and columns are both divided too.
 * `2.5d`: as `3d`, and the part of K is divided further, as for `ring`; its chunks rotate.
 
 `gathered`, `ring` and `summa` receive the same number of bytes; `cannon` also receives a skew.
@@ -59,8 +59,8 @@ class Operand:
 class Matrices:
     """A product as batches of (rows, K) times (K, columns).
 
-    batch, rows, columns: the dims of the result that come from each. grid: the number of cores
-    along each of them. is_swapped: whether `left` is the second operand.
+    batch, rows, columns: the result's dims of each role. grid: the number of cores along each role.
+    is_swapped: whether `left` is the second operand.
     """
 
     left: Operand

@@ -36,7 +36,7 @@ from gridlayout.ops.products.choose import choose
 from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.gathered import Product, gathered_cost, multiplied
 from gridlayout.ops.products.inputs import Dims
-from gridlayout.ops.products.roles import Pair, product_of, sides_of
+from gridlayout.ops.products.roles import Pair, product_of, roles_of
 from gridlayout.sharding.collectives import Collective
 
 
@@ -58,7 +58,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     assert x.layout is not None
     assert y.layout is not None
     contract, batch = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
-    left, right = sides_of(b, x, y, contract, batch)
+    left, right = roles_of(b, x, y, contract, batch)
     shape, dtype = op.out.shape, op.out.dtype
     order = op.permutation or tuple(range(len(shape)))
     product = product_of(left, right, contract, batch, order, shape, dtype)
@@ -122,9 +122,9 @@ class _Ways:
 
 
 def _unmoved(target: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
-    """Return the natural layout instead of the target where both have equal blocks and cores.
+    """Return the natural layout instead of the target if both have equal blocks and cores.
 
-    Batch, rows and columns stay separate; the grid dim of each is left open.
+    With batch dims, the order of the grid dims may differ.
     """
     grid = as_grid(target)
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:
@@ -165,11 +165,11 @@ def _matrices(
 ) -> Matrices:
     """Return the product in the form of `algorithms.py`, with the left operand's rows."""
     at, found = len(batch[0]), []
-    sides = (product.left, product.right)
-    for side, layout, own, contract in zip(sides, layouts, batch, product.contract, strict=True):
-        free = tuple(d for d in range(side.layout.ndim) if d not in own and d not in contract)
+    both = (product.left, product.right)
+    for roles, layout, own, contract in zip(both, layouts, batch, product.contract, strict=True):
+        free = tuple(d for d in range(roles.layout.ndim) if d not in own and d not in contract)
         names = tuple(order.index(at + i) for i in range(len(free)))
-        cores = prod(side.layout.grid[k] for k in side.free)
+        cores = prod(roles.layout.grid[k] for k in roles.free)
         found.append((Operand(layout, own, free, contract), names, cores))
         at += len(free)
     (left, rows, down), (right, columns, across) = found

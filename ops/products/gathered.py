@@ -25,20 +25,20 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Side, as_matrix, extents
+from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Roles, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultDim:
     """A collapsed dim of the result, and collapsed dim `k` of the operand that it comes from.
 
     names: pairs (logical dim of the operand, logical dim of the result).
     """
 
-    side: Side
+    roles: Roles
     is_right: bool
     k: int
     names: tuple[tuple[int, int], ...]
@@ -46,18 +46,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Product:
-    """The static description of one product; `natural` is None when the result is a scalar."""
+    """The static description of one product.
 
-    left: Side
-    right: Side
+    contract: the contracted logical dims of each operand. dims: the collapsed dims of the result.
+    natural: the layout in which the product is computed, before any relayout: rows are divided as
+    in the left operand, columns as in the right one. None if the result is a scalar.
+    """
+
+    left: Roles
+    right: Roles
     contract: tuple[Dims, Dims]
-    rows: tuple[Row, ...]
+    dims: tuple[ResultDim, ...]
     natural: GridLayout | None
 
     @property
     def first(self) -> int:
-        """The first collapsed dim of `natural` that is a row; those before it are empty."""
-        return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
+        """The collapsed dim of `natural` that is the first of `dims`; those before it are empty."""
+        return 0 if self.natural is None else len(self.natural.grid) - len(self.dims)
 
 
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target: Layout) -> Value:
@@ -100,7 +105,7 @@ def gathered_cost(
     if (natural := product.natural) is not None and target is not None:
         places = device.placement(natural.core_shape), device.placement(target.core_shape)
         made.found += sent_between(natural, target, device, *places)
-    left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
+    left, right = (extents(operand.roles, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, tuple(made.found)
@@ -108,26 +113,26 @@ def gathered_cost(
 
 @cached
 def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelInput]:
-    """Return both operands: rows placed as in the result, contracted dims over the other axes."""
+    """Return both operands: free dims placed as in the result, contracted dims over other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
         placement = device.placement(product.natural.grid)
-        for i, row in enumerate(product.rows, product.first):
-            where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
+        for i, dim in enumerate(product.dims, product.first):
+            where[dim.is_right, dim.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
             where[True, b] = where[False, a]
     return _input(device, product.left, False, where), _input(device, product.right, True, where)
 
 
-def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> KernelInput:
-    own = device.placement(side.layout.grid)
+def _input(device: DeviceGrid, roles: Roles, is_right: bool, where: dict[Any, Any]) -> KernelInput:
+    own = device.placement(roles.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
     slots: list[int] = []
     gathered: dict[int, tuple[str, ...]] = {}
     axes: tuple[str, ...]
-    for k in range(len(side.layout.grid)):
-        if k in side.empty:  # one position, which every device has
+    for k in range(len(roles.layout.grid)):
+        if k in roles.empty:  # one position, which every device has
             axes, count = (), 1
         elif (is_right, k) in where:
             axes, count = where[is_right, k]
@@ -136,32 +141,32 @@ def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
             gathered |= {k: axes} if axes else {}
         spec.append(axes)
         slots.append(count)
-    layout = side.layout
-    if side.empty:
-        keeps = [k not in side.empty for k in range(len(layout.grid))]
+    layout = roles.layout
+    if roles.empty:
+        keeps = [k not in roles.empty for k in range(len(layout.grid))]
         grid = tuple(g if keep else 1 for g, keep in zip(layout.grid, keeps, strict=True))
         shard = [n if keep else None for n, keep in zip(layout.stated_shard, keeps, strict=True)]
         layout = layout.replace(grid=grid, shard_shape=shard)
     per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
     placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
-    first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
-    first = first or bool(gathered and not side.batch and device.platform == "cpu")
-    found = tuple(_gathers(device, side, placement, gathered, first))
-    return KernelInput(side, Sharded(layout.with_oob(None), placement), first, found)
+    first = bool(roles.contract) and (not roles.free or min(roles.contract) < min(roles.free))
+    first = first or bool(gathered and not roles.batch and device.platform == "cpu")
+    found = tuple(_gathers(device, roles, placement, gathered, first))
+    return KernelInput(roles, Sharded(layout.with_oob(None), placement), first, found)
 
 
 def _gathers(
     device: DeviceGrid,
-    side: Side,
+    roles: Roles,
     placement: Placement,
     gathered: dict[int, tuple[str, ...]],
     contract_first: bool,
 ) -> Iterator[tuple[int, Gather]]:
-    shape = list(extents(side, placement, contract_first))
+    shape = list(extents(roles, placement, contract_first))
     for k, axes in gathered.items():
-        at = (1 if contract_first else 2) + side.contract.index(k)
+        at = (1 if contract_first else 2) + roles.contract.index(k)
         n = device.count(axes)
-        yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize)
+        yield k, Gather(axes, n, tuple(shape), at, roles.layout.dtype.itemsize)
         shape[at] *= n
 
 
@@ -171,7 +176,7 @@ def _workspace(
     """Return the workspace: the product, which is a view where it is retiled."""
     left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
-    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
+    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].roles.batch]
     out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
@@ -179,7 +184,7 @@ def _workspace(
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
-    """Return (batch, left rows, right rows); for one batch there is no batch dim."""
+    """Return a product in the shape (batch, rows, columns); one batch has no dim."""
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     dimensions = (((left,), (right,)), (batch, batch))
@@ -200,14 +205,14 @@ def _in_tiles(
     keys = [(False, k) for k in product.left.batch + product.left.free]
     keys += [(True, k) for k in product.right.free]
     shapes = {key: (right if key[0] else left)[key[1]] for key in keys}
-    # Every row has cores, tiles and, if the result is tiled, positions in the tile.
+    # Every dim has cores, tiles and, if the result is tiled, positions in the tile.
     depth = 3 if natural.tile else 2
     full = {key: (*shape, *(1,) * (depth - len(shape))) for key, shape in shapes.items()}
     view = LazyView.of(out).reshape(*(n for key in keys for n in full[key]))
     start = {key: i * depth for i, key in enumerate(keys)}
-    rows = [(row.is_right, row.k) for row in product.rows]
-    view = view.transpose([start[key] + level for level in range(depth) for key in rows])
+    order = [(dim.is_right, dim.k) for dim in product.dims]
+    view = view.transpose([start[key] + level for level in range(depth) for key in order])
     shape = []
     for level in range(depth):
-        shape += [1] * product.first + [full[key][level] for key in rows]
+        shape += [1] * product.first + [full[key][level] for key in order]
     return view.reshape(*shape)

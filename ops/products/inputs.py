@@ -30,8 +30,8 @@ Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Side:
-    """The role of each collapsed dim of one operand, each role in the order of the result.
+class Roles:
+    """The collapsed dims of one operand by role: the numbers of each role in ascending order.
 
     `empty` collapsed dims hold no logical dim: only their position 0 is valid.
     """
@@ -45,9 +45,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Gather:
-    """The gathering of one dim of contracted positions over mesh axes.
+    """The gathering of one contracted dim over mesh axes.
 
-    shape: of the part before it; the dim is dim `at` of it. n: the number of devices.
+    n: the number of devices. shape: of a device's part before it. at: the dim of the part.
     """
 
     axes: tuple[str, ...]
@@ -75,12 +75,12 @@ class Gather:
 class KernelInput:
     """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
-    contract_first: whether contracted dims come before the free ones in the matrix. They do where
-    they do in the part, and where XLA gathers them on CPUs: there a gather along the first dim
-    copies whole blocks, but one along a later dim transposes everything.
+    contract_first: whether contracted dims come before the free ones in the matrix. This is so if
+    they do in the part, or if XLA on CPUs gathers them: there a gather along the first dim copies
+    full blocks, but one along a later dim transposes everything.
     """
 
-    side: Side
+    roles: Roles
     spec: Sharded
     contract_first: bool
     gathers: tuple[tuple[int, Gather], ...]
@@ -99,7 +99,7 @@ class KernelInput:
     @property
     def shape(self) -> Dims:
         """The shape of the part as a matrix of chunks, without the padding of contracted tiles."""
-        return extents(self.side, self.spec.placement, self.contract_first)
+        return extents(self.roles, self.spec.placement, self.contract_first)
 
     def matrix_shape(self, contract: Dims) -> Dims:
         """Return (batch, free, contracted), or the last two exchanged; one batch has no dim."""
@@ -111,17 +111,17 @@ class KernelInput:
     @property
     def result_shapes(self) -> dict[int, Dims]:
         """The local shape of each collapsed dim that the product keeps."""
-        side, shape = self.side, self.spec.local_shape
+        roles, shape = self.roles, self.spec.local_shape
         dims = self.layout.axis_dims
-        return {k: tuple(shape[d] for d in dims(k)) for k in side.batch + side.free}
+        return {k: tuple(shape[d] for d in dims(k)) for k in roles.batch + roles.free}
 
     @property
     def order(self) -> list[int]:
         """The part's dims in the order of the matrix: empty, batch, contracted and free ones."""
-        side, dims = self.side, self.layout.axis_dims
+        roles, dims = self.roles, self.layout.axis_dims
         empty, batch, contract, free = (
             [d for k in ks for d in dims(k)]
-            for ks in (side.empty, side.batch, side.contract, side.free)
+            for ks in (roles.empty, roles.batch, roles.contract, roles.free)
         )
         return [*empty, *batch, *(contract + free if self.contract_first else free + contract)]
 
@@ -143,16 +143,16 @@ def as_matrix(b: Builder, value: Value, operand: KernelInput, contract: Dims) ->
     return out
 
 
-def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
+def extents(roles: Roles, placement: Placement, contract_first: bool) -> Dims:
     """Return a part's shape: (batch, contracted ..., free) or (batch, free, contracted ...)."""
-    layout = side.layout
+    layout = roles.layout
 
     def local(k: int) -> int:
         inside = prod(layout.physical_shape[d] for d in layout.axis_dims(k)[1:])
         return placement.per_device[k] * inside
 
-    batch, free = prod(map(local, side.batch)), prod(map(local, side.free))
-    chunks = [placement.per_device[k] * layout.shard_shape[k] for k in side.contract]
+    batch, free = prod(map(local, roles.batch)), prod(map(local, roles.free))
+    chunks = [placement.per_device[k] * layout.shard_shape[k] for k in roles.contract]
     return (batch, *chunks, free) if contract_first else (batch, free, *chunks)
 
 
@@ -162,31 +162,31 @@ def _matrix(a: LazyView, operand: KernelInput, contract: Dims) -> LazyView:
     Batch and free dims stay in cores and tiles. Contracted dims lose the padding of their tiles
     before they are gathered, and are reordered to logical order after.
     """
-    side, layout = operand.side, operand.side.layout
+    roles, layout = operand.roles, operand.roles.layout
     shapes, first = operand.result_shapes, operand.contract_first
-    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
-    local = [n for k in side.contract for n in _local(a, layout, k)]
-    for d in (d for k in side.empty for d in layout.axis_dims(k)):
+    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (roles.batch, roles.free))
+    local = [n for k in roles.contract for n in _local(a, layout, k)]
+    for d in (d for k in roles.empty for d in layout.axis_dims(k)):
         a = a.first(1, d)  # the one valid position, which every device has
     view = a.transpose(operand.order)
     view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
-    for i, k in enumerate(side.contract):
+    for i, k in enumerate(roles.contract):
         view = view.first(layout.shard_shape[k], start + 2 * i + 1)
     inner = view.shape[start : start + len(local)]
     chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
     view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
     for _, gather in operand.gathers:
         view = gather.run(view)
-    for i, k in enumerate(side.contract):
+    for i, k in enumerate(roles.contract):
         view = view.first(layout.collapsed_shape[k], start + i)
-    view = _in_logical_order(view, side, contract, start)
+    view = _in_logical_order(view, roles, contract, start)
     return LazyView.of(view.reshape(*operand.matrix_shape(contract)).materialize())
 
 
 def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     """Return the workspace of `_matrix`."""
-    side, layout, shape = operand.side, operand.layout, operand.shape
+    roles, layout, shape = operand.roles, operand.layout, operand.shape
     chain, itemsize = Chain(operand.spec.device_bytes), layout.dtype.itemsize
     part = jax.ShapeDtypeStruct(operand.spec.local_shape, layout.dtype)
     # A product takes a matrix with contracted dims first or last.
@@ -195,13 +195,13 @@ def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
         chain.view(prod(shape) * itemsize)
     start = 1 if operand.contract_first else 2
-    chunks = list(shape[start : start + len(side.contract)])
+    chunks = list(shape[start : start + len(roles.contract)])
     for _, gather in operand.gathers:
         chain.gather(gather.n, prod(gather.shape[: gather.at]))
         chunks[gather.at - start] *= gather.n
-    rows = tuple(layout.linear.results[k] for k in side.contract)
+    rows = tuple(layout.linear.results[k] for k in roles.contract)
     in_order = not rows or rows == tuple(dim(d) for d in contract)
-    if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
+    if not in_order or chunks != [layout.collapsed_shape[k] for k in roles.contract]:
         chain.view(prod(operand.matrix_shape(contract)) * itemsize)
     return of_chain(chain.materialize())
 
@@ -216,13 +216,13 @@ def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
     return core, prod(inside)
 
 
-def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) -> LazyView:
+def _in_logical_order(view: LazyView, roles: Roles, contract: Dims, start: int) -> LazyView:
     """Return the view with collapsed contracted dims, from `start`, as the dims of `contract`."""
-    layout = side.layout
-    rows = tuple(layout.linear.results[k] for k in side.contract)
+    layout = roles.layout
+    rows = tuple(layout.linear.results[k] for k in roles.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
         return view
-    part, dims = _restricted(layout, side.contract)
+    part, dims = _restricted(layout, roles.contract)
     lead, inner = view.shape[:start], view.shape[start + len(rows) :]
     view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
     view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)

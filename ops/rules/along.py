@@ -142,7 +142,7 @@ def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
 def result_layouts(
     b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape
 ) -> Sequence[Layout]:
-    """Return the target layout of a result of `run`, and the layouts that it may have before."""
+    """Return the layouts that a result of `run` may have, the target layout first."""
     if (rest := _untiled_rest(b, first, axes)) is None:
         return [b.choose(aval.shape, aval.dtype, first)]
     found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
@@ -194,7 +194,7 @@ def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layou
 
 
 def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequence[Layout]:
-    """Return `target_layout`, and the layouts that the result may have before it."""
+    """Return the layouts that the result may have, `target_layout` first."""
     layout = _target_layout(b, found, first, axes)
     if (own := as_grid(layout)) is None or b.env.policy is not same_grid_and_tile:
         return [layout]

@@ -322,7 +322,9 @@ def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tupl
     if requested is not None:
         layout = as_grid(requested.layout)
         assert layout is not None
-        whole = Sharded(stacked(layout, (0,), value.shape[:1]), requested.placement.behind(1))
+        whole = Sharded(
+            stacked(layout, (0,), value.shape[:1]), requested.placement.with_leading_dims(1)
+        )
         return b.as_sharded(value, whole.layout, placement=whole.placement), requested
     is_key = is_of_keys(value.spec)
     rest = None if is_key or b.env.is_replicated(value.spec) else rest_layout(b, value, (0,))
@@ -350,7 +352,9 @@ def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     if isinstance(row, Sharded):
         own = grouped(row.layout)
         assert own is not None
-        return Sharded(stacked(own.with_oob(None), (0,), (length,)), row.placement.behind(1))
+        return Sharded(
+            stacked(own.with_oob(None), (0,), (length,)), row.placement.with_leading_dims(1)
+        )
     return Replicated((length, *row.shape), row.dtype)
 
 

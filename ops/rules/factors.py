@@ -1,7 +1,8 @@
 """Cholesky and LU factorization of one matrix, panel by panel.
 
-Every device receives each panel and factors it, then updates its own blocks. Each device receives
-half of the matrix in total, and computes its share of the matrix products.
+Every device receives each panel and factors it, then updates its own blocks. In total, each device
+receives about half of a square matrix (Cholesky) or all of it (LU, by all-reduces), and computes
+its share of the matrix products.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from gridlayout.sharding.limits import LIMITS
 def fft(b: Builder, op: Op, value: Value) -> Any:
     """Rule for a Fourier transform over the last dims.
 
-    If that is all dims, the last one and each other one are transformed separately.
+    If these are all dims of an array of rank 2 or more, each dim is transformed separately; a small
+    array is transformed replicated.
     """
     p = op.params
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]

@@ -95,7 +95,10 @@ def _keeps_width(op: Op) -> bool:
 
 
 def _elementwise(b: Builder, op: Op, values: tuple[Value, ...]) -> Value | None:
-    """Return a result to compute in each place that requests it; from numbers only, a number."""
+    """Return a deferred result, computed in each place that requests it, or None.
+
+    If all operands are numbers, the result is a number.
+    """
     shape = op.out.shape
     wide = [grown(b, value, shape) for value in values]
     if all(x.ndim == 0 or _is_number(x) for x in wide):
@@ -244,7 +247,7 @@ _VIEWS: dict[str, Callable[..., Value | None]] = {
 # -- size ------------------------------------------------------------------------------------------
 
 
-def is_spread(b: Builder, value: Value) -> bool:
+def is_too_large_to_replicate(b: Builder, value: Value) -> bool:
     """Whether a deferred array is too large for every device to compute all of it."""
     spec = value.spec
     is_array = isinstance(spec, Deferred) and prod(spec.shape) > 1 and not is_of_keys(spec)

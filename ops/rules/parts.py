@@ -35,7 +35,7 @@ from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
-from gridlayout.ops.rules.slices.in_place import Pieces, SlicedArray, take_slices
+from gridlayout.ops.rules.slices.in_place import SlicedArray, SliceDivision, take_slices
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -127,7 +127,9 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
             found.append(at * strides[a] + op.params["start_indices"][a])
         return found, True
 
-    out = take_slices(b, sliced, x, index_fn, [], Pieces.of(b, sliced, lead, None), op.out, axes)
+    out = take_slices(
+        b, sliced, x, index_fn, [], SliceDivision.of(b, sliced, lead, None), op.out, axes
+    )
     return b.as_sharded(out, _result_layouts(b, value, axes, op.out)[0])
 
 

@@ -28,7 +28,7 @@ from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.extent import Extent, result_spec, separate, without_dims
+from gridlayout.ops.rules.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.emulate import has_ynnpack
 
@@ -95,42 +95,46 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     own = x.spec
     x, added = separate(b, x, axes)
     target = target if x.spec == own else None
-    extent = Extent.of(x.spec, axes)
+    reduced = ReducedDims.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
-    x = b.with_padding(x, neutral, extent.along)
+    x = b.with_padding(x, neutral, reduced.along)
     is_all = len(axes) == x.ndim
     out = (
         Replicated((), op.out.dtype)
         if is_all
-        else result_spec(extent, axes, op.out.dtype, neutral, added)
+        else result_spec(reduced, axes, op.out.dtype, neutral, added)
     )
-    thin = _reduce_parts(b, op, x, extent, out)
+    thin = _reduce_parts(b, op, x, reduced, out)
     if not isinstance(out, Sharded):
         return thin
     if op.requested is not None:  # the plan of the whole program places it
         return thin
-    whole = without_dims(target or extent.layout, axes, op.out.dtype, added)
-    most = most_bytes(whole.data_bytes, [target or extent.layout], b.device)
+    whole = without_dims(target or reduced.layout, axes, op.out.dtype, added)
+    most = most_bytes(whole.data_bytes, [target or reduced.layout], b.device)
     return _relaid_out(b, thin, out, whole, most)
 
 
-def _reduce_parts(b: Builder, op: Op, x: Value, extent: Extent, out: Sharded | Replicated) -> Value:
+def _reduce_parts(
+    b: Builder, op: Op, x: Value, reduced: ReducedDims, out: Sharded | Replicated
+) -> Value:
     """Append the reduction on each device, then over mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
-    fuses = _fuses(b, op, x, extent)
-    if extent.mesh and _all_reduce_of(op) is lax.psum:
-        along = tuple(sorted(extent.along))
+    fuses = _fuses(b, op, x, reduced)
+    if reduced.mesh and _all_reduce_of(op) is lax.psum:
+        along = tuple(sorted(reduced.along))
         specs = [Local(local, op.out.dtype)]
         (part,) = b.run(
             lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=fuses
         )
-        return b.all_reduced(part, extent.mesh, out, op.out.dtype)
-    kernel, made = (_arg if op.name in ("argmax", "argmin") else _reduce_and_combine)(b, op, extent)
+        return b.all_reduced(part, reduced.mesh, out, op.out.dtype)
+    kernel, made = (_arg if op.name in ("argmax", "argmin") else _reduce_and_combine)(
+        b, op, reduced
+    )
     (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=fuses)
     return thin
 
 
-def _fuses(b: Builder, op: Op, x: Value, extent: Extent) -> bool:
+def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
     """Whether XLA fuses the operand's producer into the reduction.
 
     On CPUs it does if the reduced dims fit one window, or if XLA has YNNPACK.
@@ -138,7 +142,7 @@ def _fuses(b: Builder, op: Op, x: Value, extent: Extent) -> bool:
     assert isinstance(x.spec, Sharded)
     if b.device.platform != "cpu" or op.name in ("argmax", "argmin"):
         return b.device.platform != "cpu"
-    longest = max((x.spec.local_shape[k] for k in extent.along), default=1)
+    longest = max((x.spec.local_shape[k] for k in reduced.along), default=1)
     return longest <= _WINDOW or has_ynnpack()
 
 
@@ -184,20 +188,20 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 
 
 def _reduce_and_combine(
-    b: Builder, op: Op, extent: Extent
+    b: Builder, op: Op, reduced: ReducedDims
 ) -> tuple[Callable[..., Any], Collectives]:
     """Return the kernel of a reduction on a device and over mesh axes, and its collectives."""
     made, reduce = b.collectives(), _all_reduce_of(op)
-    size = extent.part * op.out.dtype.itemsize
-    made.all_reduce(extent.mesh, size) if reduce else made.all_gather(extent.mesh, size)
+    size = reduced.part * op.out.dtype.itemsize
+    made.all_reduce(reduced.mesh, size) if reduce else made.all_gather(reduced.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
-        (out,) = op.bind(x, axes=tuple(sorted(extent.along)))
-        if not extent.mesh:
+        (out,) = op.bind(x, axes=tuple(sorted(reduced.along)))
+        if not reduced.mesh:
             return [out]
         if reduce is not None:
-            return [reduce(out, extent.mesh)]
-        return op.bind(lax.all_gather(out, extent.mesh), axes=(0,))
+            return [reduce(out, reduced.mesh)]
+        return op.bind(lax.all_gather(out, reduced.mesh), axes=(0,))
 
     return kernel, made
 
@@ -214,17 +218,17 @@ def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
     )
 
 
-def _arg(b: Builder, op: Op, extent: Extent) -> tuple[Callable[..., Any], Collectives]:
+def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], Collectives]:
     """Return the kernel of argmax or argmin on a device and over mesh axes, and its collectives."""
-    layout, placement, (k, *_) = extent.layout, extent.placement, extent.collapsed
+    layout, placement, (k, *_) = reduced.layout, reduced.placement, reduced.collapsed
     rank = len(placement.per_device) + len(layout.local_shape)
     own = list(layout.axis_dims(k))
-    kept = [d for d in range(rank) if d not in extent.along]
-    rest = [d for d in extent.along if d not in own]
+    kept = [d for d in range(rank) if d not in reduced.along]
+    rest = [d for d in reduced.along if d not in own]
     # The op's index type may be too small for positions in the storage, which include padding.
     index = {"index_dtype": np.dtype(np.int32)}
-    made = b.collectives().all_gather(extent.mesh, extent.part * layout.dtype.itemsize)
-    made = made.all_gather(extent.mesh, extent.part * 4)
+    made = b.collectives().all_gather(reduced.mesh, reduced.part * layout.dtype.itemsize)
+    made = made.all_gather(reduced.mesh, reduced.part * 4)
 
     def kernel(x: jax.Array) -> list[Any]:
         flat = x.transpose([*kept, *own, *rest])
@@ -234,12 +238,12 @@ def _arg(b: Builder, op: Op, extent: Extent) -> tuple[Callable[..., Any], Collec
         inside = np.int32(prod(x.shape[d] for d in own[1:]))
         first = index_of(placement.axes[k]) * placement.per_device[k]
         found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)
-        if extent.mesh:
+        if reduced.mesh:
             extreme = lax.reduce_max if op.name == "argmax" else lax.reduce_min
-            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), extent.mesh)
+            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), reduced.mesh)
             (device,) = op.bind(best, axes=(0,), **index)  # the first device that has the extreme
             chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]
-            found = (lax.all_gather(found, extent.mesh) * chosen.astype(np.int32)).sum(0)
+            found = (lax.all_gather(found, reduced.mesh) * chosen.astype(np.int32)).sum(0)
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made

@@ -112,7 +112,10 @@ def _sorted(arrays: Arrays, keys: int) -> Arrays:
 def _merged(
     mine: Arrays, keys: int, axes: Axes, pairs: Sequence[tuple[int, int]], devices: int
 ) -> Arrays:
-    """Return this device's half of its and its partner's block, sorted; its block if alone."""
+    """Return this device's half of two merged blocks, its own and its partner's.
+
+    A device without a partner keeps its block.
+    """
     both = [*pairs, *((j, i) for i, j in pairs)]
     theirs = [permute(x, axes, both) for x in mine]
     role = [0] * devices

@@ -74,7 +74,7 @@ from gridlayout.ops.rules.vectors import VECTORS
 from gridlayout.sharding.cost import Cost
 
 # Primitives that only annotate how JAX shards a logical array.
-SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
+SHARDING_ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 # Rules for special cases, which are tried first, then the general rules.
 _FIRST: tuple[dict[str, Rule], ...] = (VECTORS, MATRICES)
 _GENERAL: tuple[dict[str, Rule], ...] = (
@@ -89,7 +89,7 @@ _GENERAL: tuple[dict[str, Rule], ...] = (
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
     {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},
     {"squeeze": Rule(squeeze, nothing), "reshape": Rule(reshape, nothing)},
-    dict.fromkeys(SHARDED, Rule(identity, nothing)),
+    dict.fromkeys(SHARDING_ANNOTATIONS, Rule(identity, nothing)),
     {"optimization_barrier": Rule(barrier, nothing), "with_layout": Rule(with_layout, nothing)},
     dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), Rule(key, per_result)),
     {"random_gamma": Rule(random_gamma, per_result), **OVER_MAPPED},
@@ -157,7 +157,7 @@ def def_rule(
 
     decide: states the decision instead. `decide(eqn, *layouts)` takes the operands' layouts and
     returns two tuples: the layouts to relay the operands out to, None for one that every core gets
-    whole, and the layouts of the results. Or it returns None if the rule does not apply. The
+    in full, and the layouts of the results. Or it returns None if the rule does not apply. The
     decorated function then takes each core's buffers, as in `gl.map_shards`, and runs in the same
     `shard_map` as the other kernels of the program.
 
@@ -255,15 +255,16 @@ _WITHOUT_RULE: dict[str, Flops] = {
 }
 
 
+_EACH_COLUMN = "one matrix; each column of its reduction reads the rest of the matrix"
 # Why primitives fall back, as reports show it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix; no dim can stay sharded"),
-    **dict.fromkeys(("eig", "eigh"), "one matrix; its reduction reads the rest for each column"),
+    **dict.fromkeys(("eig", "eigh"), _EACH_COLUMN),
     **dict.fromkeys(("cholesky", "lu"), "one matrix; panels would take longer"),
     **dict.fromkeys(("qr", "svd"), "one matrix; sharded only if tall, and not full_matrices"),
     "sort": "one vector; merging blocks would take longer",
     "pallas_call": "a kernel chooses its blocks; call it on each core's buffer with gl.map_shards",
-    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
+    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the full array"),
 }
 
 

@@ -131,7 +131,7 @@ def stacked_spec(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype:
     The device grid might place the larger grid differently, as a core map may exist for one only.
     """
     layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
-    return Sharded(layout, b.placement(rest).behind(len(axes)))
+    return Sharded(layout, b.placement(rest).with_leading_dims(len(axes)))
 
 
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:

@@ -121,11 +121,6 @@ class Halo:
         """Whether an all-gather of the blocks receives no more than the neighbours would send."""
         return self.before + self.after >= (self.n - 1) * self.block
 
-    @property
-    def is_far(self) -> bool:
-        """Whether a device needs elements beyond its adjacent neighbours' blocks."""
-        return max(self.before, self.after) > self.block
-
     def collectives(self, made: Collectives, width: int) -> Collectives:
         """Add what the devices send to `made`. width: bytes per position."""
         if self.is_gathered:

@@ -78,14 +78,15 @@ def put(
     those of the layout, they are used without a copy.
 
     check: with several processes, whether to compare the data that each of them passes, which must
-    be the same. By default, an array of up to 16 MB is compared by a digest, one of up to 1 GiB by
+    be the same. By default, an array of up to 16 MiB is compared by a digest, one of up to 1 GiB by
     CRCs of all its bytes, and a larger one by CRCs of 1 GiB, evenly spread. True compares a digest
     of all bytes of any array, False compares nothing. Layouts are always compared. A process that
     has none of the devices gets a `GridArray` without a part. `put_local` takes from each process
     its part alone.
 
-    Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
-    once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
+    Arrays whose storage takes more than 1 MiB are read and placed one after the other, so that
+    `np.memmap`s need not be in memory at once; smaller ones are sent in groups of about 16 MiB. A
+    `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
     `gl.summary`, which needs no devices. A `LayoutWarning` where a grid has more cores along a dim
     than the tensor has elements, so that some cores are idle. `LayoutError` for another shape or
     dtype, and for layouts that put two elements in one place; for a tree it names the path, and is
@@ -142,7 +143,10 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
 
 
 def _groups(layouts: dict[int, Layout]) -> Iterator[list[int]]:
-    """Return the numbers of arrays in groups that are packed, then sent: of some bytes each."""
+    """Yield groups of arrays, by number, that are packed and sent together.
+
+    A group is complete once its storages take at least `LIMITS.host_bytes`.
+    """
     numbers, size = list[int](), 0
     for number, layout in layouts.items():
         numbers.append(number)
@@ -155,7 +159,7 @@ def _groups(layouts: dict[int, Layout]) -> Iterator[list[int]]:
 
 
 def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout | None:
-    """Return the checked layout to put a leaf in; None where it stays as it is or gets none."""
+    """Return the checked layout to put a leaf in; None if it stays as it is or gets no layout."""
     with leaf.named():
         if leaf.is_laid_out:
             _check_placed(leaf.value, requested, device)
@@ -164,7 +168,7 @@ def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout
             if requested is not None:
                 raise LayoutError(f"it is no array of numbers, so {requested!r} can't lay it out")
             return None
-        _check_held(leaf)
+        _check_not_truncated(leaf)
         if not isinstance(leaf.value, jax.ShapeDtypeStruct):
             device.check_has_devices("gl.put")
         if requested is None and not leaf.has_layout:
@@ -188,14 +192,14 @@ def _check_placed(x: GridArray, requested: Layout | None, device: DeviceGrid) ->
         )
 
 
-def _check_held(leaf: Leaf) -> None:
+def _check_not_truncated(leaf: Leaf) -> None:
     """Raise `LayoutError` for integers that JAX would truncate to 32 bits."""
     held, x = leaf.dtype, leaf.value
     if held.kind in "iu" and isinstance(x, (np.ndarray, np.generic)) and x.size:
         low, high = np.min(x), np.max(x)
         if low < jnp.iinfo(held).min or high > jnp.iinfo(held).max:
             raise LayoutError(
-                f"it holds numbers that are no {held.name}, from {low} to {high}, and "
+                f"it holds numbers that {held.name} can't represent, from {low} to {high}, and "
                 "jax_enable_x64 is off; turn it on or give smaller numbers"
             )
 
@@ -225,7 +229,7 @@ def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool |
         if not leaf.is_array or isinstance(leaf.value, (GridArray, jax.ShapeDtypeStruct)):
             return leaf.value
         with device.active():
-            return jax.device_put(packing.automatic(leaf.value, device), device.replicated)
+            return jax.device_put(packing.with_auto_axes(leaf.value, device), device.replicated)
 
 
 def _wait(x: Any) -> None:
@@ -242,8 +246,8 @@ def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> An
     put every element at the same physical index. A known `oob` is written to the padding.
 
     device: a `gl.DeviceGrid` that the arrays are moved to, such as another part of a mesh,
-    `device[2:]`; by default the one that they are on. Without a layout each keeps its own. Of a
-    tree, scalars and random keys go along. JAX runs a program over one mesh, so this is called
+    `device[2:]`; by default the one that they are on. Without a layout each keeps its own. In a
+    tree, scalars and random keys are moved too. JAX runs a program over one mesh, so this is called
     outside of `jax.jit`. Where both device grids have parts of equal shapes, they go from device to
     device, also from process to process; else through the host, part by part. `LayoutError` where
     several processes have devices whose parts are not equal.
@@ -338,5 +342,5 @@ def _zeros(leaf: Leaf) -> Any:
     if not leaf.is_array or leaf.is_key or isinstance(x, jax.ShapeDtypeStruct):
         return x
     with leaf.named():
-        _check_held(leaf)  # an element type that JAX holds
+        _check_not_truncated(leaf)  # raises for element types that JAX does not hold, too
         return jnp.zeros_like(x)

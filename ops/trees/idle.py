@@ -29,7 +29,7 @@ def warn_of_idle_cores(layout: Any, stacklevel: int) -> None:
     best = (min(prod(grid), layout.size),) if layout.ndim == 1 else tuple(map(min, grid, sizes))
     warnings.warn(
         f"grid {grid} leaves {prod(grid) - used} of {prod(grid)} cores idle: {rule}, and the shape "
-        f"{layout.shape} is {sizes} on it; give grid={best}",
+        f"{layout.shape} is collapsed to {sizes}; give grid={best}",
         LayoutWarning,
         stacklevel=stacklevel + 1,
     )

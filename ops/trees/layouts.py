@@ -74,7 +74,7 @@ def _requests(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Request]:
         return _by_patterns(layouts, leaves)
     given = jax.tree.leaves(layouts, is_leaf=_is_laid)
     if any(map(is_grid, given)) and not any(isinstance(x, Layout) for x in given):
-        return _followed(layouts, leaves)
+        return _by_arrays(layouts, leaves)
     return _by_prefix(layouts, tree)
 
 
@@ -215,7 +215,7 @@ class _Requests:
         self.count = count
 
 
-def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
+def _by_arrays(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
     """Return for each leaf the layout of the array with the longest path that ends the leaf's path.
 
     None where no path does, and where the shapes differ.
@@ -234,8 +234,8 @@ def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
             requests.append(None)
     if lost is not None and not any(requests):
         raise LayoutError(
-            f"{lost} takes its layout from no array of layouts, and no other leaf does: no path of "
-            f"an array, such as {'/'.join(next(iter(laid)))!r}, is the end of a leaf's path"
+            f"{lost} and all other leaves take their layouts from no array of layouts: a leaf's "
+            f"path must end with the path of an array, such as {'/'.join(next(iter(laid)))!r}"
         )
     return requests
 

@@ -109,7 +109,7 @@ class Leaf:
 
 @cached
 def _is_known(dtype: Any) -> bool:
-    """Return whether JAX has arrays of an element type, of 64 bits or in its place of 32."""
+    """Return whether JAX has arrays of an element type, or of its 32-bit form for a 64-bit one."""
     try:
         jax.typeof(np.empty(0, dtype))
     except TypeError:

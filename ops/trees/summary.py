@@ -22,7 +22,7 @@ from gridlayout.tables.cells import fits, grid, tensor
 from gridlayout.tables.html import STYLE, html_table
 from gridlayout.tables.words import plain
 
-_HEAD = ("path", "shape", "grid", "tile", "a core", "padding", "fits")
+_HEAD = ("path", "shape", "grid", "tile", "per core", "padding", "fits")
 _WORDS = ("path", "shape", "grid", "tile", "fits")
 _WIDTH = 100  # columns of the whole table
 _NARROWEST = 8  # columns: no cell is cut to less
@@ -132,7 +132,7 @@ class TreeSummary:
             parts.append(
                 f"{number(len(self.laid_out), 'array')} on cores: "
                 f"{size(self.data_bytes)} of data in {size(self.nbytes)}, {share:.1%} "
-                f"padding, {size(self.bytes_per_core)} a core"
+                f"padding, {size(self.bytes_per_core)} per core"
             )
         if self.chip is not None and self.fits:
             room = "; ".join(map(fits, self.fits))
@@ -160,7 +160,7 @@ class TreeSummary:
         head = _HEAD[: self._columns]
         rows = [row.cells[: self._columns] for row in self.rows]
         data = [
-            {"a core": row.bytes_per_core or 0, "padding": row.padding_share or 0.0}
+            {"per core": row.bytes_per_core or 0, "padding": row.padding_share or 0.0}
             for row in self.rows
         ]
         totals = "<br>".join(map(escape, self.totals.splitlines()))
@@ -198,9 +198,9 @@ def summary(tree: Any, chip: Chip | str | None = None) -> TreeSummary:
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put([[1, 2, 3]], GridLayout((1, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
     >>> print(summary({"dense": {"kernel": x}}))
-    path          shape     grid  tile  a core  padding
-    dense/kernel  i32[1,3]  1x2   -        8 B    25.0%
-    1 array on cores: 12 B of data in 16 B, 25.0% padding, 8 B a core
+    path          shape     grid  tile  per core  padding
+    dense/kernel  i32[1,3]  1x2   -          8 B    25.0%
+    1 array on cores: 12 B of data in 16 B, 25.0% padding, 8 B per core
     """
     found = None if chip is None else as_chip(chip)
     leaves = leaves_of(tree)[0]

@@ -379,7 +379,7 @@ OPS = [
     ),
     Mutation(
         "ops/rules/reductions.py",
-        "return op.bind(lax.all_gather(out, extent.mesh), axes=(0,))",
+        "return op.bind(lax.all_gather(out, reduced.mesh), axes=(0,))",
         "return [out]",
         "tests/test_primitives.py::test_primitives_are_jaxs_on_every_layout[reduce]",
     ),

@@ -59,12 +59,12 @@ class SlicedArray:
         assert isinstance(x.spec, Sharded)
         return None if not axes else _split(x.spec, axes, b.device.fine.axis_names)
 
-    def divisible_dims(self, lead: Shape) -> list[int | None]:
+    def divisible_dims(self, extents: Shape) -> list[int | None]:
         """Return the dims of the positions that a read may divide, and None for an undivided one.
 
-        lead: the extents of the positions.
+        extents: the numbers of positions along each of their dims.
         """
-        return [None, *(k for k, n in enumerate(lead) if n > 1 and self.indexed_axes)]
+        return [None, *(k for k, n in enumerate(extents) if n > 1 and self.indexed_axes)]
 
     @property
     def cores(self) -> Shape:
@@ -81,40 +81,40 @@ class SlicedArray:
         self,
         b: Builder,
         dims: Shape,
-        lead: Shape,
+        extents: Shape,
         dtype: Any,
         cores: Shape | None = None,
         axes: Sequence[Axes] | None = None,
     ) -> Sharded:
-        """Return the spec of slices at positions of extents `lead`, which are its dims `dims`.
+        """Return the spec of slices at positions of these extents, which are its dims `dims`.
 
         Slices are placed as in the array. cores, axes: the grid and the mesh axes that divide the
         positions; by default they are undivided.
         """
-        cores = cores or (1,) * len(lead)
-        layout = _slices_layout(self.slice_layout, dims, lead, cores, dtype)
-        per_device = (*(1 for _ in lead), *self.cores)
-        divided = (*(axes or ((),) * len(lead)), *self.slice_axes)
+        cores = cores or (1,) * len(extents)
+        layout = _slices_layout(self.slice_layout, dims, extents, cores, dtype)
+        per_device = (*(1 for _ in extents), *self.cores)
+        divided = (*(axes or ((),) * len(extents)), *self.slice_axes)
         return Sharded(layout, b.device.placed(layout.grid, divided, per_device))
 
-    def local_indices(self, index: Sequence[Any], lead: Shape) -> tuple[list[jax.Array], Any]:
+    def local_indices(self, index: Sequence[Any], extents: Shape) -> tuple[list[jax.Array], Any]:
         """Return the indices of positions in this device's part, and a mask of those it holds.
 
-        index: the logical indices along the indexed dims. lead: the extents of the positions.
+        index: the logical indices along the indexed dims. extents: of the positions.
         """
         logical: list[Any] = [0] * self.layout.ndim
         for axis, along in zip(self.axes, index, strict=True):
             logical[axis] = along
         physical, placed = self.layout.index_map(*logical), self.spec.placement
-        found, here = [], jnp.ones((1,) * len(lead), bool)
+        found, here = [], jnp.ones((1,) * len(extents), bool)
         for d in self.indexed:
             at = physical[d]
             if d < self.layout.core_rank:
                 if placed.axes[d]:
                     here &= at // placed.per_device[d] == index_of(placed.axes[d])
                 at = at % placed.per_device[d]
-            found.append(jnp.broadcast_to(at, lead))
-        return found, jnp.broadcast_to(here, lead)
+            found.append(jnp.broadcast_to(at, extents))
+        return found, jnp.broadcast_to(here, extents)
 
     def gather(self, part: jax.Array, at: Sequence[jax.Array], count: int) -> jax.Array:
         """Return a part's slices at the local indices `at` of positions with `count` dims.
@@ -162,15 +162,15 @@ def _split(spec: Sharded, axes: Shape, order: Axes) -> SlicedArray | None:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SliceDivision:
     """How the slices that are read are divided: not at all, or along one dim of the positions.
 
-    lead: the extents of the positions. along: the divided dim, or None. over: the `count` devices
-    along these mesh axes sum the slices, and then divide the dim. start_axes: the `start_parts`
-    devices along these mesh axes divide it, and the start indices, before.
+    extents: of the positions. along: the divided dim, or None. over: the mesh axes whose `count`
+    devices sum the slices, then divide the dim. start_axes: the mesh axes whose `start_parts`
+    devices divide the dim, and the start indices, already before the sum.
     """
 
-    lead: Shape
+    extents: Shape
     along: int | None
     over: Axes
     count: int
@@ -178,36 +178,40 @@ class Pieces:
     start_parts: int = 1
 
     @classmethod
-    def of(cls, b: Builder, sliced: SlicedArray, lead: Shape, along: int | None) -> Pieces:
+    def of(
+        cls, b: Builder, sliced: SlicedArray, extents: Shape, along: int | None
+    ) -> SliceDivision:
         """Return the division of slices of `sliced` along a dim of the positions, or none."""
-        return cls(lead, along, sliced.indexed_axes, b.device.count(sliced.indexed_axes))
+        return cls(extents, along, sliced.indexed_axes, b.device.count(sliced.indexed_axes))
 
     @property
     def cores(self) -> Shape:
         """The grid of the positions: one core per piece."""
         many = self.count * self.start_parts
-        return tuple(many if k == self.along else 1 for k in range(len(self.lead)))
+        return tuple(many if k == self.along else 1 for k in range(len(self.extents)))
 
     @property
     def axes(self) -> tuple[Axes, ...]:
         """The mesh axes of each dim of the positions."""
         every = (*self.start_axes, *self.over)
-        return tuple(every if k == self.along else () for k in range(len(self.lead)))
+        return tuple(every if k == self.along else () for k in range(len(self.extents)))
 
     @property
     def local_extents(self) -> Shape:
         """The extents of the positions that a device sums: `count` pieces, one per device."""
-        pairs = zip(self.lead, self.cores, strict=True)
+        pairs = zip(self.extents, self.cores, strict=True)
         return tuple(
             self.count * -(-n // many) if k == self.along else n
             for k, (n, many) in enumerate(pairs)
         )
 
-    def divide_starts(self, b: Builder, starts: Value, d: int, used: Axes) -> tuple[Value, Pieces]:
-        """Return the start indices with dim `d` divided as it is now, and the pieces for that.
+    def divide_starts(
+        self, b: Builder, starts: Value, d: int, used: Axes
+    ) -> tuple[Value, SliceDivision]:
+        """Return the start indices with dim `d` divided as it is now, and the division for that.
 
         Mesh axes that the array uses don't divide it. Without other axes, the start indices are
-        replicated, and the pieces are unchanged.
+        replicated, and the division is unchanged.
         """
         spec, mine = starts.spec, self
         own = grouped(spec.layout) if isinstance(spec, Sharded) else None
@@ -232,29 +236,30 @@ def take_slices(
     x: Value,
     index_fn: IndexFn,
     starts: Sequence[Value],
-    pieces: Pieces,
+    division: SliceDivision,
     out: Aval,
     out_axes: Shape,
     fill: np.ndarray[Any, Any] | None = None,
 ) -> Value:
     """Read slices at positions, which become the dims `out_axes` of the result.
 
-    starts: the operands of `index_fn`. pieces: how the result is divided. out: its shape and dtype.
-    fill: the element of slices out of bounds; None if the starts are clipped.
+    starts: the operands of `index_fn`. division: how the result is divided. out: its shape and
+    dtype. fill: the element of slices out of bounds; None if the starts are clipped.
     """
-    dtype, along, rank = out.dtype, pieces.along, len(pieces.lead)
+    dtype, along, rank = out.dtype, division.along, len(division.extents)
     spec: Sharded | Replicated = Replicated(out.shape, dtype)
     if along is not None or sliced.slice_layout is not None:
-        spec = sliced.slices_spec(b, out_axes, pieces.lead, dtype, pieces.cores, pieces.axes)
+        divided = division.cores, division.axes
+        spec = sliced.slices_spec(b, out_axes, division.extents, dtype, *divided)
 
     def kernel(part: jax.Array, *starts: jax.Array) -> list[jax.Array]:
         index, inside = index_fn(*starts)
-        lead = pieces.local_extents if pieces.start_axes else pieces.lead
-        at, mine = sliced.local_indices(index, lead)
+        extents = division.local_extents if division.start_axes else division.extents
+        at, mine = sliced.local_indices(index, extents)
         found = sliced.gather(part, at, rank)
         behind = range(rank, found.ndim)
         if fill is not None:
-            inside = lax.expand_dims(jnp.broadcast_to(inside, lead), behind)
+            inside = lax.expand_dims(jnp.broadcast_to(inside, extents), behind)
             found = jnp.where(inside, found, fill)
         if sliced.indexed_axes:
             mine = lax.expand_dims(mine, behind)
@@ -266,7 +271,7 @@ def take_slices(
     def summed(bits: jax.Array) -> jax.Array:
         if along is None:
             return lax.psum(bits, sliced.indexed_axes)
-        more = pieces.local_extents[along] - bits.shape[along]
+        more = division.local_extents[along] - bits.shape[along]
         widths = [(0, more if k == along else 0, 0) for k in range(bits.ndim)]
         bits = lax.pad(bits, jnp.zeros((), bits.dtype), widths)
         return lax.psum_scatter(bits, sliced.indexed_axes, scatter_dimension=along, tiled=True)
@@ -274,12 +279,10 @@ def take_slices(
     made = b.collectives()
     local = (n for d, n in enumerate(sliced.spec.local_shape) if d not in sliced.indexed)
     numbers = 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
+    nbytes = prod(division.local_extents) * prod(local) * dtype.itemsize // numbers
     for _ in range(numbers):
         send = made.all_reduce if along is None else made.reduce_scatter
-        send(
-            sliced.indexed_axes,
-            prod(pieces.local_extents) * prod(local) * dtype.itemsize // numbers,
-        )
+        send(sliced.indexed_axes, nbytes)
     return b.run(kernel, [x, *starts], [spec], made)[0]
 
 
@@ -299,24 +302,26 @@ def write_slices(
     a function of a device's part, local start indices, slices and dimension numbers. It must drop
     start indices out of bounds, which are those of positions on other devices.
     """
-    spec, lead = sliced.spec, tuple(new.shape[k] for k in new_axes)
+    spec, extents = sliced.spec, tuple(new.shape[k] for k in new_axes)
     if sliced.slice_layout is None:
         slices = b.replicated(new)
     else:
-        target = sliced.slices_spec(b, new_axes, lead, new.dtype)
+        target = sliced.slices_spec(b, new_axes, extents, new.dtype)
         slices = b.as_sharded(new, target.layout, placement=target.placement)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:
         index, inside = index_fn(*starts)
-        at, mine = sliced.local_indices(index, lead)
-        mine = mine & jnp.broadcast_to(inside, lead)
+        at, mine = sliced.local_indices(index, extents)
+        mine = mine & jnp.broadcast_to(inside, extents)
         at[0] = jnp.where(mine, at[0], part.shape[sliced.indexed[0]])
         new = jnp.asarray(new)
         if sliced.slice_layout is not None:
-            new = in_front(new, len(lead), len(sliced.slice_layout.grid))
+            new = in_front(new, len(extents), len(sliced.slice_layout.grid))
         numbers = lax.ScatterDimensionNumbers(
-            update_window_dims=tuple(range(len(lead), len(lead) + part.ndim - len(sliced.indexed))),
+            update_window_dims=tuple(
+                range(len(extents), len(extents) + part.ndim - len(sliced.indexed))
+            ),
             inserted_window_dims=sliced.indexed,
             scatter_dims_to_operand_dims=sliced.indexed,
         )

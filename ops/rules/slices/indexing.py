@@ -28,7 +28,7 @@ from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules.along import Shape, of_replicated, run
 from gridlayout.ops.rules.parts import update_part
 from gridlayout.ops.rules.slices import divided
-from gridlayout.ops.rules.slices.in_place import Pieces, SlicedArray, take_slices
+from gridlayout.ops.rules.slices.in_place import SlicedArray, SliceDivision, take_slices
 from gridlayout.ops.rules.slices.logical_indices import at_columns, fill_value, slice_indices
 from gridlayout.ops.rules.slices.slice_dims import SliceDims
 from gridlayout.ops.rules.slices.slicing import (
@@ -104,22 +104,22 @@ def _gather_in_place(
     s, x = SliceDims.of_gather(op, value), b.as_sharded(value)
     sliced = SlicedArray.of(b, x, s.axes)
     assert sliced is not None
-    pieces = Pieces.of(b, sliced, tuple(op.out.shape[k] for k in s.lead), along)
+    division = SliceDivision.of(b, sliced, tuple(op.out.shape[k] for k in s.lead), along)
     offset = op.params["dimension_numbers"].offset_dims
     rows = [k for k in range(op.out.ndim) if k not in offset]  # the dims of the indices, in order
     starts, shape = None, indices.shape
     if along is not None and s.lead[along] in rows:
         d = rows.index(s.lead[along])
-        starts, pieces = pieces.divide_starts(b, indices, d, sliced.mesh_axes)
-        if pieces.start_axes:
-            shape = (*shape[:d], pieces.local_extents[along], *shape[d + 1 :])
+        starts, division = division.divide_starts(b, indices, d, sliced.mesh_axes)
+        if division.start_axes:
+            shape = (*shape[:d], division.local_extents[along], *shape[d + 1 :])
     starts = b.replicated(indices) if starts is None else starts
     given = fill_value(op.params["fill_value"], op.out.dtype) if s.mode == DROP else None
 
     def index_fn(indices: jax.Array) -> tuple[list[jax.Array], jax.Array]:
         return s.indices(indices.reshape(shape))
 
-    out = take_slices(b, sliced, x, index_fn, [starts], pieces, op.out, s.lead, given)
+    out = take_slices(b, sliced, x, index_fn, [starts], division, op.out, s.lead, given)
     return relaid_out_result(b, op, out, value, s.axes, s.lead)
 
 

@@ -22,8 +22,8 @@ from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run
 from gridlayout.ops.rules.parts import update_part
 from gridlayout.ops.rules.slices.in_place import (
     IndexFn,
-    Pieces,
     SlicedArray,
+    SliceDivision,
     take_slices,
     write_slices,
 )
@@ -76,7 +76,7 @@ def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int
     index_fn = partial(window_indices, shape, sizes)
     operands = [b.replicated(starts[d]) for d in axes]
     out = take_slices(
-        b, sliced, x, index_fn, operands, Pieces.of(b, sliced, sizes, along), op.out, axes
+        b, sliced, x, index_fn, operands, SliceDivision.of(b, sliced, sizes, along), op.out, axes
     )
     return relaid_out_result(b, op, out, value, axes, axes)
 

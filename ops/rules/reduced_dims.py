@@ -1,4 +1,4 @@
-"""`Extent`: what a reduction reduces, and the layouts of its operand and of its result.
+"""`ReducedDims`: the dims that a reduction reduces, and the layouts of its operand and result.
 
 Each collapsed dim of the operand is reduced wholly or not at all; other operands are relaid out
 first. The result is on one core along the reduced dims.
@@ -24,8 +24,8 @@ from gridlayout.sharding.placement import Placement
 
 
 @dataclass(frozen=True)
-class Extent:
-    """What a reduction reduces.
+class ReducedDims:
+    """The dims of a layout that a reduction reduces.
 
     collapsed: the reduced collapsed dims. along: the reduced dims of a device's part. mesh: the
     mesh axes to reduce over.
@@ -38,8 +38,8 @@ class Extent:
     mesh: Axes
 
     @classmethod
-    def of(cls, spec: Spec, axes: tuple[int, ...]) -> Extent:
-        """Return the extent of logical dims that no collapsed dim joins with other dims."""
+    def of(cls, spec: Spec, axes: tuple[int, ...]) -> ReducedDims:
+        """Return the logical dims `axes`, which no collapsed dim may join with other dims."""
         assert isinstance(spec, Sharded)
         layout, placement = grouped(spec.layout), spec.placement
         assert layout is not None
@@ -62,15 +62,15 @@ class Extent:
 
 
 def result_spec(
-    extent: Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
+    reduced: ReducedDims, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
 ) -> Sharded:
     """Return the spec of a result: the layout without the reduced dims, on one core along them.
 
     added: the number of leading grid dims that `separate` added. They are removed.
     """
-    layout, placement = extent.layout, extent.placement
+    layout, placement = reduced.layout, reduced.placement
     was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
-    kept = [k for k in range(len(layout.grid)) if k not in extent.collapsed]
+    kept = [k for k in range(len(layout.grid)) if k not in reduced.collapsed]
     others = [d for k in kept for d in layout.axis_dims(k)]
     is_known = was_neutral or not has_padding(layout, placement, others)
     thin = thinned(
