@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gridlayout as gl
-from gridlayout.sharding.chips import Figure
 from gridlayout.sharding.collectives import ALL_REDUCE, Collective
+from gridlayout.sharding.machines.chips import Figure
 
 FACTS = Path(__file__).resolve().parent.parent / "tests" / "published"
 CHIPS = {"wormhole": "n150", "blackhole": "p150"}

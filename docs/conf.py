@@ -12,15 +12,15 @@ release = importlib.metadata.version("gridlayout")
 extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
 nitpicky = True
 nitpick_ignore = [  # only ever printed, or made by the library
-    ("py:class", "gridlayout.sharding.exchange.Exchange"),
-    ("py:class", "gridlayout.sharding.pieces.Pieces"),
+    ("py:class", "gridlayout.sharding.exchanges.exchange.Exchange"),
+    ("py:class", "gridlayout.sharding.exchanges.pieces.Pieces"),
     ("py:class", "gridlayout.ops.programs.program.Program"),
     ("py:class", "gridlayout.dump.reading.PassResult"),
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
     ("py:class", "gridlayout.layouts.buffers.Buffers"),
     ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
     ("py:class", "gridlayout.dump.explanation.Options"),
-    ("py:class", "gridlayout.sharding.measure.MeasuredDevices"),
+    ("py:class", "gridlayout.sharding.machines.measure.MeasuredDevices"),
     ("py:class", "gridlayout.dump.explanation.Program"),
 ]
 # Other projects' names link nowhere: the site is built without a network.

@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
     from gridlayout.ops.user.slices import Slices, slices
-    from gridlayout.sharding.chips import Links, Rates
     from gridlayout.sharding.cost import Cost
     from gridlayout.sharding.device_grid import DeviceGrid
-    from gridlayout.sharding.emulate import emulate_devices
-    from gridlayout.sharding.machine import Machine
+    from gridlayout.sharding.machines.chips import Links, Rates
+    from gridlayout.sharding.machines.machine import Machine
+    from gridlayout.sharding.meshes.emulate import emulate_devices
 
 register_drawer(_draw)  # `Layout.draw`: the views know layouts, layouts do not know the views
 
@@ -84,7 +84,7 @@ _LAZY = {
     "open_image": "image_files.opened",
     "save_image": "image_files.saving",
     "DeviceGrid": "sharding.device_grid",
-    "emulate_devices": "sharding.emulate",
+    "emulate_devices": "sharding.meshes.emulate",
     "GridArray": "ops.array.grid_array",
     "put": "ops.trees.arrays",
     "put_local": "ops.array.put_local",
@@ -117,9 +117,9 @@ _LAZY = {
     "Slices": "ops.user.slices",
     "def_rule": "ops.rules.table",
     "Cost": "sharding.cost",
-    "Links": "sharding.chips",
-    "Machine": "sharding.machine",
-    "Rates": "sharding.chips",
+    "Links": "sharding.machines.chips",
+    "Machine": "sharding.machines.machine",
+    "Rates": "sharding.machines.chips",
     "Report": "ops.programs.report",
     "plan": "ops.planning.making",
     "simulate": "ops.planning.making",

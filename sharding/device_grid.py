@@ -24,16 +24,21 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.collectives import check_sendable
-from gridlayout.sharding.core_map import stated_map
-from gridlayout.sharding.default_machine import FAST, default_machine
-from gridlayout.sharding.description import Description
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.mesh_in_use import programs_on
-from gridlayout.sharding.meshes import auto_mesh, first_devices, memory_kinds, numbered_devices
-from gridlayout.sharding.placement import MeshAxes, Placement
-from gridlayout.sharding.placements import Placements
+from gridlayout.sharding.machines.default_machine import FAST, default_machine
+from gridlayout.sharding.machines.machine import Machine
+from gridlayout.sharding.machines.topology import hosts_of
+from gridlayout.sharding.meshes.core_map import stated_map
+from gridlayout.sharding.meshes.description import Description
+from gridlayout.sharding.meshes.devices import (
+    auto_mesh,
+    first_devices,
+    memory_kinds,
+    numbered_devices,
+)
+from gridlayout.sharding.meshes.mesh_in_use import programs_on
+from gridlayout.sharding.meshes.placement import MeshAxes, Placement
+from gridlayout.sharding.meshes.placements import Placements
 from gridlayout.sharding.submesh import Submesh
-from gridlayout.sharding.topology import hosts_of
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Shape = tuple[int, ...]
@@ -391,7 +396,5 @@ def _restored(
     ids: tuple[int, ...] = (),
 ) -> DeviceGrid:
     """Return an unpickled device grid: of the devices with these numbers, else the first ones."""
-    if is_abstract:
-        return DeviceGrid(AbstractMesh(sizes, names), core_map=core_map, machine=machine)
-    mesh = numbered_devices(ids, sizes, names)
+    mesh = AbstractMesh(sizes, names) if is_abstract else numbered_devices(ids, sizes, names)
     return DeviceGrid(mesh, core_map=core_map, machine=machine)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

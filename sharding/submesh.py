@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape, as_int
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 
 class Submesh(NamedTuple):

@@ -25,7 +25,7 @@ from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operan
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.program import Program
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 
 class Traced:

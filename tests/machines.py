@@ -1,7 +1,7 @@
 """Machines that tests choose by: with fast links, where bytes decide; with a latency."""
 
 import gridlayout as gl
-from gridlayout.sharding.default_machine import FAST
+from gridlayout.sharding.machines.default_machine import FAST
 
 
 def with_latency(seconds):

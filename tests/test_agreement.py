@@ -12,15 +12,16 @@ from processes import run_together
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.sharding import agreement, messages, processes
-from gridlayout.sharding.elements import Elements
+from gridlayout.sharding.processes import agreement, messages
+from gridlayout.sharding.processes.elements import Elements
+from gridlayout.sharding.processes.group import Group, seconds_to_wait
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 DIFFERING = """
 import json
 
-from gridlayout.sharding import agreement
-from gridlayout.sharding.processes import Group
+from gridlayout.sharding.processes import agreement
+from gridlayout.sharding.processes.group import Group
 
 exchanges, exchanged = [], Group.exchanged
 Group.exchanged = lambda *args: exchanges.append(args) or exchanged(*args)
@@ -325,7 +326,7 @@ class Threads:
             self.barrier.wait(30)
             return heard
 
-        group = object.__new__(processes.Group)
+        group = object.__new__(Group)
         group.processes, group.exchanged = tuple(range(len(self.said))), exchanged
         group.begin()
         return group
@@ -442,7 +443,7 @@ def test_check_is_a_flag(check):
 def test_seconds_are_a_number_above_0(monkeypatch, seconds):
     monkeypatch.setenv("GRIDLAYOUT_AGREEMENT_SECONDS", seconds)
     with pytest.raises(gl.LayoutError, match="GRIDLAYOUT_AGREEMENT_SECONDS"):
-        processes.seconds_to_wait()
+        seconds_to_wait()
 
 
 @pytest.mark.parametrize("first", ["{'b', 'a'} at 0x7f12", "{'a', 'b'} at 0xffff0"])

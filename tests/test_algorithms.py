@@ -16,7 +16,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.products import choose
-from gridlayout.sharding.default_machine import emulated
+from gridlayout.sharding.machines.default_machine import emulated
 
 DEVICES = len(jax.devices())
 RNG = np.random.default_rng(0)

@@ -72,7 +72,7 @@ def measured(device):
     small = {"ROUNDS": 1, "TIMES": 2, "LARGE": 1 << 12, "PASS": 1 << 12, "PRODUCT": 64}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in small.items():
-            patch.setattr(f"gridlayout.sharding.measure.{name}", value)
+            patch.setattr(f"gridlayout.sharding.machines.measure.{name}", value)
         return device is DEVICE or gl.Machine.measure(device)
 
 

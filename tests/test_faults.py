@@ -16,7 +16,7 @@ import tiers
 from processes import run_alone, run_together
 from tiers import few
 
-from gridlayout.sharding.calls import Call, Calls, State, absent
+from gridlayout.sharding.processes.calls import Call, Calls, State, absent
 
 ROOT = Path(__file__).parent.parent
 

@@ -139,13 +139,8 @@ ROOMS = {
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("emulate", "collectives", "cost", "placement", "core_map", "placements"),
-        *("description", "chips", "limits", "topology", "timing", "figures", "computing"),
-        *("sending", "measure", "machine", "choice", "default_machine", "submesh", "meshes"),
-        *("mesh_in_use", "device_grid"),
-        *("logical_sharding", "elements", "messages", "coordination", "calls", "watch"),
-        *("processes", "agreement", "exchange", "find_exchange", "rounds"),
-        *("windows", "overlaps", "pieces"),
+        *("limits", "collectives", "cost", "choice", "meshes", "machines", "submesh"),
+        *("device_grid", "logical_sharding", "processes", "exchanges"),
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),

@@ -12,9 +12,9 @@ from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.division import Units
 from gridlayout.ops.programs.passes import computing, passed_bytes
-from gridlayout.sharding.chips import BOARDS, Figure
 from gridlayout.sharding.collectives import Collective, Collectives
-from gridlayout.sharding.default_machine import FAST, default_machine, emulated
+from gridlayout.sharding.machines.chips import BOARDS, Figure
+from gridlayout.sharding.machines.default_machine import FAST, default_machine, emulated
 
 LINKS = gl.Links(10e9, latency=1e-6)
 CHIP = gl.Chip("toy", (2, 2))
@@ -251,8 +251,8 @@ def test_devices_are_known_by_their_kind():
 
 
 def test_a_machine_is_measured_kept_and_used(tmp_path, monkeypatch):
-    monkeypatch.setattr("gridlayout.sharding.measure.ROUNDS", 1)
-    monkeypatch.setattr("gridlayout.sharding.measure.LARGE", 1 << 14)
+    monkeypatch.setattr("gridlayout.sharding.machines.measure.ROUNDS", 1)
+    monkeypatch.setattr("gridlayout.sharding.machines.measure.LARGE", 1 << 14)
     count = len(jax.devices())
     device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
     machine = gl.Machine.measure(device)

@@ -21,12 +21,12 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.default_machine import emulated
+from gridlayout.sharding.exchanges.overlaps import find_overlaps
+from gridlayout.sharding.exchanges.pieces import find_pieces
+from gridlayout.sharding.exchanges.rounds import Messages, coloured, most_at_one
+from gridlayout.sharding.exchanges.windows import find_windows
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.overlaps import find_overlaps
-from gridlayout.sharding.pieces import find_pieces
-from gridlayout.sharding.rounds import Messages, coloured, most_at_one
-from gridlayout.sharding.windows import find_windows
+from gridlayout.sharding.machines.default_machine import emulated
 
 N = len(jax.devices())
 MESHES = [(1,), (4,), (2, 2), (8,), (2, 4), (2, 2, 2), (16,), (4, 4), (2, 8), (64,), (8, 8)]
@@ -237,7 +237,9 @@ def test_alike_pieces_are_put_together_at_once(pair):
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ["all kinds", "dealt", "put alike"])
 def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
-    monkeypatch.setattr("gridlayout.sharding.pieces.LIMITS", replace(LIMITS, gathered_bytes=0))
+    monkeypatch.setattr(
+        "gridlayout.sharding.exchanges.pieces.LIMITS", replace(LIMITS, gathered_bytes=0)
+    )
     before, after, tile, _ = ALIKE[pair]
     a, b = gl.GridLayout((48, 16), grid=before), gl.GridLayout((48, 16), grid=after, tile=tile)
     assert check(a, b, gl.DeviceGrid((2, 4), machine=FAST)).pieces.order is None

@@ -21,9 +21,9 @@ from gridlayout.layouts.program import pack_host
 from gridlayout.ops.array import logical, staged
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.in_parts import Held, stored
-from gridlayout.sharding import elements
+from gridlayout.sharding.exchanges.pieces import find_pieces
 from gridlayout.sharding.logical_sharding import placement_of
-from gridlayout.sharding.pieces import find_pieces
+from gridlayout.sharding.processes import elements
 
 P = PartitionSpec
 DEVICE = gl.DeviceGrid((2, 4))

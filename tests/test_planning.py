@@ -33,8 +33,8 @@ from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve
 from gridlayout.ops.trees.leaves import is_grid
-from gridlayout.sharding.chips import KINDS, Figure
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machines.chips import KINDS, Figure
 
 COUNT = len(jax.devices())
 needs_8 = pytest.mark.skipif(COUNT < 8, reason="the plans are run on 8 devices")

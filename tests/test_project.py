@@ -202,7 +202,7 @@ def test_contributing_names_tests_and_tables_that_exist():
     assert names
     assert all(f"def {name}(" in sources for name in names)
     for table, path in [
-        ("BOARDS", "sharding/chips.py"),
+        ("BOARDS", "sharding/machines/chips.py"),
         ("CHIPS", "gridlayout/layouts/memory.py"),
         ("FUNCTIONS", "ops/tenstorrent/elementwise.py"),
         ("SYSTEMS", "docs/extension.py"),

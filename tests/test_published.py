@@ -8,7 +8,7 @@ import pytest
 
 import gridlayout as gl
 from benchmarks import published
-from gridlayout.sharding.chips import BOARDS
+from gridlayout.sharding.machines.chips import BOARDS
 
 ROWS = {
     "wormhole_collectives": 313,

@@ -19,9 +19,9 @@ from gridlayout.layouts.steps import StepBuilder
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.exchange import local_bytes
-from gridlayout.sharding.find_exchange import find_exchange
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import local_bytes
+from gridlayout.sharding.exchanges.find_exchange import find_exchange
+from gridlayout.sharding.meshes.placement import Placement
 
 DEVICES = len(jax.devices())
 

@@ -14,7 +14,7 @@ import gridlayout as gl
 from gridlayout.layouts.program import PadMove, ReshapeMove, ReverseMove, TransposeMove
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves.relayout import moved_bytes
-from gridlayout.sharding.find_exchange import find_exchange
+from gridlayout.sharding.exchanges.find_exchange import find_exchange
 
 POISON, FILL = -1, -2
 

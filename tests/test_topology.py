@@ -11,10 +11,10 @@ from processes import run_together
 
 import gridlayout as gl
 from gridlayout.ops.plan.division import Units
-from gridlayout.sharding.chips import BETWEEN_NODES, KINDS, Figure
 from gridlayout.sharding.collectives import Collective
-from gridlayout.sharding.default_machine import default_machine
-from gridlayout.sharding.topology import hosts_along, hosts_of
+from gridlayout.sharding.machines.chips import BETWEEN_NODES, KINDS, Figure
+from gridlayout.sharding.machines.default_machine import default_machine
+from gridlayout.sharding.machines.topology import hosts_along, hosts_of
 
 CHIP = gl.Chip("toy", (1, 1), {"dram": 16 << 30})
 RATES = gl.Rates(2e13, 1e11)
@@ -365,7 +365,7 @@ def test_machines_of_devices_of_several_hosts():
 
 
 MEASURED = """
-from gridlayout.sharding import measure
+from gridlayout.sharding.machines import measure
 
 measure.ROUNDS, measure.LARGE, measure.TIMES, measure.PASS = 1, 1 << 12, 2, 1 << 12
 measure.PRODUCT = 64

@@ -24,8 +24,8 @@ from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
-from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 _WHAT = "gl.relayout to another device grid"
 

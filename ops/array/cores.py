@@ -20,7 +20,7 @@ from jax import lax
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.ops.moves.packing import as_operand
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Axes = tuple[str, ...]
 _here: ContextVar[Cores | None] = ContextVar("gridlayout_cores", default=None)

@@ -35,9 +35,9 @@ from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.array.treescope_repr import folded_line
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
-from gridlayout.sharding.agreement import check_has_part, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.processes.agreement import check_has_part, joint_call, layout_lines
 
 if TYPE_CHECKING:
     from jax.sharding import Sharding

@@ -28,9 +28,9 @@ from gridlayout.layouts.parts import (
     volume_of,
 )
 from gridlayout.layouts.program import host_fill, pack_host
-from gridlayout.sharding.agreement import is_local
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.processes.agreement import is_local
 
 # The alignment for which XLA's CPU devices use an array without a copy.
 _ALIGNMENT = 64

@@ -18,9 +18,9 @@ from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.elements import digest_of
 from gridlayout.sharding.logical_sharding import logical_layout, placement_of
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
+from gridlayout.sharding.processes.elements import digest_of
 
 Shape = tuple[int, ...]
 

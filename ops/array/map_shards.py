@@ -33,9 +33,9 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.padding import has_padding, valid_mask
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
-from gridlayout.sharding.agreement import jaxpr_lines, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
+from gridlayout.sharding.processes.agreement import jaxpr_lines, joint_call, layout_lines
 
 
 def map_shards(

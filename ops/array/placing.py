@@ -22,9 +22,9 @@ from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_layout_memory
-from gridlayout.sharding.agreement import JointCall, joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
-from gridlayout.sharding.elements import Elements
+from gridlayout.sharding.processes.agreement import JointCall, joint_call, layout_lines
+from gridlayout.sharding.processes.elements import Elements
 from gridlayout.text import parse
 
 

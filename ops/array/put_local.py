@@ -27,8 +27,8 @@ from gridlayout.ops.array.in_parts import (
 )
 from gridlayout.ops.array.placing import host_array
 from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
-from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 
 def put_local(

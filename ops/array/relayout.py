@@ -18,10 +18,10 @@ from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
-from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.pieces import Pieces
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:

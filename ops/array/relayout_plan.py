@@ -21,8 +21,8 @@ from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves, offered_moves
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, local_bytes
-from gridlayout.sharding.pieces import Pieces
+from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
+from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.tables.words import duration
 
 Shape = tuple[int, ...]

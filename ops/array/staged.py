@@ -29,11 +29,11 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import permute
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import local_bytes
+from gridlayout.sharding.exchanges.exchange import local_bytes
+from gridlayout.sharding.exchanges.overlaps import Overlaps
+from gridlayout.sharding.exchanges.pieces import Pieces, Round
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.overlaps import Overlaps
-from gridlayout.sharding.pieces import Pieces, Round
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 # A block has 1 / `_SMALLER` of the bytes of the smallest large part (`LIMITS.host_bytes`), because
 # a device holds three blocks at a time; but at least 1 / `_BLOCKS` of the device's own new part.

@@ -25,8 +25,8 @@ from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path, i
 from gridlayout.ops.checkpoints.saving import finish_earlier
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
-from gridlayout.sharding.agreement import joint_call
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.processes.agreement import joint_call
 
 if TYPE_CHECKING:
     from gridlayout.ops.checkpoints.contents import Contents, SavedLeaf

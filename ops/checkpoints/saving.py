@@ -21,8 +21,8 @@ from gridlayout.ops.checkpoints.files import write_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
-from gridlayout.sharding.agreement import joint_call, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 _WHAT = "gl.save"
 VERSION = 1

@@ -13,7 +13,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Axes, Placement
+from gridlayout.sharding.meshes.placement import Axes, Placement
 
 Shape = tuple[int, ...]
 

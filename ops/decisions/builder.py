@@ -23,7 +23,7 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharde
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

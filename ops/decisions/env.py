@@ -20,8 +20,8 @@ from gridlayout.ops.array.policy import Policy, fill_devices, offered, same_grid
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.machines.machine import Machine
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

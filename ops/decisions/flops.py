@@ -12,7 +12,7 @@ from math import inf, log2, prod
 from typing import Any
 
 from gridlayout.ops.decisions.op import Op
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 Shape = tuple[int, ...]
 Flops = Callable[[Op], int]

@@ -16,7 +16,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.writer import Writer
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out, nothing_moves, replicate
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.moves.padding import positions
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

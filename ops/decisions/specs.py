@@ -23,8 +23,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import check_sendable
-from gridlayout.sharding.exchange import local_bytes
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import local_bytes
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -27,7 +27,7 @@ from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.moves.sends import Phases, Send
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 # Records how a device computes its part of a deferred value: `(builder, place, *operands)`.

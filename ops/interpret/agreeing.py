@@ -9,7 +9,13 @@ from typing import Any
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Function, Signature
-from gridlayout.sharding.agreement import JointCall, Repeated, jaxpr_lines, joint_call, layout_lines
+from gridlayout.sharding.processes.agreement import (
+    JointCall,
+    Repeated,
+    jaxpr_lines,
+    joint_call,
+    layout_lines,
+)
 
 
 @contextmanager

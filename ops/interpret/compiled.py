@@ -18,7 +18,7 @@ from gridlayout.ops.interpret.grid_call import GridCall
 from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.mesh_in_use import on_mesh_in_use
+from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
 
 _LEAF = jax.tree.structure(0)
 

@@ -40,7 +40,7 @@ from gridlayout.ops.interpret.operands import (
 from gridlayout.ops.interpret.program_cache import program_of
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.ops.programs.report import Report
-from gridlayout.sharding.mesh_in_use import on_mesh_in_use
+from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
 
 # Whether JAX's rules may return symbolic zeros; JAX 0.10 requires arrays of zeros.
 _REPORTS_ZEROS = hasattr(hijax, "HiPrim")

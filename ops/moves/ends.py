@@ -1,6 +1,6 @@
 """`Ends`: converts a device's part to the array of atoms that pieces are cut from, and back.
 
-Atoms are the dims that two layouts have in common (`gridlayout.sharding.windows`).
+Atoms are the dims that two layouts have in common (`gridlayout.sharding.exchanges.windows`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gridlayout.layouts.program import ReshapeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, slice_at
-from gridlayout.sharding.pieces import Pieces, PlacedBlocks
-from gridlayout.sharding.windows import Window
+from gridlayout.sharding.exchanges.pieces import Pieces, PlacedBlocks
+from gridlayout.sharding.exchanges.windows import Window
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]

@@ -10,8 +10,8 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send
 from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, Axes, index_of, slice_at
-from gridlayout.sharding.exchange import Exchange, Transfer
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import Exchange, Transfer
+from gridlayout.sharding.meshes.placement import Placement
 
 
 def exchanged(

@@ -21,7 +21,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.padding import Part, parts
 from gridlayout.ops.moves import packing
 from gridlayout.sharding.collectives import index_of, slice_at
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Dims = tuple[int, ...]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import AllToAll, Pieces, Round
+from gridlayout.sharding.exchanges.pieces import AllToAll, Pieces, Round
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]

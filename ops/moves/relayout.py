@@ -45,11 +45,11 @@ from gridlayout.sharding.collectives import (
     total_bytes,
 )
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, local_bytes
-from gridlayout.sharding.find_exchange import find_exchange
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.pieces import Pieces, find_pieces
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
+from gridlayout.sharding.exchanges.find_exchange import find_exchange
+from gridlayout.sharding.exchanges.pieces import Pieces, find_pieces
+from gridlayout.sharding.machines.machine import Machine
+from gridlayout.sharding.meshes.placement import Placement
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
-from gridlayout.sharding.exchange import Exchange, local_bytes
-from gridlayout.sharding.pieces import Pieces
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
+from gridlayout.sharding.exchanges.pieces import Pieces
+from gridlayout.sharding.meshes.placement import Placement
 
 
 def gathered_dims(before: Placement) -> list[int]:

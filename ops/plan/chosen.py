@@ -31,9 +31,9 @@ from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.sharding.agreement import common_text
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.processes.agreement import common_text
 
 
 @dataclass(frozen=True, eq=False)

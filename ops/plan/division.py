@@ -22,8 +22,8 @@ from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.machines.machine import Machine
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 Division = tuple[tuple[int, ...], ...]

@@ -20,9 +20,9 @@ from gridlayout.ops.planning.spaces import MOST_LISTED, End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
-from gridlayout.sharding.chips import check_figure
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.chips import check_figure
+from gridlayout.sharding.machines.machine import Machine
 
 _QUICKLY = 5.0  # seconds to search for whether a larger mesh has enough memory
 _MOST_DOUBLED = 12  # how often a mesh is doubled to find one with enough memory

@@ -8,7 +8,7 @@ from typing import Any
 
 from gridlayout.arguments import Shape, int64, positive
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 MOST_DEVICES = 2**24
 

@@ -22,7 +22,7 @@ from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import parts_in_words
+from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 

@@ -21,7 +21,7 @@ from gridlayout.ops.planning.record import FORMAT, VERSION
 from gridlayout.ops.planning.simulation import Equation, LiveRange, Simulation
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.text import parse
 
 _MOST_BYTES = 1 << 28

@@ -22,7 +22,7 @@ from gridlayout.ops.planning.traced import Traced, as_machine, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.trees.leaves import is_grid
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 DEFAULT = "default"
 WAYS = (*ALGORITHMS, DEFAULT, PLANNED)

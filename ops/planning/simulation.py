@@ -20,8 +20,8 @@ from gridlayout.ops.programs.report import Report, aligned
 from gridlayout.ops.programs.row import Row
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.placement import parts_in_words
+from gridlayout.sharding.machines.machine import Machine
+from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 

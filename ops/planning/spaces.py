@@ -24,7 +24,7 @@ from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 Path = tuple[int, ...]
 _LEAST = 1.0  # seconds that a search has at least

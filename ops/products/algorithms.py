@@ -37,7 +37,7 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Dims = tuple[int, ...]
 Axes = tuple[str, ...]

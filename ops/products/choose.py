@@ -22,9 +22,9 @@ from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchanges.pieces import find_pieces
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.pieces import find_pieces
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Grid = tuple[int, int, int]
 _NEEDS = {

@@ -28,7 +28,7 @@ from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Roles, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 
 @dataclass(frozen=True)

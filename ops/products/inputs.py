@@ -24,7 +24,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.sharding.collectives import Collectives
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Dims = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row, priced
 from gridlayout.sharding.collectives import Collective, in_words
-from gridlayout.sharding.placement import parts_in_words
+from gridlayout.sharding.meshes.placement import parts_in_words
 
 
 @dataclass(frozen=True)

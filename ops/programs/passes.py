@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 Shape = tuple[int, ...]
 

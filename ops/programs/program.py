@@ -29,8 +29,8 @@ from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, summed
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import Machine
-from gridlayout.sharding.pieces import Pieces
+from gridlayout.sharding.exchanges.pieces import Pieces
+from gridlayout.sharding.machines.machine import Machine
 
 RELAYOUT = "relayout"  # the op of relayouts that no equation states
 # What a program and its executable take on the host, and one step of it: measured.

@@ -17,7 +17,7 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
 from gridlayout.ops.programs.passes import VIEWS, computing, is_view
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 
 @dataclass(frozen=True)

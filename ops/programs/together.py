@@ -18,7 +18,7 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import run_together
 from gridlayout.ops.moves.workspace import Chain, Workspace
 from gridlayout.sharding.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from gridlayout.ops.rules.windows import (
     halos_of,
     local_blocks,
 )
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.rules.along import target_layout
 from gridlayout.ops.rules.unsharded import layout_without, stacked
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 
 def split(b: Builder, op: Op, value: Value) -> list[Value] | None:

@@ -20,7 +20,7 @@ from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.sharding.collectives import Axes
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.rules.along import run
 from gridlayout.ops.rules.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
-from gridlayout.sharding.emulate import has_ynnpack
+from gridlayout.sharding.meshes.emulate import has_ynnpack
 
 Shape = tuple[int, ...]
 

@@ -18,7 +18,7 @@ from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.ops.tenstorrent.shares import PRODUCTS, SIDE, Share, needed_bytes, share_of
 from gridlayout.ops.tenstorrent.work import Work, work_of
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tables.cells import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 

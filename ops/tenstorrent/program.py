@@ -29,7 +29,7 @@ from gridlayout.ops.tenstorrent.spread import (
     spread_of,
 )
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tenstorrent.tensor_type import TensorType
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 

@@ -13,7 +13,7 @@ from gridlayout.ops.planning.comparison import TimeComparison, Timed, compare_ti
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.program import TtnnProgram, load
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tables.names import check_count, checked_names, names_of
 
 

@@ -10,7 +10,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.graph import Graph, Node
 from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, keeps_tiles, passed_bytes
 from gridlayout.ops.tenstorrent.report import Operation
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 # Ops that only move values, or convert them to another type.

@@ -291,13 +291,13 @@ SYSTEMS = [
 
 SHARDING = [
     Mutation(
-        "sharding/placement.py",
+        "sharding/meshes/placement.py",
         "return {name: prod(self.sizes[k + 1 :]) for k, name in enumerate(self.names)}",
         "return {name: prod(self.sizes[:k]) for k, name in enumerate(self.names)}",
         "tests/test_core_map.py::test_any_assignment_of_the_meshs_axes_can_be_stated",
     ),
     Mutation(
-        "sharding/placement.py",
+        "sharding/meshes/placement.py",
         "found = found * self.size_of[axis] + digits.get(axis, constant(0))",
         "found = found + digits.get(axis, constant(0)) * self.size_of[axis]",
         "tests/test_placement.py::test_every_core_is_on_the_device_that_core_map_names",
@@ -315,19 +315,19 @@ SHARDING = [
         "tests/test_algorithms.py::test_the_compiled_program_receives_the_formula_s_bytes",
     ),
     Mutation(
-        "sharding/timing.py",
+        "sharding/machines/timing.py",
         "load = held * path.n / 4 / path.directions if kind == ALL_TO_ALL else 1.0",
         "load = held * path.n / 2 / path.directions if kind == ALL_TO_ALL else 1.0",
         "tests/test_topology.py::test_few_bytes_go_between_hosts",
     ),
     Mutation(
-        "sharding/timing.py",
+        "sharding/machines/timing.py",
         "passes = 2 if kind == ALL_REDUCE else 1",
         "passes = 1",
         "tests/test_topology.py::test_few_bytes_go_between_hosts",
     ),
     Mutation(
-        "sharding/timing.py",
+        "sharding/machines/timing.py",
         "share = before * (n - 1) / max(total - 1, 1)",
         "share = (n - 1) / max(total - 1, 1)",
         "tests/test_topology.py::test_few_bytes_go_between_hosts",
@@ -339,13 +339,13 @@ SHARDING = [
         "tests/test_algorithms.py::test_the_compiled_program_receives_the_formula_s_bytes",
     ),
     Mutation(
-        "sharding/overlaps.py",
+        "sharding/exchanges/overlaps.py",
         "found[:, at] = index % self.sizes[at]",
         "found[:, at] = index // self.sizes[at]",
         "tests/test_pieces.py::test_overlaps_are_each_element_once_and_where_it_lies",
     ),
     Mutation(
-        "sharding/rounds.py",
+        "sharding/exchanges/rounds.py",
         "numbers = numbers * (level + 1) + levels[column]",
         "numbers = numbers + levels[column]",
         "tests/test_pieces.py::test_rounds_have_one_message_of_each_end_and_keep_the_limit",

@@ -29,7 +29,7 @@ from gridlayout.ops.rules.slices.in_place import (
 )
 from gridlayout.ops.rules.slices.logical_indices import window_indices
 from gridlayout.sharding.collectives import index_of
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 # Updates out of bounds are dropped.
 DROP = lax.GatherScatterMode.FILL_OR_DROP

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridlayout.sharding.elements import digest_of
+from gridlayout.sharding.processes.elements import digest_of
 
 _MESSAGE, _HEAD = 1024, struct.Struct("<8sBQ32s32sH")
 # Kinds of messages: of a process that is about to make a call, and of one that failed.

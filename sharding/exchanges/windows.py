@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gridlayout.layouts.blocks import Block, Blocks
 from gridlayout.layouts.intervals import Box, boxes_between
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]

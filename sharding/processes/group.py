@@ -24,11 +24,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.calls import Call, Calls
-from gridlayout.sharding.coordination import find_board
-from gridlayout.sharding.elements import Elements, digest_of
-from gridlayout.sharding.messages import CALL, FAILED, Exchange, Lines, Message
-from gridlayout.sharding.watch import SHORTLY, Watch, in_words
+from gridlayout.sharding.processes.calls import Call, Calls
+from gridlayout.sharding.processes.coordination import find_board
+from gridlayout.sharding.processes.elements import Elements, digest_of
+from gridlayout.sharding.processes.messages import CALL, FAILED, Exchange, Lines, Message
+from gridlayout.sharding.processes.watch import SHORTLY, Watch, in_words
 
 # How long a process waits for the others: for an exchange, as long as JAX waits until it assumes
 # that a process is dead; in a program longer, because the process then ends. Users can set both.

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.sharding.calls import Call
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.elements import MOST_BYTES, Elements, digest_of
-from gridlayout.sharding.messages import Lines
-from gridlayout.sharding.processes import Group
-from gridlayout.sharding.processes import names as process_names
+from gridlayout.sharding.processes.calls import Call
+from gridlayout.sharding.processes.elements import MOST_BYTES, Elements, digest_of
+from gridlayout.sharding.processes.group import Group
+from gridlayout.sharding.processes.group import names as process_names
+from gridlayout.sharding.processes.messages import Lines
 
 # What Python prints differently in each process: addresses, and the order of sets.
 _ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")

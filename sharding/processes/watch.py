@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from threading import Event, Thread, current_thread
 from time import monotonic, sleep
 
-from gridlayout.sharding.calls import Calls, State, absent
-from gridlayout.sharding.coordination import Board
+from gridlayout.sharding.processes.calls import Calls, State, absent
+from gridlayout.sharding.processes.coordination import Board
 
 # Seconds after which a call is checked for missing processes.
 SHORTLY = 5.0

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.search import components
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.rounds import most_at_one
-from gridlayout.sharding.windows import Window
+from gridlayout.sharding.exchanges.rounds import most_at_one
+from gridlayout.sharding.exchanges.windows import Window
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from gridlayout.sharding.chips import Figure
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machines.chips import Figure
 
 
 class Figures:

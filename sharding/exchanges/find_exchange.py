@@ -13,8 +13,8 @@ from gridlayout.layouts.route import Route, find_route
 from gridlayout.layouts.steps import Join, Split, StepBuilder
 from gridlayout.sharding.collectives import Axes, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, Transfer, local_bytes
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.exchanges.exchange import Exchange, Transfer, local_bytes
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -8,7 +8,6 @@ from math import prod
 
 from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import BETWEEN_NODES, BETWEEN_SLICES, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -16,7 +15,8 @@ from gridlayout.sharding.collectives import (
     PERMUTE,
     REDUCE_SCATTER,
 )
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machines.chips import BETWEEN_NODES, BETWEEN_SLICES, Figure, Links, Rates
+from gridlayout.sharding.machines.machine import Machine
 
 # For devices without known figures: links without latency, so that the bytes decide.
 FAST = Machine(

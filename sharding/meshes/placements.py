@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import Shape
-from gridlayout.sharding.core_map import StatedMap
-from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
+from gridlayout.sharding.meshes.core_map import StatedMap
+from gridlayout.sharding.meshes.placement import MeshAxes, Placement, default_placement
 
 
 class Placements:

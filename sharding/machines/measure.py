@@ -18,7 +18,6 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.arguments import Shape
-from gridlayout.sharding.chips import Figure, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -27,6 +26,7 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     Axes,
 )
+from gridlayout.sharding.machines.chips import Figure, Rates
 
 # The bytes per device in a small and in a large collective; the collectives per program; the runs
 # of a program.

@@ -19,7 +19,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -22,7 +22,7 @@ from gridlayout.sharding.collectives import (
     PERMUTE,
     REDUCE_SCATTER,
 )
-from gridlayout.sharding.topology import Path
+from gridlayout.sharding.machines.topology import Path
 
 # The most paths whose orders are all tried; among more paths, those with the same links are used at
 # once. The most such groups.

@@ -6,7 +6,7 @@ from math import prod
 
 from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import Rates
+from gridlayout.sharding.machines.chips import Rates
 
 
 class Computing:

@@ -19,8 +19,8 @@ import numpy as np
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.chips import Links
-from gridlayout.sharding.placement import MeshAxes
+from gridlayout.sharding.machines.chips import Links
+from gridlayout.sharding.meshes.placement import MeshAxes
 
 Axes = tuple[str, ...]
 BETWEEN = "between hosts"

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.chips import Figure, Links
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -17,10 +16,11 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     Collective,
 )
-from gridlayout.sharding.computing import Computing
-from gridlayout.sharding.figures import Figures
-from gridlayout.sharding.timing import Route, routes_of
-from gridlayout.sharding.topology import Topology
+from gridlayout.sharding.machines.chips import Figure, Links
+from gridlayout.sharding.machines.computing import Computing
+from gridlayout.sharding.machines.figures import Figures
+from gridlayout.sharding.machines.timing import Route, routes_of
+from gridlayout.sharding.machines.topology import Topology
 
 _SENDING = {ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER}
 
@@ -38,7 +38,7 @@ class Sending(Computing):
         """Return the seconds of one run of a collective; if XLA combines several, the share of one.
 
         A collective over several axes uses the cheapest route: all axes at once, which share the
-        bytes, or one after another, so that slow links transfer few bytes (`sharding/timing.py`).
+        bytes, or one after another, so that slow links transfer few bytes (`timing.py`).
         """
         _check(each)
         if each.kind == COPY:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -23,12 +23,20 @@ from gridlayout.arguments import Shape, as_items, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates, board_of, check_figure, rates_of
 from gridlayout.sharding.collectives import Collective
-from gridlayout.sharding.measure import MeasuredDevices, measured
-from gridlayout.sharding.placement import MeshAxes
-from gridlayout.sharding.sending import Sending
-from gridlayout.sharding.topology import (
+from gridlayout.sharding.machines.chips import (
+    BOARDS,
+    Figure,
+    Links,
+    Rates,
+    board_of,
+    check_figure,
+    rates_of,
+)
+from gridlayout.sharding.machines.measure import MeasuredDevices, measured
+from gridlayout.sharding.machines.record import arguments_of, record_of
+from gridlayout.sharding.machines.sending import Sending
+from gridlayout.sharding.machines.topology import (
     Topology,
     default_names,
     hosts_of,
@@ -36,8 +44,7 @@ from gridlayout.sharding.topology import (
     stated_hosts,
     stated_links,
 )
-
-_FORMAT, _VERSION = "gridlayout machine", 2
+from gridlayout.sharding.meshes.placement import MeshAxes
 
 
 @dataclass(frozen=True)
@@ -306,12 +313,15 @@ class Machine(Sending):
 
     def _with(self, **changes: Any) -> Machine:
         """Return this machine with other arguments of the constructor."""
-        given: dict[str, Any] = {
-            **{"mesh": self.mesh, "links": self.links, "rates": self.rates},
+        return Machine(**(self._arguments | changes))
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            **{"chip": self.chip, "mesh": self.mesh, "links": self.links, "rates": self.rates},
             **{"figures": self.figures, "axes": self._stated_names},
             **{"hosts": self.hosts, "host_links": self.host_links},
         }
-        return Machine(self.chip, **(given | changes))
 
     @property
     def _stated_names(self) -> tuple[str, ...] | None:
@@ -336,43 +346,12 @@ class Machine(Sending):
     @property
     def record(self) -> dict[str, Any]:
         """The machine as numbers, strings, lists and dicts, for JSON; `of_record` reads it."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "chip": asdict(self.chip),
-            "mesh": self.mesh,
-            "links": [asdict(each) for each in self.links],
-            "rates": None if self.rates is None else asdict(self.rates),
-            "axes": self._stated_names,
-            "figures": [asdict(each) for each in self.figures],
-            "hosts": self.hosts,
-            "host_links": None if self.host_links is None else asdict(self.host_links),
-        }
+        return record_of(self._arguments)
 
     @classmethod
     def of_record(cls, record: Any) -> Machine:
         """Return the machine of a record. An invalid record raises an error of any type."""
-        version = record["version"]
-        if record["format"] != _FORMAT or not isinstance(version, int) or version < 1:
-            raise KeyError("format")
-        if version > _VERSION:
-            raise LayoutError(
-                f"the machine was saved by a newer gridlayout, in version {version} of the format; "
-                f"this one reads versions up to {_VERSION}: update gridlayout"
-            )
-        chip = dict(record["chip"])
-        for name in ("grid", "tiles"):
-            chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])
-        return cls(
-            Chip(**chip),
-            record["mesh"],
-            [Links(**each) for each in record["links"]],
-            rates=None if record["rates"] is None else Rates(**record["rates"]),
-            figures=[Figure(**each) for each in record["figures"]],
-            axes=record["axes"],
-            hosts=tuple(record.get("hosts", ())),
-            host_links=None if (between := record.get("host_links")) is None else Links(**between),
-        )
+        return cls(**arguments_of(record))
 
     def save(self, path: str | Path) -> None:
         """Write the machine to a file, as indented JSON."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gridlayout.affine.map import AffineExpr, AffineMap, constant
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.placement import Axes, MeshAxes, Placement, default_placement
+from gridlayout.sharding.meshes.placement import Axes, MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Ints = NDArray[np.int64]

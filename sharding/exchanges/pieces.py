@@ -22,11 +22,11 @@ from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchanges.overlaps import Overlaps, find_overlaps
+from gridlayout.sharding.exchanges.rounds import Messages
+from gridlayout.sharding.exchanges.windows import Window, find_windows
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.overlaps import Overlaps, find_overlaps
-from gridlayout.sharding.placement import Placement
-from gridlayout.sharding.rounds import Messages
-from gridlayout.sharding.windows import Window, find_windows
+from gridlayout.sharding.meshes.placement import Placement
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]

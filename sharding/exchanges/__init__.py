@@ -1,0 +1,1 @@
+"""What devices send each other: exchanges of whole mesh axes, and pieces in rounds."""

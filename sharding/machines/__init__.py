@@ -1,0 +1,1 @@
+"""Machines that price programs: chips, links, meshes, and measured figures."""

@@ -1,0 +1,1 @@
+"""Meshes of devices, and the placement of virtual core grids on them."""

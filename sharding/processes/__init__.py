@@ -1,0 +1,1 @@
+"""Calls on which several processes agree, and what they post about themselves."""
