@@ -110,7 +110,8 @@ def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
             reached = _reached(inner, inner.outvars[eqn.outvars.index(atom)], makers)
             if reached is None:
                 return None
-            left += [own[var] for var in reversed(reached)]
+            # The others are constants of the called function.
+            left += [own[var] for var in reversed(reached) if var in own]
         elif name in ELEMENTWISE:
             left += reversed(eqn.invars)
     return [atom for atom in seen if atom not in makers[jaxpr]]
