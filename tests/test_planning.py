@@ -771,6 +771,17 @@ def test_results_that_are_next_values_are_where_their_arguments_are():
         assert plan.results[f"result['{name}']"] == plan.layouts[f"params/{name}"]
 
 
+def test_a_sum_is_not_joined_with_one_that_depends_on_it():
+    def fn(a, b, c):
+        scaled = 2 * (a @ b)
+        return scaled, scaled @ c
+
+    found = traced_for(fn, [shaped(64, 64)] * 3, "v5e 4x4", None).strategies(None)
+    last = max(n for n, node in enumerate(found.graph.nodes) if node.name == "dot_general")
+    (joined,) = (each for each in found.problem.fetches if each.source == len(found.variables))
+    assert [at for at, _ in joined.consumers] == [found.variable(last)]
+
+
 def test_loops_of_other_choices_are_other_ops():
     # What is decided for one plan is remembered: another plan of the function is not the same.
     closed = jax.make_jaxpr(scanned)(*arguments([(64, 32), (4, 32, 32)]))

@@ -240,12 +240,12 @@ class Strategies(Variables):
         found = {v for v in graph.outs if v is not None}
         others: set[int] = set()
         for node in reversed(graph.nodes):
+            if node.outs[0] in others:
+                found.discard(node.outs[0])
             is_chain = node.name in CHAIN and node.outs[0] in found
             for v in node.ins:
                 if v is not None:
                     (found if is_chain else others).add(v)
-            if node.outs[0] in others:
-                found.discard(node.outs[0])
         return found - others
 
     def _is_folded(self, consumer: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
