@@ -782,6 +782,17 @@ def test_a_sum_is_not_joined_with_one_that_depends_on_it():
     assert [at for at, _ in joined.consumers] == [found.variable(last)]
 
 
+def test_products_of_operands_of_other_types_have_their_own_prices():
+    def fn(a, b, c, d):
+        return a @ b, jnp.matmul(c, d, preferred_element_type="float32")
+
+    args = [*[shaped(64, 64)] * 2, *[bf16(64, 64)] * 2]
+    found = traced_for(fn, args, "v5e 4x4", None).strategies(None)
+    (choices, seconds), (same, fewer) = map(found.ways.of, found.graph.nodes)
+    assert choices == same
+    assert (fewer < seconds).all()
+
+
 def test_loops_of_other_choices_are_other_ops():
     # What is decided for one plan is remembered: another plan of the function is not the same.
     closed = jax.make_jaxpr(scanned)(*arguments([(64, 32), (4, 32, 32)]))

@@ -48,10 +48,12 @@ class Ways:
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
         """Return the ways to run a node, and the seconds of each over all its runs."""
         graph = self.graph
-        sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
-        ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
+        values = tuple(
+            None if v is None else (graph.shapes[v], graph.itemsizes[v])
+            for v in (*node.ins, *node.outs)
+        )
         dtype = graph.dtypes[node.outs[0]]
-        key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
+        key = node.name, node.factors, values, node.flops, dtype, node.times
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
