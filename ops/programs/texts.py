@@ -13,6 +13,7 @@ from gridlayout.layouts.memory import size
 from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.decisions.decision import FALLBACK, RULE, VIEW
+from gridlayout.ops.decisions.specs import Replicated, is_laid_out
 from gridlayout.ops.programs.graph import Graph, Move, Node, Tensor
 from gridlayout.ops.programs.program import RELAYOUT
 from gridlayout.sharding.collectives import Collective, in_words
@@ -36,10 +37,23 @@ def step_card(node: Node, below: Sequence[str], is_unread: bool) -> Card:
     row, cells = node.row, tuple(map(_cell, node.results))
     if row.primitive == RELAYOUT:
         return Card("moved", SENT, _sent(node.collectives), cells=cells, hover=_hover(node))
-    fill = _INNER if node.bodies else _FILLS[row.how] if node.is_listed else _ALIKE
+    fill = _INNER if node.bodies else _ALIKE if _is_replicated(node) else _FILLS[row.how]
     skipped = "nothing reads it: not run" if is_unread and not node.is_run else ""
     lines = tuple(filter(None, (node.note, *below, skipped)))
     return Card(row.primitive, fill, lines, _sent(node.collectives), cells, _hover(node))
+
+
+def _is_replicated(node: Node) -> bool:
+    """Return whether every device does all of a step."""
+    if not node.is_listed:
+        return True
+    row, decision = node.row, node.row.decision
+    return (
+        row.how == RULE
+        and not row.collectives
+        and not any(map(is_laid_out, decision.operands))
+        and all(isinstance(spec, Replicated) for spec in decision.results)
+    )
 
 
 def move_card(move: Move, graph: Graph) -> Card:
