@@ -74,8 +74,8 @@ class Classes:
     def result_divisions(self) -> list[Division | None]:
         """For each value, the requested division of the program's result that it becomes, or None.
 
-        It has to become the result by elementwise operations and transposes alone; None where
-        anything else reads it.
+        It has to become the result by elementwise operations, transposes and reshapes alone; None
+        where anything else reads it.
         """
         found: list[Division | None] = [None] * len(self.graph.shapes)
         other = [False] * len(found)
@@ -162,7 +162,7 @@ def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
 
 
 def _back(dims: Dims, along: Along) -> Division | None:
-    """Return the division of an operand with these units along factors; None if it lacks one."""
+    """Return the division of an operand, of units along factors; None if it lacks a divided one."""
     if any(units and f not in dims for f, units in enumerate(along)):
         return None
     return tuple(() if f is None else along[f] for f in dims)

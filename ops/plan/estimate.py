@@ -82,8 +82,8 @@ class _Ways:
     """The ways of nodes with equal prices whose classes, target and operands are divided equally.
 
     moves: those of the program's operands, which can join equal ones before them. sums: the units
-    summed, and whether the sum is scattered, of sums that can join others. taken: the way taken
-    where some of these can join, by which can.
+    summed, and whether the sum is scattered, of sums that can join others. taken: the way taken, by
+    which of these can join, and by `joined` and `is_bound` of `Estimator.estimate`.
     """
 
     ways: list[_Way]
@@ -155,8 +155,8 @@ class Estimator:
         """Return the estimate under an assignment; None if it is slower and costs more.
 
         fastest: the fastest program so far, with which it is compared. joined: whether sums that
-        become results are scattered as one, even where that takes longer. is_bound: whether nodes
-        run as their classes are divided, where they are, at any price.
+        become results are scattered as one, even where that takes longer. is_bound: whether a node
+        with divided classes runs in their division, at any price.
         """
         graph = self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))

@@ -43,7 +43,7 @@ def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
     """Return the cheaper of two decisions for a loop, with results in the layouts of `laid`.
 
     laid: the decision with sharded arrays. whole: the one with small arrays replicated. The price
-    is seconds where the machine gives collectives a latency, else the number of collectives.
+    is seconds; where there is no latency and all links are equal, it is the number of collectives.
     """
     if _sent(whole, env) >= _sent(laid, env):
         return laid
@@ -78,7 +78,7 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
 
 
 def draws_much(op: Op, env: Env) -> bool:
-    """Whether a loop or a branch draws random numbers that no device is to make all of."""
+    """Return whether a loop or a branch draws a random array too large for one device to draw."""
     drawn = (eqn for eqn in _equations(op.params) if eqn.primitive.name == "random_bits")
     avals = (eqn.outvars[0].aval for eqn in drawn if is_threefry(eqn.invars[0].aval.dtype))
     return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)

@@ -56,7 +56,7 @@ def next_value_layouts(
 
 
 def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return for each result the only operand that is left for it, or made into it alone.
+    """Return for each result its only remaining operand, or the only one that no other result has.
 
     None where there are several such operands, or none.
 

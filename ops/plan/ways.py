@@ -30,7 +30,7 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
-# Nodes whose results are on the same devices as their operands.
+# Nodes that can also run in divisions that no layout states.
 _ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
@@ -167,7 +167,7 @@ class Ways:
         )
 
     def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
-        """Return all ways to place units along factors so that every device has a part."""
+        """Return all ways to place units along factors such that each factor fits its devices."""
         found = []
         options = (None, *factors.used)
         for given in product(options, repeat=len(self.units.axes)):
@@ -193,7 +193,7 @@ class Ways:
         return prod(block) * self.graph.itemsizes[value]
 
     def held(self, value: int, division: Division) -> int:
-        """Return the bytes of memory that a block takes; in a core's L1, aligned to the next one.
+        """Return the bytes of memory of a block; in a core's L1, rounded up to its alignment.
 
         >>> import jax
         >>> from gridlayout.ops.planning.traced import traced_for
@@ -218,7 +218,7 @@ class Ways:
         return seconds
 
     def computing(self, node: Node, choice: Choice) -> float:
-        """Return the seconds of one run's computation, during which a device reads from DRAM."""
+        """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0
