@@ -182,7 +182,7 @@ class Stated:
                 f"{len(closed.jaxpr.outvars)}: make the plan again with gl.plan"
             )
 
-    def wanted(self, device: DeviceGrid) -> list[Spec | None]:
+    def requested(self, device: DeviceGrid) -> list[Spec | None]:
         """Return the requested placements of results, all in the cores' memory."""
         specs = (
             None if layout is None else Sharded(layout, device.placement(layout.core_shape))
@@ -247,10 +247,10 @@ def choices_for(
     if not _has_choice(graph) or len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
-    wanted = [
+    requested = [
         units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
     ]
-    found = best(Estimator(graph, units, given, wanted))
+    found = best(Estimator(graph, units, given, requested))
     return Chosen(units, found.choices, products)
 
 

@@ -197,7 +197,7 @@ class Units:
         """Return the part of a division that is over chips."""
         return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
-    def is_stated(self, shape: Shape, division: Division) -> bool:
+    def can_be_stated(self, shape: Shape, division: Division) -> bool:
         """Return whether a layout can state the division, by a grid that is placed like that."""
         if 0 in shape:
             return not any(division)

@@ -122,10 +122,10 @@ def _reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Fact
 
 
 def _arg(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along(set(params["axes"]), ins, outs, keep_dims=False)
+    return _undivided_along(set(params["axes"]), ins, outs, keep_dims=False)
 
 
-def _whole_along(
+def _undivided_along(
     axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], keep_dims: bool = True
 ) -> Factors:
     """Return factors where dims `axes` are not divided and the other dims stay as they are."""
@@ -182,7 +182,7 @@ def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     if len(shape) != len(out):
         return None
     axes = {d for d, n in enumerate(shape) if out[d] != n}
-    return _whole_along(axes, ins, outs)
+    return _undivided_along(axes, ins, outs)
 
 
 def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
@@ -238,19 +238,19 @@ def _added(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
 
 
 def _concatenate(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along({params["dimension"]}, ins, outs)
+    return _undivided_along({params["dimension"]}, ins, outs)
 
 
 def _along(name: str) -> Callable[..., Factors]:
     def rule(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-        return _whole_along({params[name] % len(ins[0])}, ins, outs)
+        return _undivided_along({params[name] % len(ins[0])}, ins, outs)
 
     return rule
 
 
 def _unstacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Return factors of an array that is unstacked along a dim, which is not divided."""
-    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
+    return _undivided_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
 
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:

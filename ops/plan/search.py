@@ -41,7 +41,7 @@ def best(estimator: Estimator) -> Estimate:
             # With its sums joined it takes longer, but has fewer collectives.
             found.append(estimator.estimate(assignment, fastest, joined=True))
         if len(set(assignment)) == 1:
-            found.append(estimator.estimate(assignment, fastest, joined=True, is_bound=True))
+            found.append(estimator.estimate(assignment, fastest, joined=True, is_by_class=True))
     complete = [made for made in found if made is not None]
     first = min(complete, key=lambda each: each.seconds)
     return min(complete, key=lambda each: (each.cost(first), each.seconds))

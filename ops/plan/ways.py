@@ -31,7 +31,7 @@ from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 # Nodes that can also run in divisions that no layout states.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
+_ANY_DIVISION = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
 
@@ -73,7 +73,7 @@ class Ways:
                 None if v is None or not self.graph.shapes[v] else _division(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
-            if node.name not in _ANYWHERE and not self._is_home(node, ins, made):
+            if node.name not in _ANY_DIVISION and not self._has_layouts(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
@@ -153,7 +153,7 @@ class Ways:
         computed = np.array([self.computing(node, choice) for choice in choices])
         return np.sort(np.argsort(computed, kind="stable")[:most])
 
-    def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
+    def _has_layouts(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
         """Return whether layouts can state the divisions of operands and result.
 
         Most rules need that.
@@ -161,7 +161,7 @@ class Ways:
         shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
         pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
         return all(
-            self.units.is_stated(shape, division)
+            self.units.can_be_stated(shape, division)
             for shape, division in pairs
             if shape is not None and division is not None
         )

@@ -212,7 +212,7 @@ class Traced:
             )
             pairs = zip(shape, division, strict=True)
             is_held = all(fits(n, units.count(us), units.idle) for n, us in pairs if us)
-            if is_held and units.is_stated(shape, division):
+            if is_held and units.can_be_stated(shape, division):
                 found.append(division)
         return found
 
