@@ -334,8 +334,8 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
     assert len(peaks) > 2
     assert "does not fit" in refused
     assert "Live values: " in refused
-    # The smallest mesh of the kind that would do, does.
-    mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) would do", refused)[1])
+    # The smallest mesh of the kind that has enough memory.
+    mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) has enough", refused)[1])
     room = peaks[-1] - 1
     assert planned(name, chips(mesh[0], room=room)).peak_bytes <= room
 

@@ -118,7 +118,7 @@ class TimeComparison:
             ("time", [each.time for each in made]),
             ("from DRAM to DRAM", [each.whole for each in self.programs]),
             *((f"  {kind}", sums) for kind, sums in self.by_kind.items()),
-            ("  of all between cores", [sum(e.movement for e in s.equations) for s in made]),
+            ("  of it between cores", [sum(e.movement for e in s.equations) for s in made]),
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
             ("to a core from others", [sum(each.links.values()) for each in made]),
@@ -238,7 +238,7 @@ def compare_times(programs: Sequence[Timed]) -> TimeComparison:
 
 
 def _hidden(rows: Sequence[Counterparts]) -> str:
-    return f"and {number(len(rows) - _SHOWN, 'equation')} more of less difference"
+    return f"and {number(len(rows) - _SHOWN, 'more equation')} with smaller differences"
 
 
 def _row(row: Counterparts) -> Cells:

@@ -114,8 +114,8 @@ def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout 
 def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:
     """Return where a result is placed.
 
-    It is in DRAM if the argument whose next value it is is there, or if all results are. A result
-    without a division, whose placement its rule decides, is not moved to DRAM.
+    It is in DRAM if it is the next value of an argument in DRAM, or if all results are there. A
+    result without a division, whose placement its rule decides, is not moved to DRAM.
     """
     operand = traced.next_of.get(result)
     if operand is not None:

@@ -1,7 +1,8 @@
 """`Spaces`: which values of a planned program are in a core's L1, and which in the chip's DRAM.
 
 A value in DRAM is read by every equation that needs it, during its computation; it is written there
-while it is made. If not all values fit L1, those go to DRAM that take the least time there.
+while it is made. If not all values fit L1, those that take the least time in DRAM are placed
+there.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ class _Search:
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
         self.spans = live_ranges(self.graph, len(places))
-        self.moved: dict[int, list[tuple[int, int]]] = {}  # value: its relaid out results, bytes
+        self.moved: dict[int, list[tuple[int, int]]] = {}  # value: (result, bytes)
         for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
             if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
                 nbytes = strategies.ways.held(v, end.division)
@@ -183,7 +184,7 @@ class _Search:
                 self.nodes_of.setdefault(v, []).append(node.path)
 
     def found(self, clock: Clock | None) -> Spaces:
-        """Return the values in DRAM, and the cost of that.
+        """Return the cheapest spaces in which the values in L1 fit it.
 
         When values are freed between others, the gaps may be too small for the next value. Then the
         limit of that step is lowered by the excess, and the search is repeated.
@@ -260,7 +261,7 @@ class _Search:
         return frozenset(dram)
 
     def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """Yield the bytes of the live values at each step; at last of results, also relaid out."""
+        """Yield steps with the bytes of live values; at last of results, with relaid-out copies."""
         yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
