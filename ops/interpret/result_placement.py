@@ -19,7 +19,7 @@ from gridlayout.ops.plan.next_values import next_value_layouts
 
 @dataclass(frozen=True)
 class ResultPlacement:
-    """The layouts in which a call returns its results; the equations decide all others.
+    """The layouts in which a call returns its results; None where the equations decide.
 
     specs: the requested spec of each result, or None. homes: for a result that is the next value of
     an operand, as in a step of training, the operand's layout. is_free: whether the layout of a
