@@ -134,9 +134,10 @@ class Builder(Mover):
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
-    """Return the ways to run an op that do not decline, the fastest first; None if all decline.
+    """Return a `Choice` of ways to run an op, the fastest as its best; None if all decline.
 
-    Of equally fast ways the first one wins. After a way that takes no time, no more are tried.
+    Its others are the remaining ways that do not decline. Of equally fast ways the first one wins.
+    After a way that takes no time, no more are tried.
     """
     found: list[tuple[float, Decide]] = []
 

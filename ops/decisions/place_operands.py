@@ -23,7 +23,7 @@ def number_of(value: Value) -> Value | None:
 
 
 def in_place(b: Builder, value: Value, place: Place) -> Value:
-    """Return an operand as its consumer, which is computed in a place, needs it there.
+    """Return an operand relaid out for a consumer that is computed in a place.
 
     A number, or a broadcast of one, is returned as the number.
     """

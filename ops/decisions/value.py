@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value in a decision. at: the register that holds its array, or the known number itself."""
+    """A value in a decision. at: the register that holds its array, or the constant itself."""
 
     spec: Spec
     at: Any

@@ -46,7 +46,10 @@ def relabelled(
 
 
 def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value | None:
-    """Return a value with a target layout under another shape; None if either layout has none."""
+    """Return a value with a target layout under another shape.
+
+    None if it has no target layout, or if one of its layouts can't describe that shape.
+    """
     spec = value.spec
     if not isinstance(spec, Deferred) or not spec.is_whole or old is None:
         return None

@@ -191,7 +191,9 @@ class Writer:
 
 
 def _not_run(*_: Any) -> Any:
-    raise AssertionError("a program has the steps that make a deferred value in this one's place")
+    raise AssertionError(
+        "a deferred step ran: a program replaces it by the steps that compute its value"
+    )
 
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
