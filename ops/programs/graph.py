@@ -76,11 +76,12 @@ class Body:
 
 @dataclass(frozen=True)
 class Node:
-    """A step: its row, and the values that it reads and makes, without constants.
+    """A decision as a node: its row, and the values that it reads and makes, without constants.
 
     note: the algorithm. collectives: its own, without those of moves. within: the called functions
-    around it. is_listed: whether it has laid-out values. is_row: whether the report has a row for
-    it, besides those of its bodies. is_run: whether any of its steps runs.
+    around it. is_listed: whether it belongs to an equation on arrays, not only on single numbers.
+    is_row: whether the report has a row for it, besides those of its bodies. is_run: whether any of
+    its steps runs.
     """
 
     row: Row

@@ -20,7 +20,7 @@ from gridlayout.ops.programs.program import Program, program_in
 class _Buffer:
     """A buffer: its bytes on a device and on a core, and the buffers that it is made from.
 
-    stays: whether it may reuse the place of a buffer that it reads last.
+    stays: whether it may reuse the place of a buffer of which it is the last consumer.
     """
 
     nbytes: int
@@ -95,7 +95,7 @@ class _Buffers:
 
 
 def _inside(step: Step) -> tuple[int, int]:
-    """Return what the largest of a step's bodies holds beyond its operands, and on a core."""
+    """Return the most bytes that a body of a step holds: beyond operands on a device; on a core."""
     most = 0, 0
     for body in step.bodies:
         device, core = peak_bytes(program_in(body))
@@ -107,7 +107,7 @@ def _inside(step: Step) -> tuple[int, int]:
 def _fused_registers(program: Program, outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
     consumers: dict[int, list[tuple[Step, int]]] = {}
-    makes: dict[int, set[int]] = {}  # for a register: those whose buffers it is made with
+    makes: dict[int, set[int]] = {}  # for a register: those in whose kernels it is computed
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:

@@ -42,8 +42,8 @@ class Made:
     """A decision as part of a program, with the values that it reads and makes.
 
     within: the called functions around it, outermost first, each with the number of its call.
-    is_listed: whether it is of an equation on laid-out values. path: the number of its equation in
-    the jaxpr, after the numbers of enclosing calls.
+    is_listed: whether it belongs to an equation on arrays, not only on single numbers. path: the
+    number of its equation in the jaxpr, after the numbers of enclosing calls.
     """
 
     decision: Decision
@@ -69,9 +69,10 @@ class Program:
 
     operands: specs. outs: the results. made: the decisions in order. owners: for each step, the
     number of its decision in `made`. parts: for each step, the steps that are joined in it, with
-    their owners; empty where none are joined. offers: a function that returns all good decisions
-    for an op and operands' specs. against: seconds of the program that this one was preferred to,
-    or None. chosen: the choices for the whole program; None where each equation chooses by itself.
+    their owners; empty where none are joined. offers: a function that returns all decisions
+    that rules offer for an op and operands' specs. against: seconds of the program that this one
+    was preferred to, or None. chosen: the choices for the whole program; None where each equation
+    chooses by itself.
     """
 
     device: DeviceGrid
@@ -364,7 +365,7 @@ class Program:
 
 
 def program_in(body: Body) -> Program:
-    """The program that a step runs inside."""
+    """Return the program of a body."""
     assert isinstance(body.program, Program)
     return body.program
 

@@ -24,7 +24,7 @@ _FILLS = {RULE: "c0", VIEW: "c2", FALLBACK: "c6"}
 LEGEND = (
     ("c0", "computed by each device on its part"),
     ("c2", "the same data, seen in another shape"),
-    ("c6", "no rule: every device takes the operands whole"),
+    ("c6", "no rule: every device takes the full operands"),
     (_ALIKE, "no layout: every device does all of it"),
     (_INNER, "several steps, drawn below"),
     (SENT, "what each device receives"),
