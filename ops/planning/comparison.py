@@ -246,11 +246,11 @@ def _row(row: Counterparts) -> Cells:
     return (
         plain(row.word, 24),
         dims_text(row.shape) or "-",
-        *("-" if each is None else plain(_said(each), _COLUMN) for each in row.equations),
+        *("-" if each is None else plain(_cell_text(each), _COLUMN) for each in row.equations),
     )
 
 
-def _said(each: Equation) -> str:
+def _cell_text(each: Equation) -> str:
     return ", ".join(filter(None, (each.place, duration(each.seconds), each.limit)))
 
 

@@ -260,7 +260,7 @@ class _Tries:
             # Gaps between values may waste as much.
             self.search(int(0.9**k * self.room), every, self.clock)
         spent, peaks = self.clock.seconds - self.clock.left, {x.peak_bytes - 1 for x in self.made}
-        clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.whole)
+        clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.root)
         for less in sorted({*peaks, *_LESS}, reverse=True):
             best = self.best
             if (

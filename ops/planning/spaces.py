@@ -192,7 +192,7 @@ class _Search:
         room = room_in_l1(self.machine)
         limits = [room] * (len(self.graph.nodes) + 1)
         if clock is not None:
-            clock = Clock(max(clock.left, _LEAST), clock.whole)
+            clock = Clock(max(clock.left, _LEAST), clock.root)
         while True:
             found = self.made(self._in_dram(limits, clock))
             if max((nbytes for _, nbytes in found.held), default=0) <= room:
