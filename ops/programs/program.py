@@ -26,7 +26,7 @@ from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
-from gridlayout.ops.programs.together import as_one, joined, summed
+from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
@@ -238,7 +238,8 @@ class Program:
         if not self.is_local:
             return
         names = [self.made[owner].decision.op.name for owner in self.owners]
-        for n, count in summed(self.steps, self.registers, names, self.device.machine).items():
+        found = joined_by_xla(self.steps, self.registers, names, self.device.machine)
+        for n, count in found.items():
             self.steps[n] = self._shared(self.steps[n], count)
             if self.parts:
                 self.parts[n] = [(self.owners[n], self.steps[n])]

@@ -59,7 +59,7 @@ def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
     ]
 
 
-def summed(
+def joined_by_xla(
     steps: Sequence[Step], registers: Sequence[Held], names: Sequence[str], machine: Machine
 ) -> dict[int, int]:
     """Return, by the step's number, how many all-reduces XLA joins with it, itself included.
