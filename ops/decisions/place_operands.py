@@ -22,7 +22,7 @@ def number_of(value: Value) -> Value | None:
     return None if value.ndim else value
 
 
-def in_place(b: Builder, value: Value, place: Place) -> Value:
+def at_place(b: Builder, value: Value, place: Place) -> Value:
     """Return an operand relaid out for a consumer that is computed in a place.
 
     A number, or a broadcast of one, is returned as the number.

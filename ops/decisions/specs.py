@@ -164,7 +164,7 @@ class Deferred:
     target_layout: GridLayout | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_unbroadcast(self) -> bool:
         """Whether nothing is broadcast: the source has this shape, and a target layout."""
         return self.target_layout is not None and self.target_layout.shape == self.shape
 
@@ -274,6 +274,6 @@ def fact(spec: Spec) -> Scalar | None:
     if isinstance(spec, Sharded):
         return spec.layout.oob
     if isinstance(spec, Deferred):
-        return fact(spec.source) if spec.source.ndim == 0 or spec.is_whole else None
+        return fact(spec.source) if spec.source.ndim == 0 or spec.is_unbroadcast else None
     number = spec.number if isinstance(spec, Replicated) else None
     return None if number is None else number.item()

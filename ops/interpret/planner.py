@@ -252,7 +252,7 @@ class Planner:
         )
 
     def _replicate_if_small(self, out: Value) -> Value:
-        if is_laid_out(out.spec) and self.env.is_replicated(out.spec):
+        if is_laid_out(out.spec) and self.env.replicates(out.spec):
             return self.apply(Builder.replicated, out)
         return out
 
