@@ -54,9 +54,9 @@ def plan(
 
     When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
     yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be
-    0. Chips of several cores have no default plan: then the first interrupt is raised, and a
-    `LayoutError` states that the time was too short. A second interrupt is raised, and so is one
-    during tracing.
+    0. Chips of several cores have no default plan, and it may not fit the memory of other devices:
+    then the first interrupt is raised, and a `LayoutError` states that the time was too short. A
+    second interrupt is raised, and so is one during tracing.
 
     On devices without cores, no plan takes longer than the default, both with arguments as `gl.put`
     lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s keep their
