@@ -198,7 +198,7 @@ class Stated:
 def digest_of(closed: Any) -> str:
     """Return a digest of a jaxpr.
 
-    It does not depend on names of variables, values of array constants, and shardings.
+    It does not depend on names of variables, values of array constants, or shardings.
     """
     return sha256("\n".join(_lines(closed)).encode()).hexdigest()
 

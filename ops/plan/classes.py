@@ -162,7 +162,7 @@ def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
 
 
 def _back(dims: Dims, along: Along) -> Division | None:
-    """Return the division of an operand, of units along factors; None if it lacks a divided one."""
+    """Return an operand's division from the units along factors; None if it lacks a divided one."""
     if any(units and f not in dims for f, units in enumerate(along)):
         return None
     return tuple(() if f is None else along[f] for f in dims)

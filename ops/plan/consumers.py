@@ -118,7 +118,7 @@ class Consumers:
         return (consumers._layouts(own) for own, atom in values.items() if atom is var)
 
     def _layout_of(self, atom: Any, same: Collection[Any]) -> set[Layout]:
-        """Return the layout of a value, or of the operand from which its operation takes one.
+        """Return the layout of a value, or of the operand from which its operation takes it.
 
         The set is empty if it is unknown. same: values whose layout is to be found.
         """

@@ -58,10 +58,10 @@ def plan(
     then the first interrupt is raised, and a `LayoutError` states that the time was too short. A
     second interrupt is raised, and so is one during tracing.
 
-    On devices without cores, no plan takes longer than the default, both with arguments as `gl.put`
-    lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s keep their
-    layouts unless other layouts save a tenth of the time, which is about the accuracy of the
-    figures.
+    Except on chips of several cores, no plan takes longer than the default, both with arguments as
+    `gl.put` lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s
+    keep their layouts unless other layouts save a tenth of the time, which is about the accuracy of
+    the figures.
 
     Everything is chosen together: the division of each argument over the mesh, the division of each
     equation, and whether partial sums are all-reduced or scattered. A result that is a tree with an

@@ -170,7 +170,8 @@ class _Search:
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
         self.spans = live_ranges(self.graph, len(places))
-        self.moved: dict[int, list[tuple[int, int]]] = {}  # value: (result, bytes)
+        # For each value: (result number, bytes) of each of its relaid-out results.
+        self.moved: dict[int, list[tuple[int, int]]] = {}
         for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
             if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
                 nbytes = strategies.ways.held(v, end.division)
@@ -184,7 +185,7 @@ class _Search:
                 self.nodes_of.setdefault(v, []).append(node.path)
 
     def found(self, clock: Clock | None) -> Spaces:
-        """Return the cheapest spaces in which the values in L1 fit it.
+        """Return the cheapest spaces such that the values in L1 have room there.
 
         When values are freed between others, the gaps may be too small for the next value. Then the
         limit of that step is lowered by the excess, and the search is repeated.
@@ -261,7 +262,7 @@ class _Search:
         return frozenset(dram)
 
     def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """Yield steps with the bytes of live values; at last of results, with relaid-out copies."""
+        """Yield live values' bytes where live ranges end; then of results, with relaid-out ones."""
         yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
