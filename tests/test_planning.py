@@ -334,8 +334,8 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
     assert len(peaks) > 2
     assert "does not fit" in refused
     assert "Live values: " in refused
-    # The smallest mesh of the kind that would do, does.
-    mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) would do", refused)[1])
+    # The smallest mesh of the kind that has enough memory.
+    mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) has enough", refused)[1])
     room = peaks[-1] - 1
     assert planned(name, chips(mesh[0], room=room)).peak_bytes <= room
 
@@ -769,6 +769,28 @@ def test_results_that_are_next_values_are_where_their_arguments_are():
     assert spaces == {"dram", "l1"}
     for name in params:
         assert plan.results[f"result['{name}']"] == plan.layouts[f"params/{name}"]
+
+
+def test_a_sum_is_not_joined_with_one_that_depends_on_it():
+    def fn(a, b, c):
+        scaled = 2 * (a @ b)
+        return scaled, scaled @ c
+
+    found = traced_for(fn, [shaped(64, 64)] * 3, "v5e 4x4", None).strategies(None)
+    last = max(n for n, node in enumerate(found.graph.nodes) if node.name == "dot_general")
+    (joined,) = (each for each in found.problem.fetches if each.source == len(found.variables))
+    assert [at for at, _ in joined.consumers] == [found.variable(last)]
+
+
+def test_products_of_operands_of_other_types_have_their_own_prices():
+    def fn(a, b, c, d):
+        return a @ b, jnp.matmul(c, d, preferred_element_type="float32")
+
+    args = [*[shaped(64, 64)] * 2, *[bf16(64, 64)] * 2]
+    found = traced_for(fn, args, "v5e 4x4", None).strategies(None)
+    (choices, seconds), (same, fewer) = map(found.ways.of, found.graph.nodes)
+    assert choices == same
+    assert (fewer < seconds).all()
 
 
 def test_loops_of_other_choices_are_other_ops():

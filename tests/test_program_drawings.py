@@ -20,6 +20,7 @@ from gridlayout.draw.layered import Link, placed
 from gridlayout.ops.programs.graph import OPERAND
 from gridlayout.ops.programs.groups import Group, items_of, span
 from gridlayout.ops.programs.picture import MOST_CARDS
+from gridlayout.ops.programs.texts import LEGEND, step_card
 from gridlayout.sharding.collectives import total_bytes
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -151,6 +152,18 @@ def test_what_nothing_reads_is_said_to_be_not_run():
     cards = {card[0]: card for card in texts(report.draw())}
     said = {name for name, card in cards.items() if any("not run" in line for line in card)}
     assert said == {"exp", "sin"}
+
+
+def test_steps_that_every_device_does_have_their_own_colour():
+    constant = jnp.ones((8, 8))
+    inner = jax.jit(lambda: jnp.exp(constant))
+    graph = gl.on_grid(lambda x: x + inner(), DEVICE).report(on((8, 8), (2, 4))).graph
+    words = dict(LEGEND)
+    found = {node.row.primitive: words[step_card(node, [], False).fill] for node in graph.nodes}
+    assert found == {
+        "exp": "no layout: every device does all of it",
+        "add": "computed by each device on its part",
+    }
 
 
 # -- groups ----------------------------------------------------------------------------------------

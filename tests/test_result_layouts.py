@@ -200,6 +200,13 @@ def test_the_next_value_of_an_operand_is_where_that_is():
     assert [out.layout.grid for out in results] == [(1, 1), (4, 2)]
 
 
+def test_a_called_function_with_a_constant_array_has_next_values():
+    constant = jnp.ones((64, 128), "float32")
+    inner = jax.jit(lambda p, g: p + constant * g)
+    results = gl.on_grid(lambda p, g: (inner(p, g), g), NO_DEVICES).report(WHOLE, SPREAD)
+    assert [out.layout.grid for out in results.program.results] == [(1, 1), (4, 2)]
+
+
 # -- steps of training -----------------------------------------------------------------------------
 
 RNG = np.random.default_rng(1)

@@ -220,6 +220,14 @@ def test_the_report_gives_each_primitive_s_cost():
     assert report.peak_bytes >= max(row.peak_bytes for row in report.rows)
 
 
+def test_cores_share_the_workspace_of_a_device():
+    x = gl.GridLayout((64, 64), grid=(4, 4))
+    report = gl.on_grid(lambda x: x @ x, gl.DeviceGrid((1,))).report(x)
+    (row,) = report.rows
+    assert row.decision.workspace_bytes
+    assert 16 * row.peak_bytes <= report.peak_bytes
+
+
 def test_an_array_of_one_element_beside_a_replicated_one():
     v = gl.put(X[0], gl.GridLayout((7,), grid=(4,)), DEVICE)
     fn = lambda v: jnp.stack([v.sum(), v.max()]) * v[:1]  # noqa: E731

@@ -71,7 +71,7 @@ class Builder(Mover):
         placement: of `layout`, by default the device grid's.
         """
         spec = value.spec
-        if isinstance(spec, Deferred) and spec.is_whole:
+        if isinstance(spec, Deferred) and spec.is_unbroadcast:
             layout, value = layout or layout_of(spec), value.with_spec(spec.source)
             spec = spec.source
         if isinstance(spec, Sharded):
@@ -100,14 +100,14 @@ class Builder(Mover):
         assert best is not None
         return self.relayout(value, best)
 
-    def fit(self, value: Value, most: int, leaves: bool = False) -> Value:
+    def fit(self, value: Value, most: int, is_result: bool = False) -> Value:
         """Return a result in a layout that takes at most `most` bytes of storage, if one does.
 
-        leaves: whether the result leaves the program. If not, it may be on the whole grid too: then
-        no core holds a copy, and some hold only padding.
+        is_result: whether it is a result of the program. If not, it may be on the whole grid too:
+        then no core holds a copy, and some hold only padding.
         """
         spec = value.spec
-        if isinstance(spec, Deferred) and spec.is_whole:
+        if isinstance(spec, Deferred) and spec.is_unbroadcast:
             assert spec.target_layout is not None
             target = fitting(spec.target_layout, most, self.device)[0]
             return value.with_spec(replace(spec, target_layout=target))
@@ -117,7 +117,7 @@ class Builder(Mover):
             return value
         own = as_grid(spec.layout) or self.env.choose_grid(spec.shape, spec.dtype, spec.layout)
         ways = fitting(own, most, self.device)
-        if not leaves:
+        if not is_result:
             ways = (*ways, spread(own))
             if spec.core_bytes <= ways[-1].bytes_per_core:
                 return value
@@ -134,9 +134,10 @@ class Builder(Mover):
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
-    """Return the ways to run an op that do not decline, the fastest first; None if all decline.
+    """Return a `Choice` of ways to run an op, the fastest as its best; None if all decline.
 
-    Of equally fast ways the first one wins. After a way that takes no time, no more are tried.
+    Its others are the remaining ways that do not decline. Of equally fast ways the first one wins.
+    After a way that takes no time, no more are tried.
     """
     found: list[tuple[float, Decide]] = []
 

@@ -76,7 +76,7 @@ class Env:
         """Return this environment for another program, in JAX's current context."""
         return replace(self, context=trace_context(), nexts=())
 
-    def is_replicated(self, spec: Spec) -> bool:
+    def replicates(self, spec: Spec) -> bool:
         """Whether an array, wherever it is placed now, is to be replicated on every device."""
         layout = layout_of(spec)
         if not self.replicates_small or jnp.issubdtype(spec.dtype, jax.dtypes.extended):

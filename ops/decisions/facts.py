@@ -90,7 +90,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Return `a / b` if `a` is 0 or `b` a power of two; backends round other quotients."""
+    """Return `a / b` if `a` is 0 or `b` a power of two; backends may round others differently."""
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return None
     if not a and not b:

@@ -42,7 +42,7 @@ class Mover(Writer):
         spec = value.spec
         if isinstance(spec, Deferred):
             if isinstance(spec.source, Indexed):
-                source = self.compute_in(value, Place.whole(spec.source.shape))
+                source = self.compute_in(value, Place.replicated(spec.source.shape))
             else:
                 source = self.replicated(value.with_spec(spec.source))
             if spec.dims == tuple(range(spec.ndim)):

@@ -67,11 +67,11 @@ def bits_of(param: Any, of_jaxpr: Callable[[Any], Hashable] | None = None) -> Ha
 class Op:
     """A primitive applied to operands of given types.
 
-    permutation: of an op fused with the transpose of its single result, that transpose's order.
+    permutation: the order of the transpose of the single result, if that is fused with the op.
     layout: the layout to which the consumers of the single result relay it out, if there is one.
     requested: the placements of operands and result that a planned program requests.
     loop: the placements of carried and scanned values that it requests of a loop.
-    equation: the equation of the jaxpr, if the op comes from one. JAX evaluates that.
+    equation: the equation of the jaxpr, if the op comes from one. Rules of users get it.
     """
 
     primitive: Any

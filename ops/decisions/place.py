@@ -41,7 +41,7 @@ class Place:
     placement: Placement | None = None
 
     @classmethod
-    def whole(cls, shape: Shape) -> Place:
+    def replicated(cls, shape: Shape) -> Place:
         """Return the place of a replicated array."""
         return cls(shape, AffineMap.identity(len(shape)))
 

@@ -22,8 +22,8 @@ def number_of(value: Value) -> Value | None:
     return None if value.ndim else value
 
 
-def in_place(b: Builder, value: Value, place: Place) -> Value:
-    """Return an operand as its consumer, which is computed in a place, needs it there.
+def at_place(b: Builder, value: Value, place: Place) -> Value:
+    """Return an operand relaid out for a consumer that is computed in a place.
 
     A number, or a broadcast of one, is returned as the number.
     """

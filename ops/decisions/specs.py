@@ -1,7 +1,7 @@
 """Specs: how one array per device represents a logical array, known before anything runs.
 
 * `Sharded`: each device holds its part of a layout's storage.
-* `Replicated`: every device holds the whole logical array.
+* `Replicated`: every device holds the full logical array.
 * `Deferred`: the array is a broadcast, or a function of logical indices. It is computed when an
   operation requests it in a layout.
 """
@@ -66,12 +66,12 @@ class Sharded:
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the source on one device."""
+        """Bytes on one device."""
         return local_bytes(self.layout, self.placement)
 
     @property
     def core_bytes(self) -> int:
-        """Bytes of the source on one core."""
+        """Bytes on one core."""
         return self.layout.bytes_per_core
 
     def with_oob(self, oob: Any) -> Sharded:
@@ -93,7 +93,7 @@ class _Plain:
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the source on one device."""
+        """Bytes on one device."""
         return prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -104,7 +104,7 @@ class _Plain:
 
 @dataclass(frozen=True)
 class Replicated(_Plain):
-    """An array that every device holds whole. bits: the bytes of its elements, if known."""
+    """An array that every device holds in full. bits: the bytes of its elements, if known."""
 
     weak_type: bool = False
     bits: bytes | None = None
@@ -164,7 +164,7 @@ class Deferred:
     target_layout: GridLayout | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_unbroadcast(self) -> bool:
         """Whether nothing is broadcast: the source has this shape, and a target layout."""
         return self.target_layout is not None and self.target_layout.shape == self.shape
 
@@ -209,7 +209,7 @@ def is_indexed(spec: Spec) -> bool:
 
 
 def is_of_keys(x: Any) -> bool:
-    """Whether a value is of random keys, or of another type that is no number: no layout's."""
+    """Whether a value holds random keys or another extended dtype, which no layout can hold."""
     return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
 
 
@@ -274,6 +274,6 @@ def fact(spec: Spec) -> Scalar | None:
     if isinstance(spec, Sharded):
         return spec.layout.oob
     if isinstance(spec, Deferred):
-        return fact(spec.source) if spec.source.ndim == 0 or spec.is_whole else None
+        return fact(spec.source) if spec.source.ndim == 0 or spec.is_unbroadcast else None
     number = spec.number if isinstance(spec, Replicated) else None
     return None if number is None else number.item()

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value in a decision. at: the register that holds its array, or the known number itself."""
+    """A value in a decision. at: the register that holds its array, or the constant itself."""
 
     spec: Spec
     at: Any
@@ -45,7 +45,7 @@ class Value:
     @property
     def own_layout(self) -> Layout | None:
         """The value's layout; None if it is replicated, or broadcast from a laid-out source."""
-        is_broadcast = isinstance(self.spec, Deferred) and not self.spec.is_whole
+        is_broadcast = isinstance(self.spec, Deferred) and not self.spec.is_unbroadcast
         return None if is_broadcast else self.layout
 
     @property

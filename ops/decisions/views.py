@@ -16,7 +16,7 @@ from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.place_operands import in_place
+from gridlayout.ops.decisions.place_operands import at_place
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 
@@ -45,10 +45,13 @@ def relabelled(
     return new
 
 
-def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value | None:
-    """Return a value with a target layout under another shape; None if either layout has none."""
+def relabelled_unbroadcast(value: Value, shape: Shape, old: AffineMap | None) -> Value | None:
+    """Return a value with a target layout under another shape.
+
+    None if it has no target layout, or if one of its layouts can't describe that shape.
+    """
     spec = value.spec
-    if not isinstance(spec, Deferred) or not spec.is_whole or old is None:
+    if not isinstance(spec, Deferred) or not spec.is_unbroadcast or old is None:
         return None
     assert isinstance(spec.source, Sharded)
     assert spec.target_layout is not None
@@ -67,7 +70,7 @@ def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
     """
 
     def make(b: Builder, place: Place, value: Value) -> Value:
-        return in_place(b, value, place.reindexed(old))
+        return at_place(b, value, place.reindexed(old))
 
     return b.deferred(make, [value], shape, value.dtype)
 
@@ -81,7 +84,7 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
     if isinstance(spec, Sharded):
         return reshaped(b, value, shape, embedding(value.ndim, keep))
     if isinstance(spec, Deferred):
-        if (same := relabelled_whole(value, shape, embedding(value.ndim, keep))) is not None:
+        if (same := relabelled_unbroadcast(value, shape, embedding(value.ndim, keep))) is not None:
             return same
         at = {d: k for k, d in enumerate(keep)}
         inner = [i for i, d in enumerate(spec.dims) if d in at]
@@ -126,7 +129,7 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
     old = AffineMap(len(shape), tuple(dim(d) for d in dims))
     spec = value.spec
     if isinstance(spec, Deferred):
-        if is_view and (same := relabelled_whole(value, shape, old)) is not None:
+        if is_view and (same := relabelled_unbroadcast(value, shape, old)) is not None:
             return same
         new_dims = tuple(dims[d] for d in spec.dims)
         return value.with_spec(Deferred(spec.source, new_dims, shape, spec.target_layout))
@@ -163,7 +166,7 @@ def transposed(b: Builder, value: Value, order: Shape) -> Value:
     old = AffineMap(len(order), tuple(dim(order.index(d)) for d in range(len(order))))
     spec = value.spec
     if isinstance(spec, Deferred):
-        if (same := relabelled_whole(value, shape, old)) is not None:
+        if (same := relabelled_unbroadcast(value, shape, old)) is not None:
             return same
         dims = tuple(order.index(d) for d in spec.dims)
         return value.with_spec(Deferred(spec.source, dims, shape, spec.target_layout))

@@ -82,11 +82,11 @@ class Writer:
         operands: Sequence[Value],
         specs: Sequence[Held],
         collectives: Collectives | Iterable[Collective] = (),
-        **facts: Any,
+        **fields: Any,
     ) -> list[Value]:
         """Record a kernel and return its results.
 
-        facts: other fields of its `Step`. fn: maps one device's parts of the operands to a list
+        fields: other fields of its `Step`. fn: maps one device's parts of the operands to a list
         of its parts of the results.
         """
         found = collectives.found if isinstance(collectives, Collectives) else collectives
@@ -94,13 +94,13 @@ class Writer:
         # A deferred broadcast's register holds its source.
         self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
         reads = tuple(value.at for value in operands)
-        self.steps.append(Step(reads, writes, fn, tuple(found), **facts))
+        self.steps.append(Step(reads, writes, fn, tuple(found), **fields))
         # Only a later kernel of the same rule reads a `Local`, and knows what it is.
         return [Value(cast(Spec, spec), at) for spec, at in zip(specs, writes, strict=True)]
 
-    def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
+    def fused(self, fn: Any, operands: Any, specs: Any, **fields: Any) -> list[Value]:
         """Record a kernel that XLA fuses with its consumers and its operands' producers."""
-        return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
+        return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **fields)
 
     def deferred(self, make: Make, operands: Sequence[Value], shape: Shape, dtype: Any) -> Value:
         """Return a value that is computed from logical indices, in each place that requests it.
@@ -191,7 +191,9 @@ class Writer:
 
 
 def _not_run(*_: Any) -> Any:
-    raise AssertionError("a program has the steps that make a deferred value in this one's place")
+    raise AssertionError(
+        "a deferred step ran: a program replaces it by the steps that compute its value"
+    )
 
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:

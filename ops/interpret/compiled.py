@@ -28,11 +28,11 @@ class Signature(Protocol):
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """Of each array its layout, if it is a `GridArray`, else its spec."""
+        """For each array: its layout if it is a `GridArray`, else its spec."""
 
     @property
     def device(self) -> DeviceGrid:
-        """Where they are."""
+        """The device grid of the arrays."""
 
 
 Signed = TypeVar("Signed", bound=Signature, contravariant=True)

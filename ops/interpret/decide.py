@@ -41,7 +41,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
-from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_whole
+from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_replicated
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.indices import deferred_result, is_too_large_to_replicate
@@ -95,7 +95,7 @@ def _decide_cached(
 def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
     best = next(_offers(op, operands, env, plan))
     if sends_often(best, env):
-        return with_small_whole(
+        return with_small_replicated(
             best, decide(op, operands, replace(env, replicates_small=True), plan), env
         )
     return best

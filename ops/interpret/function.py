@@ -72,7 +72,7 @@ class Function:
         self.fn = fn
         self.stated = policy if isinstance(policy, Stated) else None
         self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
-        self.known: Kept[Any, Runs] = Kept()  # for calls, by their layouts only
+        self.known: Kept[Any, Runs] = Kept()  # for calls whose leaves are all GridArrays
         self.programs: Kept[Signature, Compiled] = Kept()
         self.calls: Kept[Any, tuple[GridCall, list[Any], Results]] = Kept()
 

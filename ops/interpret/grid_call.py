@@ -149,7 +149,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         return found if _REPORTS_ZEROS else found[:2]
 
     def in_two_passes(self, active: tuple[bool, ...], primals: Sequence[Any]) -> Any:
-        """Reverse mode with residuals: return results, the second pass, and who has tangents."""
+        """Reverse mode with residuals: return results, second pass, which results have tangents."""
         return self._derived(_Vjp, active).forward(primals)
 
     def with_jaxpr(self, jaxpr: Any, results: Sequence[Spec | None]) -> GridCall:
@@ -321,7 +321,7 @@ def _batched(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[An
     fn = jax.vmap(core.jaxpr_as_fun(call.jaxpr), dims, axis_name=name, axis_size=size)
     specs = [spec_of(aval) for aval in avals]
     traced = jax.make_jaxpr(fn)(*map(struct, specs))
-    # Plain arrays stay plain: vectors of the scalars.
+    # A result that is a plain array stays one: the scalars of the batch become a vector.
     result_specs = [
         None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)
         for spec, aval in zip(call.results, traced.out_avals, strict=True)

@@ -72,9 +72,9 @@ def function_name(fn: Callable[..., Any]) -> str:
 def traced_as(
     fn: Callable[..., Any], names: Sequence[str]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that makes JAX's errors about the wrapper name `fn`, its file and line.
+    """Return a decorator: JAX's errors about the wrapper then show the name, file and line of `fn`.
 
-    They also name its arrays if each array is one argument; otherwise they number them.
+    They also show names of its arrays if each array is one argument; otherwise they number them.
     """
 
     def name(stand_in: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,7 +58,7 @@ def planned(
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
         placement = ResultPlacement.of(
-            env, closed.jaxpr, operands, result_specs or stated.wanted(env.device)
+            env, closed.jaxpr, operands, result_specs or stated.requested(env.device)
         )
         made = _plan_with(env, closed, operands, placement, chosen)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
@@ -252,7 +252,7 @@ class Planner:
         )
 
     def _replicate_if_small(self, out: Value) -> Value:
-        if is_laid_out(out.spec) and self.env.is_replicated(out.spec):
+        if is_laid_out(out.spec) and self.env.replicates(out.spec):
             return self.apply(Builder.replicated, out)
         return out
 

@@ -19,16 +19,16 @@ from gridlayout.ops.plan.next_values import next_value_layouts
 
 @dataclass(frozen=True)
 class ResultPlacement:
-    """The layouts in which a call returns its results; the equations decide all others.
+    """The layouts in which a call returns its results; None where the equations decide.
 
-    specs: the requested spec of each result, or None. homes: for a result that is the next value of
-    an operand, as in a step of training, the operand's layout. is_free: whether the layout of a
-    result is free, except that its size is limited. references: the layouts that define this limit:
-    those of operands, and those that `with_layout` requests in the function.
+    specs: the requested spec of each result, or None. operand_layouts: for a result that is the
+    next value of an operand, as in a step of training, the operand's layout. is_free: whether the
+    layout of a result is free, except that its size is limited. references: the layouts that define
+    this limit: those of operands, and those that `with_layout` requests in the function.
     """
 
     specs: tuple[Spec | None, ...]
-    homes: tuple[Layout | None, ...]
+    operand_layouts: tuple[Layout | None, ...]
     is_free: tuple[bool, ...]
     references: tuple[Layout, ...]
 
@@ -55,26 +55,26 @@ class ResultPlacement:
         layouts = list(map(layout_of, operands))
         pairs = zip(next_value_layouts(jaxpr, layouts, nexts or {}), is_free, strict=True)
         references = (x for x in (*layouts, *requested_layouts(jaxpr)) if x is not None)
-        free_homes = tuple(x if free else None for x, free in pairs)
-        return cls(requested, free_homes, is_free, tuple(references))
+        own = tuple(x if free else None for x, free in pairs)
+        return cls(requested, own, is_free, tuple(references))
 
     @property
     def layouts(self) -> list[Layout | None]:
         """The layout of each result, None if it is not known before planning."""
-        pairs = zip(self.specs, self.homes, strict=True)
-        return [home if spec is None else layout_of(spec) for spec, home in pairs]
+        pairs = zip(self.specs, self.operand_layouts, strict=True)
+        return [own if spec is None else layout_of(spec) for spec, own in pairs]
 
     @property
     def updates_operands(self) -> bool:
         """Whether several results are the next values of operands, as in a step of training."""
-        return sum(home is not None for home in self.homes) > 1
+        return sum(own is not None for own in self.operand_layouts) > 1
 
     def matching(self, results: Sequence[Spec]) -> ResultPlacement:
         """Return the placement for another program that must return these results."""
-        pairs = zip(self.specs, self.homes, results, strict=True)
+        pairs = zip(self.specs, self.operand_layouts, results, strict=True)
         specs = (
-            (found if home and self.updates_operands else unmasked(found)) if spec is None else spec
-            for spec, home, found in pairs
+            (found if own and self.updates_operands else unmasked(found)) if spec is None else spec
+            for spec, own, found in pairs
         )
         return replace(self, specs=tuple(specs), is_free=(False,) * len(self.specs))
 
@@ -84,21 +84,21 @@ class ResultPlacement:
         A next value of an operand gets the operand's known padding value too, if there are several:
         then the next call runs the same program.
         """
-        spec, home = x.spec, self.homes[number]
+        spec, own = x.spec, self.operand_layouts[number]
         if spec.ndim == 0 or is_of_keys(spec):
             return b.replicated(x)
-        if home is not None:
-            out = b.to_layout(x, home)
+        if own is not None:
+            out = b.to_layout(x, own)
             if not self.updates_operands:
                 return out
             assert isinstance(out.spec, Sharded)
             return (
-                b.with_padding(out, home.oob)
-                if home.oob is not None
+                b.with_padding(out, own.oob)
+                if own.oob is not None
                 else out.with_spec(out.spec.with_oob(None))
             )
         out = b.as_sharded(x)
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)
-        return b.fit(out, most, leaves=True)
+        return b.fit(out, most, is_result=True)

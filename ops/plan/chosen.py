@@ -38,9 +38,10 @@ from gridlayout.sharding.processes.agreement import common_text
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The choices for a program by the paths of its equations; products: how many it has.
+    """The choices for a program by the paths of its equations.
 
-    prefix: for the body of a loop, the path of the loop.
+    products: the number of products of the program. prefix: for the body of a loop, the path of the
+    loop.
     """
 
     units: Units
@@ -97,7 +98,7 @@ class Chosen:
             self._needed(value, division, name)
             for value, division in zip(values, choice.ins, strict=True)
         )
-        if name in OF_BLOCKS and None in ins:  # such as one update, a number
+        if name in OF_BLOCKS and None in ins:  # for instance if an update is a scalar
             return None
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
@@ -176,9 +177,12 @@ class Stated:
                     "the file has been changed; make the plan again with gl.plan"
                 )
         if self.results and len(self.results) != len(closed.jaxpr.outvars):
-            raise LayoutError(f"the plan has {len(self.results)} results: make it again")
+            raise LayoutError(
+                f"the plan has {len(self.results)} results, but the program has "
+                f"{len(closed.jaxpr.outvars)}: make the plan again with gl.plan"
+            )
 
-    def wanted(self, device: DeviceGrid) -> list[Spec | None]:
+    def requested(self, device: DeviceGrid) -> list[Spec | None]:
         """Return the requested placements of results, all in the cores' memory."""
         specs = (
             None if layout is None else Sharded(layout, device.placement(layout.core_shape))
@@ -192,7 +196,10 @@ class Stated:
 
 
 def digest_of(closed: Any) -> str:
-    """Return a digest that is equal for jaxprs that differ only in the names of variables."""
+    """Return a digest of a jaxpr.
+
+    It does not depend on names of variables, values of array constants, or shardings.
+    """
     return sha256("\n".join(_lines(closed)).encode()).hexdigest()
 
 
@@ -240,10 +247,10 @@ def choices_for(
     if not _has_choice(graph) or len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
-    wanted = [
+    requested = [
         units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
     ]
-    found = best(Estimator(graph, units, given, wanted))
+    found = best(Estimator(graph, units, given, requested))
     return Chosen(units, found.choices, products)
 
 

@@ -32,7 +32,7 @@ class Classes:
         self.graph, self.units, self._requested = graph, units, requested
         self._parent: dict[Any, Any] = {}
         self._targets: dict[Any, Division] = {}
-        self._bound: dict[Any, Along] = {}
+        self._by_class: dict[Any, Along] = {}
         self._find_classes()
 
     def _root(self, key: Any) -> Any:
@@ -74,8 +74,8 @@ class Classes:
     def result_divisions(self) -> list[Division | None]:
         """For each value, the requested division of the program's result that it becomes, or None.
 
-        It has to become the result by elementwise operations and transposes alone; None where
-        anything else reads it.
+        It has to become the result by elementwise operations, transposes and reshapes alone; None
+        where anything else reads it.
         """
         found: list[Division | None] = [None] * len(self.graph.shapes)
         other = [False] * len(found)
@@ -131,13 +131,13 @@ class Classes:
         made = self._targets[key] = tuple(found)
         return made
 
-    def bound(self, number: int, units_of: Sequence[tuple[int, ...]]) -> Along:
+    def by_class(self, number: int, units_of: Sequence[tuple[int, ...]]) -> Along:
         """Return the units along each factor of a node, as its classes are divided."""
         factors = self.graph.nodes[number].factors
         assert factors is not None
         key = id(factors), tuple([units_of[c] for c in self.of_node[number]])
-        if key in self._bound:
-            return self._bound[key]
+        if key in self._by_class:
+            return self._by_class[key]
         found: list[tuple[int, ...]] = [()] * len(factors.sizes)
         for u in range(len(self.units.axes)):
             fits = [
@@ -148,7 +148,7 @@ class Classes:
             if fits:
                 f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))
                 found[f] += (u,)
-        made = self._bound[key] = tuple(found)
+        made = self._by_class[key] = tuple(found)
         return made
 
 
@@ -162,7 +162,7 @@ def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
 
 
 def _back(dims: Dims, along: Along) -> Division | None:
-    """Return the division of an operand with these units along factors; None if it lacks one."""
+    """Return an operand's division from the units along factors; None if it lacks a divided one."""
     if any(units and f not in dims for f, units in enumerate(along)):
         return None
     return tuple(() if f is None else along[f] for f in dims)

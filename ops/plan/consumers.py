@@ -1,4 +1,4 @@
-"""`Consumers`: the consumers of the values of a jaxpr, and the layouts that they relay them out to.
+"""`Consumers`: the consumers of a jaxpr's values, and the layouts to which they relay values out.
 
 A product's result is placed in such a layout at once: that of a `with_layout`, or that of the array
 to which an elementwise operation adds it. So the gradient of a parameter gets the parameter's
@@ -118,9 +118,9 @@ class Consumers:
         return (consumers._layouts(own) for own, atom in values.items() if atom is var)
 
     def _layout_of(self, atom: Any, same: Collection[Any]) -> set[Layout]:
-        """Return the layout of a value, if it is known, or elementwise of values with a known one.
+        """Return the layout of a value, or of the operand from which its operation takes it.
 
-        same: values whose layout is to be found.
+        The set is empty if it is unknown. same: values whose layout is to be found.
         """
         while atom is not None and atom not in self._known and atom not in same:
             eqn = self._makers.get(atom)

@@ -40,8 +40,8 @@ class Sent(NamedTuple):
 class Units:
     """The units of a device grid, in mesh order, as their axes of `device.fine`.
 
-    idle: whether up to half of the devices that divide a dim may have no part of it. work: seconds
-    that a device computes before each collective.
+    idle: whether a dim may have fewer elements than the devices that divide it, if it has more than
+    half as many. work: seconds that a device computes before each collective.
     """
 
     device: DeviceGrid
@@ -57,8 +57,8 @@ class Units:
         """Return the coarsest units such that every dim of these placements uses whole units.
 
         Axes with different links, and axes between hosts, are separate units. extents: of dims that
-        can be divided only evenly. A unit that divides none of them evenly is split, if its first
-        axes do.
+        can be divided only evenly. A unit that does not divide one of them evenly is split, if its
+        first axes do.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         return cls._used(device, names, _by_links(device, names), specs, extents)
@@ -178,7 +178,7 @@ class Units:
         placement = self.device.placement(layout.core_shape)
         if (division := self.division(Sharded(layout, placement))) is None:
             raise LayoutError(
-                f"{what} divides no dim evenly among mesh axes, which plans need: give a grid "
+                f"{what} does not divide dims among whole mesh axes, as plans need: give a grid "
                 f"whose dims are products of axes of the mesh {self.device.shape}"
             )
         return division
@@ -197,7 +197,7 @@ class Units:
         """Return the part of a division that is over chips."""
         return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
-    def is_stated(self, shape: Shape, division: Division) -> bool:
+    def can_be_stated(self, shape: Shape, division: Division) -> bool:
         """Return whether a layout can state the division, by a grid that is placed like that."""
         if 0 in shape:
             return not any(division)
@@ -346,7 +346,7 @@ def scattered_dim(made: Division, out: Division) -> int:
 
 
 def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:
-    """Prime factors of the mesh's axes in groups that the same links join."""
+    """Return the prime factors of the mesh's axes, grouped by the kind of their links."""
     found: dict[Any, set[str]] = {}
     for name in names:
         found.setdefault(device.machine.topology.kind(name), set()).add(name)

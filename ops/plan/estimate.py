@@ -82,8 +82,8 @@ class _Ways:
     """The ways of nodes with equal prices whose classes, target and operands are divided equally.
 
     moves: those of the program's operands, which can join equal ones before them. sums: the units
-    summed, and whether the sum is scattered, of sums that can join others. taken: the way taken
-    where some of these can join, by which can.
+    summed, and whether the sum is scattered, of sums that can join others. taken: the way taken, by
+    which of these can join, and by `joined` and `is_by_class` of `Estimator.estimate`.
     """
 
     ways: list[_Way]
@@ -150,13 +150,13 @@ class Estimator:
         assignment: Assignment,
         fastest: Estimate | None = None,
         joined: bool = False,
-        is_bound: bool = False,
+        is_by_class: bool = False,
     ) -> Estimate | None:
         """Return the estimate under an assignment; None if it is slower and costs more.
 
         fastest: the fastest program so far, with which it is compared. joined: whether sums that
-        become results are scattered as one, even where that takes longer. is_bound: whether nodes
-        run as their classes are divided, where they are, at any price.
+        become results are scattered as one, even where that takes longer. is_by_class: whether a
+        node with divided classes runs in their division, at any price.
         """
         graph = self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
@@ -177,8 +177,10 @@ class Estimator:
                     state.held[out] = (None if is_made else ((),) * len(graph.shapes[out]),)
                 continue
             target = self.classes.target(node.outs[0], units_of)
-            bound = self.classes.bound(number, units_of)
-            self._follow(node, self._taken(number, bound, target, state, joined, is_bound), state)
+            by_class = self.classes.by_class(number, units_of)
+            self._record(
+                node, self._taken(number, by_class, target, state, joined, is_by_class), state
+            )
         for last, end in zip(graph.outs, self.requested, strict=True):
             if last is not None and end is not None:
                 sent = self._relayout(state.held[last], end, self._sizes[last])
@@ -189,34 +191,34 @@ class Estimator:
     def _taken(
         self,
         number: int,
-        bound: Along,
+        by_class: Along,
         target: Division,
         state: _State,
         joined: bool,
-        is_bound: bool,
+        is_by_class: bool,
     ) -> _Taken:
         """Return the fastest way of a node, with the move to the target division."""
         node = self.graph.nodes[number]
         held = tuple([() if v is None else state.held[v] for v in node.ins])
-        key = self._kinds[number], bound, target, held
+        key = self._kinds[number], by_class, target, held
         if (ways := self._ways.get(key)) is None:
-            ways = self._ways[key] = self._worth_pricing(number, bound, target, held)
+            ways = self._ways[key] = self._worth_pricing(number, by_class, target, held)
         seen = _NOTHING
         if ways.moves or ways.sums:
             before = state.sums[node.outs[0]]
             sums = (each for each in ways.sums if (*each, before) in state.seen)
             seen = frozenset([*state.seen.intersection(ways.moves), *sums])
-        what = seen, joined, is_bound
+        what = seen, joined, is_by_class
         if what not in ways.taken:
             found = None
-            for way in ways.ways[:1] if is_bound and any(bound) else ways.ways:
+            for way in ways.ways[:1] if is_by_class and any(by_class) else ways.ways:
                 most = inf if found is None else found.price
                 found = self._priced(node, way, target, held, seen, joined, most) or found
             assert found is not None
             ways.taken[what] = found
         return ways.taken[what]
 
-    def _follow(self, node: Node, taken: _Taken, state: _State) -> None:
+    def _record(self, node: Node, taken: _Taken, state: _State) -> None:
         """Record what a node takes, and what it has moved, summed and made."""
         made, choice = state.made, taken.choice
         made.seconds += taken.sent.seconds
@@ -240,13 +242,13 @@ class Estimator:
     # -- ways of one node --------------------------------------------------------------------------
 
     def _worth_pricing(
-        self, number: int, bound: Along, target: Division, held: Sequence[Held]
+        self, number: int, by_class: Along, target: Division, held: Sequence[Held]
     ) -> _Ways:
         """Return the ways that divide a node as its classes, as its result, or as an operand."""
         node = self.graph.nodes[number]
         factors, out = node.factors, node.outs[0]
         assert factors is not None
-        found = {bound: None}
+        found = {by_class: None}
         if any(along := self._along(factors, factors.outs[0], target)):
             found[along] = None
         for value, dims, divisions in zip(node.ins, factors.ins, held, strict=True):

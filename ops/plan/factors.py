@@ -2,7 +2,8 @@
 
 As in Shardy's sharding rules, every dim of an operand or result is one factor of the equation, or
 must not be divided. A factor is *parallel* if a result has it. Otherwise it is *summed*: devices
-that divide it have partial results. `estimate.py` has everything that follows from factors.
+that divide it have partial results. `estimate.py` and `ways.py` price the ways to divide the
+factors of an equation.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ class Factors:
         return tuple(f for f in range(len(self.sizes)) if f in dims)
 
     def fits(self, factor: int, parts: int, idle: bool = False) -> bool:
-        """Return whether a factor can be divided into `parts`, so that each device has some of it.
+        """Return whether a factor can be divided into `parts`.
 
-        idle: whether up to half of the devices may have none of it.
+        Its extent must be at least `parts`; if the factor is exact, a multiple of it. idle: whether
+        more than half of `parts` is enough for a factor that is not exact.
         """
         size = self.sizes[factor]
         if factor not in self.used:
@@ -52,7 +54,7 @@ class Factors:
 
 
 def fits(size: int, parts: int, idle: bool) -> bool:
-    """Return whether an extent can be divided so; idle: whether up to half may have nothing.
+    """Return whether an extent is at least `parts`; idle: more than half of that is enough.
 
     >>> fits(7, 10, False), fits(7, 10, True), fits(5, 10, True)
     (False, True, False)
@@ -120,10 +122,10 @@ def _reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Fact
 
 
 def _arg(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along(set(params["axes"]), ins, outs, keep_dims=False)
+    return _undivided_along(set(params["axes"]), ins, outs, keep_dims=False)
 
 
-def _whole_along(
+def _undivided_along(
     axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], keep_dims: bool = True
 ) -> Factors:
     """Return factors where dims `axes` are not divided and the other dims stay as they are."""
@@ -180,11 +182,11 @@ def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     if len(shape) != len(out):
         return None
     axes = {d for d, n in enumerate(shape) if out[d] != n}
-    return _whole_along(axes, ins, outs)
+    return _undivided_along(axes, ins, outs)
 
 
 def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Return factors of an update in place; dims in which the update is smaller are not divided."""
+    """Return factors of an update in place; the update is not divided where it is smaller."""
     shape, new = ins[0], ins[1]
     own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
     update = tuple(own[d] if n == shape[d] else None for d, n in enumerate(new))
@@ -236,19 +238,19 @@ def _added(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
 
 
 def _concatenate(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along({params["dimension"]}, ins, outs)
+    return _undivided_along({params["dimension"]}, ins, outs)
 
 
 def _along(name: str) -> Callable[..., Factors]:
     def rule(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-        return _whole_along({params[name] % len(ins[0])}, ins, outs)
+        return _undivided_along({params[name] % len(ins[0])}, ins, outs)
 
     return rule
 
 
 def _unstacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Return factors of an array that is split into its rows, whose dim is not divided."""
-    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
+    """Return factors of an array that is unstacked along a dim, which is not divided."""
+    return _undivided_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
 
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:

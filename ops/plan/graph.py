@@ -109,7 +109,7 @@ class Graph:
         return made
 
     def _live(self) -> list[Node]:
-        """Return the nodes that results depend on; no others run."""
+        """Return the nodes that results depend on or that have effects; no others run."""
         read = {value for value in self.outs if value is not None}
         found = []
         # The next value of a carry is read when the next iteration starts.
@@ -126,7 +126,7 @@ class Graph:
     def materialized(self) -> frozenset[int]:
         """The values that are written to memory: results, and values not fused into consumers.
 
-        Operands and constants are in memory already.
+        Operands and constants are included: they are in memory already.
         """
         found = {value for value in self.outs if value is not None}
         for node in self.nodes:

@@ -16,7 +16,8 @@ def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
 
     Operands are live throughout, and results until the end. A value made before a loop that the
     loop reads is live until the loop ends. A loop's carry is live throughout the loop; the next
-    value is copied to it at the end of each iteration.
+    value is copied to it at the end of each iteration. Constants of called functions have no live
+    range: they are part of the compiled program.
     """
     end, loops = len(graph.nodes), _loops(graph)
     found = {v: (n, n) for n, node in enumerate(graph.nodes) for v in node.outs}
@@ -50,9 +51,10 @@ def _loops(graph: Graph) -> list[Span]:
 def live_values(
     graph: Graph, known: Mapping[int, T], operands: int, always: bool
 ) -> Iterator[tuple[int, dict[int, T]]]:
-    """Yield each node that ends a live range, with the live values and what is `known` of them.
+    """Yield each node that ends a live range, with the live values and what is `known` about them.
 
-    At other nodes no more values are live. always: yield those nodes too.
+    At any other node the live values are among those of the next node that is yielded. always:
+    yield such nodes too. The yielded dict is the same object each time.
     """
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {len(graph.nodes) - 1: []}

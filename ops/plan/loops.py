@@ -36,24 +36,25 @@ def sends_often(decision: Decision, env: Env) -> bool:
     often = any(
         _count(body.program.collectives) >= LIMITS.loop_collectives for body in decision.bodies
     )
-    return often and not _is_told(decision.op)
+    return often and not _is_requested(decision.op)
 
 
-def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
-    """Return the cheaper of two decisions for a loop, with results in the layouts of `laid`.
+def with_small_replicated(sharded: Decision, replicated: Decision, env: Env) -> Decision:
+    """Return the cheaper of two decisions for a loop, with results in the layouts of `sharded`.
 
-    laid: the decision with sharded arrays. whole: the one with small arrays replicated. The price
-    is seconds where the machine gives collectives a latency, else the number of collectives.
+    sharded: the decision with sharded arrays. replicated: the one with small arrays replicated. The
+    price is seconds; where there is no latency and all links are equal, it is the number of
+    collectives.
     """
-    if _sent(whole, env) >= _sent(laid, env):
-        return laid
-    b = Builder(env, laid.operands)
-    found = b.inlined(whole, [Value(spec, k) for k, spec in enumerate(laid.operands)])
+    if _sent(replicated, env) >= _sent(sharded, env):
+        return sharded
+    b = Builder(env, sharded.operands)
+    found = b.inlined(replicated, [Value(spec, k) for k, spec in enumerate(sharded.operands)])
     outs = [
         x if out.own_layout is None else b.as_sharded(x, out.own_layout)
-        for x, out in zip(found, laid.outs, strict=True)
+        for x, out in zip(found, sharded.outs, strict=True)
     ]
-    return b.decision(laid.op, laid.operands, outs)
+    return b.decision(sharded.op, sharded.operands, outs)
 
 
 def _sent(decision: Decision, env: Env) -> tuple[float, float]:
@@ -78,13 +79,13 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
 
 
 def draws_much(op: Op, env: Env) -> bool:
-    """Whether a loop or a branch draws random numbers that no device is to make all of."""
+    """Return whether a loop or a branch draws a random array too large for one device to draw."""
     drawn = (eqn for eqn in _equations(op.params) if eqn.primitive.name == "random_bits")
     avals = (eqn.outvars[0].aval for eqn in drawn if is_threefry(eqn.invars[0].aval.dtype))
     return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
 
 
-def _is_told(op: Op) -> bool:
+def _is_requested(op: Op) -> bool:
     """Return whether the user states a layout or a rule for something in the loop."""
     return any(
         eqn.primitive.name == "with_layout"

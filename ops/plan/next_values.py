@@ -56,7 +56,7 @@ def next_value_layouts(
 
 
 def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return for each result the only operand that is left for it, or made into it alone.
+    """Return for each result its only remaining operand, or the only one that no other result has.
 
     None where there are several such operands, or none.
 
@@ -110,7 +110,8 @@ def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
             reached = _reached(inner, inner.outvars[eqn.outvars.index(atom)], makers)
             if reached is None:
                 return None
-            left += [own[var] for var in reversed(reached)]
+            # The others are constants of the called function.
+            left += [own[var] for var in reversed(reached) if var in own]
         elif name in ELEMENTWISE:
             left += reversed(eqn.invars)
     return [atom for atom in seen if atom not in makers[jaxpr]]

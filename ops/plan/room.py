@@ -22,7 +22,7 @@ class Room:
 
     capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that nodes
     produce in the DRAM behind a chip's cores. copies: whether a node's copy of an operand counts in
-    addition to the operand, as far as the copy is divided less than it can be.
+    addition to the operand, beyond the bytes of the operand's smallest part.
     """
 
     of: Variables
@@ -43,7 +43,7 @@ class Room:
     def fullest(self) -> tuple[str, list[tuple[int, int]]]:
         """The node with the most live bytes, and the bytes of each value that is live there.
 
-        Each value is divided the most. The largest values come first.
+        Each value counts in the division with the fewest bytes. The largest values come first.
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
         for n, live in self._live_values():
@@ -56,7 +56,7 @@ class Room:
         return where, sorted(found, key=lambda pair: -pair[1])
 
     def _live_values(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
-        """Yield each node with its live values and their variables.
+        """Yield nodes as `live_values` does, with the variables of the live values.
 
         On machines with cores these include values without a variable: each core holds all of such
         a value.

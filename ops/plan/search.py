@@ -38,9 +38,10 @@ def best(estimator: Estimator) -> Estimate:
     found = list(tried.values())
     for assignment, made in tried.items():
         if made is not None and any(x.summed and x.scattered for x in made.choices.values()):
-            found.append(estimator.estimate(assignment, fastest, joined=True))  # takes longer
+            # With its sums joined it takes longer, but has fewer collectives.
+            found.append(estimator.estimate(assignment, fastest, joined=True))
         if len(set(assignment)) == 1:
-            found.append(estimator.estimate(assignment, fastest, joined=True, is_bound=True))
+            found.append(estimator.estimate(assignment, fastest, joined=True, is_by_class=True))
     complete = [made for made in found if made is not None]
     first = min(complete, key=lambda each: each.seconds)
     return min(complete, key=lambda each: (each.cost(first), each.seconds))
@@ -54,7 +55,7 @@ def _classes(estimator: Estimator) -> list[int]:
 
 
 def _seeds(estimator: Estimator, count: int) -> Iterator[Assignment]:
-    """Yield the operands' own assignment, then single classes on one or all units, then none."""
+    """Yield the operands' own assignment, none, one class on all units, and each mix of these."""
     own: list[set[int]] = [set() for _ in range(count)]
     for value, division in enumerate(estimator.given):
         for d, units in enumerate(division or ()):

@@ -32,8 +32,8 @@ class Strategies(Variables):
 
     capacity: bytes that fit on a device, or in a core's L1; None for no limit. dram: values that
     nodes produce in the DRAM behind a chip's cores, from where nodes read them while they compute.
-    copies: whether a node's copy of an operand counts in addition to the operand, as far as the
-    copy is divided less than it can be.
+    copies: whether a node's copy of an operand counts in addition to the operand, beyond the bytes
+    of the operand's smallest part.
     """
 
     capacity: float | None = None
@@ -203,7 +203,8 @@ class Strategies(Variables):
         """Return the latencies that joined all-reduces of results share.
 
         All-reduces of results over the same devices do not depend on each other, so they are joined
-        into one. costs: of all choices; the shared latencies are subtracted from them.
+        into one. costs: of all choices; the shared latencies are subtracted from them. A variable
+        with one choice is appended to them: it is the source of the latencies.
         """
         ends = self._ends()
         forms: dict[tuple[int, ...], int] = {}
@@ -235,23 +236,24 @@ class Strategies(Variables):
         return [Fetch(len(costs) - 1, np.array([latencies]), tuple(consumers))]
 
     def _ends(self) -> set[int]:
-        """Return the values that reach results through elementwise ops and transposes only."""
+        """Return the values that reach results through elementwise ops, transposes and reshapes."""
         graph = self.graph
         found = {v for v in graph.outs if v is not None}
         others: set[int] = set()
         for node in reversed(graph.nodes):
+            if node.outs[0] in others:
+                found.discard(node.outs[0])
             is_chain = node.name in CHAIN and node.outs[0] in found
             for v in node.ins:
                 if v is not None:
                     (found if is_chain else others).add(v)
-            if node.outs[0] in others:
-                found.discard(node.outs[0])
         return found - others
 
     def _is_folded(self, consumer: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
-        """Whether the only user of a product is a transpose, which is computed with it.
+        """Return whether the only consumer of a product is a transpose, which is fused with it.
 
-        A move between the two would instead move the transposed product to its users.
+        A move between the two would instead move the transposed product to its consumers: `_fetch`
+        doubles its price.
         """
         nodes = self.graph.nodes
         if len(mine) != 1 or self.variables[at].is_operand or self.variables[consumer].is_operand:

@@ -1,8 +1,8 @@
 """The variables of a planning problem, for the operands and the nodes of a graph.
 
 The choices of an operand are the divisions that a layout can state. The choices of a node are the
-ways to assign units of the mesh to its factors. Equal nodes, as in the layers of a stack, share one
-variable.
+ways to assign units of the mesh to its factors. In graphs of more than `LIMITS.separate_equations`
+nodes, equal ones, as in the layers of a stack, share one variable, and so do equal operands.
 """
 
 from __future__ import annotations

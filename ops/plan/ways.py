@@ -30,8 +30,8 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
-# Nodes whose results are on the same devices as their operands.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
+# Nodes that can also run in divisions that no layout states.
+_ANY_DIVISION = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
 
@@ -48,10 +48,12 @@ class Ways:
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
         """Return the ways to run a node, and the seconds of each over all its runs."""
         graph = self.graph
-        sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
-        ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
+        values = tuple(
+            None if v is None else (graph.shapes[v], graph.itemsizes[v])
+            for v in (*node.ins, *node.outs)
+        )
         dtype = graph.dtypes[node.outs[0]]
-        key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
+        key = node.name, node.factors, values, node.flops, dtype, node.times
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -71,7 +73,7 @@ class Ways:
                 None if v is None or not self.graph.shapes[v] else _division(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
-            if node.name not in _ANYWHERE and not self._is_home(node, ins, made):
+            if node.name not in _ANY_DIVISION and not self._has_layouts(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
@@ -151,7 +153,7 @@ class Ways:
         computed = np.array([self.computing(node, choice) for choice in choices])
         return np.sort(np.argsort(computed, kind="stable")[:most])
 
-    def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
+    def _has_layouts(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
         """Return whether layouts can state the divisions of operands and result.
 
         Most rules need that.
@@ -159,13 +161,13 @@ class Ways:
         shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
         pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
         return all(
-            self.units.is_stated(shape, division)
+            self.units.can_be_stated(shape, division)
             for shape, division in pairs
             if shape is not None and division is not None
         )
 
     def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
-        """Return all ways to place units along factors so that every device has a part."""
+        """Return all ways to place units along factors such that each factor fits its devices."""
         found = []
         options = (None, *factors.used)
         for given in product(options, repeat=len(self.units.axes)):
@@ -191,7 +193,7 @@ class Ways:
         return prod(block) * self.graph.itemsizes[value]
 
     def held(self, value: int, division: Division) -> int:
-        """Return the bytes of memory that a block takes; in a core's L1, aligned to the next one.
+        """Return the bytes of memory of a block; in a core's L1, rounded up to its alignment.
 
         >>> import jax
         >>> from gridlayout.ops.planning.traced import traced_for
@@ -216,7 +218,7 @@ class Ways:
         return seconds
 
     def computing(self, node: Node, choice: Choice) -> float:
-        """Return the seconds of one run's computation, during which a device reads from DRAM."""
+        """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0

@@ -14,9 +14,9 @@ T = TypeVar("T")
 class Clock:
     """A time limit in seconds from its start; or a share of what is left of another clock."""
 
-    def __init__(self, seconds: float, whole: Clock | None = None) -> None:
+    def __init__(self, seconds: float, root: Clock | None = None) -> None:
         self.seconds = seconds
-        self.whole = self if whole is None else whole
+        self.root = self if root is None else root
         self._interrupted = False
         self.start()
 
@@ -26,12 +26,12 @@ class Clock:
 
     def part(self, share: float) -> Clock:
         """Return a clock for a share of the remaining time."""
-        return Clock(share * self.left, self.whole)
+        return Clock(share * self.left, self.root)
 
     @property
     def interrupted(self) -> bool:
         """Whether an interrupt has ended the search."""
-        return self.whole._interrupted
+        return self.root._interrupted
 
     @property
     def left(self) -> float:
@@ -47,7 +47,7 @@ class Clock:
         """End the time because of an interrupt; a second interrupt is raised."""
         if self.interrupted:
             raise KeyboardInterrupt
-        self.whole._interrupted = True
+        self.root._interrupted = True
 
     def through(self, call: Callable[[], T]) -> T:
         """Return the result of a call; a first interrupt ends the time and restarts the call."""

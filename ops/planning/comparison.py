@@ -118,7 +118,7 @@ class TimeComparison:
             ("time", [each.time for each in made]),
             ("from DRAM to DRAM", [each.whole for each in self.programs]),
             *((f"  {kind}", sums) for kind, sums in self.by_kind.items()),
-            ("  of all between cores", [sum(e.movement for e in s.equations) for s in made]),
+            ("  of it between cores", [sum(e.movement for e in s.equations) for s in made]),
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
             ("to a core from others", [sum(each.links.values()) for each in made]),
@@ -238,7 +238,7 @@ def compare_times(programs: Sequence[Timed]) -> TimeComparison:
 
 
 def _hidden(rows: Sequence[Counterparts]) -> str:
-    return f"and {number(len(rows) - _SHOWN, 'equation')} more of less difference"
+    return f"and {number(len(rows) - _SHOWN, 'more equation')} with smaller differences"
 
 
 def _row(row: Counterparts) -> Cells:
@@ -246,11 +246,11 @@ def _row(row: Counterparts) -> Cells:
     return (
         plain(row.word, 24),
         dims_text(row.shape) or "-",
-        *("-" if each is None else plain(_said(each), _COLUMN) for each in row.equations),
+        *("-" if each is None else plain(_cell_text(each), _COLUMN) for each in row.equations),
     )
 
 
-def _said(each: Equation) -> str:
+def _cell_text(each: Equation) -> str:
     return ", ".join(filter(None, (each.place, duration(each.seconds), each.limit)))
 
 

@@ -53,12 +53,15 @@ def plan(
     compiled programs, or "l1"; by default whichever takes the least time.
 
     When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
-    yet, it is the plan of what `gl.on_grid` does by default, with the bound known so far, which may
-    be 0. A second interrupt is raised, and so is one during tracing.
+    yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be
+    0. Chips of several cores have no default plan, and it may not fit the memory of other devices:
+    then the first interrupt is raised, and a `LayoutError` states that the time was too short. A
+    second interrupt is raised, and so is one during tracing.
 
-    No plan takes longer than the default, both with arguments as `gl.put` lays them out and with
-    `GridArray`s as they are. On a measured machine, `GridArray`s keep their layouts unless other
-    layouts save a tenth of the time, which is about the accuracy of the figures.
+    Except on chips of several cores, no plan takes longer than the default, both with arguments as
+    `gl.put` lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s
+    keep their layouts unless other layouts save a tenth of the time, which is about the accuracy of
+    the figures.
 
     Everything is chosen together: the division of each argument over the mesh, the division of each
     equation, and whether partial sums are all-reduced or scattered. A result that is a tree with an
@@ -214,5 +217,5 @@ def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -
             fits = larger.strategies(trips).limited(larger.device.machine.device_capacity).fits
             with suppress(Unsolved):
                 if fits and best_plan(larger, trips, _QUICKLY, None) is not None:
-                    return f"A mesh of {mesh} would do"
+                    return f"A mesh of {mesh} has enough memory"
     return "Plan for more devices, or for ones with more memory"

@@ -66,7 +66,7 @@ class Meshes:
         if (found := self._of(count)) is None:
             whole = " x ".join(map(str, self.grid))
             raise LayoutError(
-                f"{count} cores are no rectangle on a chip of {whole} cores, nor all cores of "
+                f"{count} cores are no rectangle on a chip of {whole} cores, and not all cores of "
                 f"several chips: give a multiple of {prod(self.grid)}, or a mesh, as {self.grid}"
             )
         return self._on(*found)
@@ -113,9 +113,10 @@ class Meshes:
 
 
 def nearest(count: int, rank: int, most: Shape | None = None) -> Shape | None:
-    """Return `count` as a product of `rank` factors, as nearly equal as possible, largest last.
+    """Return `count` as a product of `rank` factors, as nearly equal as possible.
 
-    most: the largest value of each factor. None where there are no such factors.
+    The largest is last unless `most`, the largest value of each factor, prevents it. None where
+    there are no such factors.
 
     >>> nearest(32, 2), nearest(64, 3), nearest(7, 2), nearest(7, 2, (4, 4)), nearest(6, 2, (3, 2))
     ((4, 8), (4, 4, 4), (1, 7), None, (3, 2))

@@ -35,8 +35,8 @@ def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) 
     numbered = enumerate(traced.leaves, traced.consts)
     layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
     of_operand = dict(enumerate(layouts.values(), traced.consts))
-    wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
-    results = tuple(None if k is None else of_operand.get(k) for k in wanted)
+    operands = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
+    results = tuple(None if k is None else of_operand.get(k) for k in operands)
     specs = traced.specs_in([*layouts.values()])
     requested = [None if layout is None else traced.placed(layout) for layout in results]
     by_default, graph = traced.program(specs, None, requested=requested), traced.graph(trips)
@@ -114,8 +114,8 @@ def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout 
 def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:
     """Return where a result is placed.
 
-    It is in DRAM if the argument whose next value it is is there, or if all results are. A result
-    without a division, whose placement its rule decides, is not moved to DRAM.
+    It is in DRAM if it is the next value of an argument in DRAM, or if all results are there. A
+    result without a division, whose placement its rule decides, is not moved to DRAM.
     """
     operand = traced.next_of.get(result)
     if operand is not None:

@@ -19,11 +19,11 @@ from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
 _MOST_TRIES = 12  # with less and less room, because copies need some
-_MOST = 0.8  # share of the remaining time for each of these
+_MOST = 0.8  # the share of the remaining time for one try
 _LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried, if it is larger
 _WORSE = 1.1  # once choices take so many times the best plan's time, no less room is tried
-_SOON, _TIMES = 2.0, 4  # seconds for that, or this multiple of the time spent before
-_FIRST = 2 / 3  # share of the time for divisions that give every core a part of each value
+_SOON, _TIMES = 2.0, 4  # seconds to try less room: at least, and per second spent before
+_FIRST = 2 / 3  # the share of the time for divisions into at most as many parts as elements
 
 
 def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
@@ -145,7 +145,7 @@ def _made(traced: Traced, strategies: Strategies, found: Solution, clock: Clock)
 
 
 def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan:
-    """Return the best plan of two searches, one of which allows cores without a part of a value.
+    """Return the best plan of two searches, one of which allows more parts of a dim than elements.
 
     With idle cores, one core may have fewer tiles. But relayouts of such divisions can cost more
     than their bytes suggest, so the plans of both searches are built and priced.
@@ -193,8 +193,8 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
     assert first is not None
     tries = _Tries(traced, free, first, clock, progress)
     tries.add(free, first)
-    near = far | {k for k, place in enumerate(free.places(first.choices)) if place.in_dram}
-    if clock.left and not (tries.made and tries.made[0].simulation.dram <= near):
+    in_dram = far | {k for k, place in enumerate(free.places(first.choices)) if place.in_dram}
+    if clock.left and not (tries.made and tries.made[0].simulation.dram <= in_dram):
         far = tries.with_less(far)
     tries.go_on(far)
     if tries.best is None and tries.is_late:
@@ -251,7 +251,7 @@ class _Tries:
     def go_on(self, far: frozenset[int]) -> None:
         """Build a plan if there is none yet; while the best is above the bound, try less room.
 
-        The sizes tried do not depend on the room there is, so that more room is not slower.
+        The sizes in `_LESS` do not depend on the room there is, so that more room is not slower.
         """
         every = frozenset(v for node in self.free.graph.nodes for v in node.outs)
         for k in range(_MOST_TRIES):
@@ -260,7 +260,7 @@ class _Tries:
             # Gaps between values may waste as much.
             self.search(int(0.9**k * self.room), every, self.clock)
         spent, peaks = self.clock.seconds - self.clock.left, {x.peak_bytes - 1 for x in self.made}
-        clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.whole)
+        clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.root)
         for less in sorted({*peaks, *_LESS}, reverse=True):
             best = self.best
             if (

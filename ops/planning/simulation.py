@@ -83,8 +83,9 @@ class Simulation:
     live_ranges: the live ranges of values, in order of their start; empty for a compiled program.
     capacity: bytes of a device, None where the machine states none. links: the bytes that a device
     receives along each axis of the mesh, at the slowest links that they cross; `x between hosts`
-    if only a part of an axis is. dram: the numbers of values that cores read from the
-    chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled program.
+    for the part of an axis x that is between hosts. dram: the numbers of values that cores read
+    from the chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled
+    program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """

@@ -1,7 +1,8 @@
 """`Spaces`: which values of a planned program are in a core's L1, and which in the chip's DRAM.
 
 A value in DRAM is read by every equation that needs it, during its computation; it is written there
-while it is made. If not all values fit L1, those go to DRAM that take the least time there.
+while it is made. If not all values fit L1, those that take the least time in DRAM are placed
+there.
 """
 
 from __future__ import annotations
@@ -169,7 +170,8 @@ class _Search:
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
         self.spans = live_ranges(self.graph, len(places))
-        self.moved: dict[int, list[tuple[int, int]]] = {}  # value: its relaid out results, bytes
+        # For each value: (result number, bytes) of each of its relaid-out results.
+        self.moved: dict[int, list[tuple[int, int]]] = {}
         for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
             if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
                 nbytes = strategies.ways.held(v, end.division)
@@ -183,7 +185,7 @@ class _Search:
                 self.nodes_of.setdefault(v, []).append(node.path)
 
     def found(self, clock: Clock | None) -> Spaces:
-        """Return the values in DRAM, and the cost of that.
+        """Return the cheapest spaces such that the values in L1 have room there.
 
         When values are freed between others, the gaps may be too small for the next value. Then the
         limit of that step is lowered by the excess, and the search is repeated.
@@ -191,7 +193,7 @@ class _Search:
         room = room_in_l1(self.machine)
         limits = [room] * (len(self.graph.nodes) + 1)
         if clock is not None:
-            clock = Clock(max(clock.left, _LEAST), clock.whole)
+            clock = Clock(max(clock.left, _LEAST), clock.root)
         while True:
             found = self.made(self._in_dram(limits, clock))
             if max((nbytes for _, nbytes in found.held), default=0) <= room:
@@ -260,7 +262,7 @@ class _Search:
         return frozenset(dram)
 
     def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """Yield the bytes of the live values at each step; at last of results, also relaid out."""
+        """Yield live values' bytes where live ranges end; then of results, with relaid-out ones."""
         yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)

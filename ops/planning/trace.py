@@ -55,7 +55,7 @@ def _of_device(
     held: Sequence[tuple[str, int]],
 ) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
-    ends: dict[str, float] = {}
+    starts: dict[str, float] = {}
 
     def add(name: str, thread: int, start: float, seconds: float) -> None:
         each = {"name": name, "ph": "X", "pid": device, "tid": thread}
@@ -68,10 +68,10 @@ def _of_device(
         for axis, seconds in sent:
             add(name, 1 + axes.index(axis), at, seconds)
             at += seconds
-        ends.setdefault(name, start)
+        starts.setdefault(name, start)
     at = 0.0
     for name, nbytes in held:
-        at = max(at, ends.get(name, at))
+        at = max(at, starts.get(name, at))
         counter = {"name": "bytes held", "ph": "C", "pid": device, "ts": at * 1e6}
         events.append(counter | {"args": {"bytes": nbytes}})
     return events

@@ -90,7 +90,7 @@ class Traced:
         idle: bool = False,
         each_step: Callable[[], None] = no_step,
     ) -> Strategies:
-        """Return the choices; idle: whether up to half of the cores along a dim may have no part.
+        """Return the choices; idle: whether a dim may have fewer elements than cores.
 
         That applies only to small programs, because it adds choices. each_step: called on the way.
         """
@@ -185,7 +185,7 @@ class Traced:
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
-        """Return the divisions that an operand may have: those that a layout here can state."""
+        """Return an operand's possible divisions: those that a layout on this mesh can state."""
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
         if (layout := self.fixed_layout(operand)) is not None:
@@ -212,7 +212,7 @@ class Traced:
             )
             pairs = zip(shape, division, strict=True)
             is_held = all(fits(n, units.count(us), units.idle) for n, us in pairs if us)
-            if is_held and units.is_stated(shape, division):
+            if is_held and units.can_be_stated(shape, division):
                 found.append(division)
         return found
 
@@ -246,7 +246,7 @@ class Traced:
 def traced_for(
     fn: Callable[..., Any], args: Any, machine: Any, fixed: Any, space: str | None = None
 ) -> Traced:
-    """Return a function traced for a machine; `LayoutError` where any of these is impossible."""
+    """Return a function traced for a machine; `LayoutError` for invalid arguments."""
     if not callable(fn):
         raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
     args, leaves, stated = _arguments(fn, args)

@@ -76,11 +76,12 @@ class Body:
 
 @dataclass(frozen=True)
 class Node:
-    """A step: its row, and the values that it reads and makes, without constants.
+    """A decision as a node: its row, and the values that it reads and makes, without constants.
 
     note: the algorithm. collectives: its own, without those of moves. within: the called functions
-    around it. is_listed: whether it has laid-out values. is_row: whether the report has a row for
-    it, besides those of its bodies. is_run: whether any of its steps runs.
+    around it. is_listed: whether it belongs to an equation on arrays, not only on single numbers.
+    is_row: whether the report has a row for it, besides those of its bodies. is_run: whether any of
+    its steps runs.
     """
 
     row: Row
@@ -182,7 +183,7 @@ class _Reading:
     ) -> None:
         """Add a node for decision `at` of the program, with these operands."""
         number, decision = len(self.nodes), self.program.done(at)
-        moves, own = self._brought(made, steps, found)
+        moves, own = self._operand_moves(made, steps, found)
         reads = dict.fromkeys(
             Read(read.source, moves.get(k, read.move))
             for k, read in enumerate(found)
@@ -217,7 +218,7 @@ class _Reading:
 
     # -- moves ---------------------------------------------------------------------------------
 
-    def _brought(
+    def _operand_moves(
         self, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
     ) -> tuple[dict[int, int], list[Collective]]:
         """Return the moves of operands, by operand number, and the step's other collectives."""
@@ -226,7 +227,7 @@ class _Reading:
             if isinstance(value.at, int):
                 stands.setdefault(value.at, k)
         moves: dict[int, int] = {}
-        bringing = []
+        relayouts = []
         needed: set[int] = set()  # registers read by steps that do more than relay out one operand
         for step in steps:
             at = [k for k in step.reads if isinstance(k, int)]
@@ -234,15 +235,15 @@ class _Reading:
                 self._shared(k, stands, moves, found)
             if step.is_lazy and len(at) == len(step.writes) == 1 and at[0] in stands:
                 stands[step.writes[0]] = stands[at[0]]
-                bringing.append(step)
+                relayouts.append(step)
             else:
                 needed.update(at)
-        for step in reversed(bringing):
+        for step in reversed(relayouts):
             if step.writes[0] in needed:
                 needed.add(step.reads[0])
         own: list[Collective] = []
         for step in steps:
-            if step in bringing and step.writes[0] in needed:
+            if step in relayouts and step.writes[0] in needed:
                 self._move(step, stands[step.reads[0]], moves, found)
             else:
                 own += step.collectives
@@ -289,7 +290,7 @@ def tensor_of(spec: Any) -> Tensor:
     if isinstance(spec, Sharded):
         return Tensor(spec.shape, name, spec.layout)
     if isinstance(spec, Deferred):
-        layout = layout_of(spec) if spec.is_whole else None
+        layout = layout_of(spec) if spec.is_unbroadcast else None
         how = "made" if isinstance(spec.source, Indexed) else "broadcast"
         return Tensor(spec.shape, name, layout, "" if layout else f"{how} where it is read")
     held = "" if isinstance(spec, Local) else "on every device"

@@ -20,13 +20,13 @@ from gridlayout.ops.programs.program import Program, program_in
 class _Buffer:
     """A buffer: its bytes on a device and on a core, and the buffers that it is made from.
 
-    stays: whether it may reuse the place of a buffer that it reads last.
+    may_reuse: whether it may reuse the place of a buffer of which it is the last consumer.
     """
 
     nbytes: int
     core: int
     reads: set[int]
-    stays: bool = False
+    may_reuse: bool = False
     inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
     owner: int = 0  # the number of the decision that makes it
     first: int = 0
@@ -54,8 +54,10 @@ class _Buffers:
         """Return the buffers of registers, or those that these are made from."""
         return {n for k in registers if isinstance(k, int) for n in self.at.get(k, ())}
 
-    def _new(self, nbytes: int, reads: set[int], core: int = 0, stays: bool = False) -> set[int]:
-        self.found.append(_Buffer(nbytes, core, reads, stays))
+    def _new(
+        self, nbytes: int, reads: set[int], core: int = 0, may_reuse: bool = False
+    ) -> set[int]:
+        self.found.append(_Buffer(nbytes, core, reads, may_reuse))
         return {len(self.found) - 1}
 
     def _chained(self, chain: Chain, own: set[int]) -> set[int]:
@@ -79,7 +81,7 @@ class _Buffers:
         for nbytes in held.together:
             if held.is_written:
                 now |= self._new(nbytes, set())
-            now = self._new(nbytes, now, stays=held.is_written)
+            now = self._new(nbytes, now, may_reuse=held.is_written)
         has_own = bool(held.together) or any(chain.made for chain in held.operands)
         inner = _inside(step)
         for k in step.writes:
@@ -95,7 +97,7 @@ class _Buffers:
 
 
 def _inside(step: Step) -> tuple[int, int]:
-    """Return what the largest of a step's bodies holds beyond its operands, and on a core."""
+    """Return the most bytes that a body of a step holds: beyond operands on a device; on a core."""
     most = 0, 0
     for body in step.bodies:
         device, core = peak_bytes(program_in(body))
@@ -107,7 +109,7 @@ def _inside(step: Step) -> tuple[int, int]:
 def _fused_registers(program: Program, outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
     consumers: dict[int, list[tuple[Step, int]]] = {}
-    makes: dict[int, set[int]] = {}  # for a register: those whose buffers it is made with
+    makes: dict[int, set[int]] = {}  # for a register: those in whose kernels it is computed
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
@@ -201,13 +203,13 @@ def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
     buffers = _Buffers(program)
     found = buffers.found
     outs = buffers.read(out.at for out in program.outs)
-    order = _as_soon_as_can_be(found) if program.device.platform == "cpu" else range(len(found))
+    order = _earliest_order(found) if program.device.platform == "cpu" else range(len(found))
     _live(found, list(order), outs)
     given = sum(spec.device_bytes for spec in program.operands)
     return found, outs, given + sum(found[n].nbytes for n in outs)
 
 
-def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
+def _earliest_order(found: list[_Buffer]) -> list[int]:
     """Return the order in which XLA makes buffers on CPUs: each once all that it reads exist."""
     waits = [len(each.reads) for each in found]
     consumers: dict[int, list[int]] = {}
@@ -240,7 +242,7 @@ def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int
     spans = {n: [(each.first, each.last)] for n, each in enumerate(found)}
     for n in sorted(range(len(found)), key=lambda n: found[n].first):
         each = found[n]
-        for k in sorted(each.reads) if each.stays else ():
+        for k in sorted(each.reads) if each.may_reuse else ():
             ends = found[k].last == each.first and found[k].nbytes == each.nbytes
             if ends and place[k] not in outs:
                 # A buffer read here for the last time passes its place on.

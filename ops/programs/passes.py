@@ -1,8 +1,9 @@
 """The bytes of memory that an op passes over on a device; shared by plans, reports and dumps.
 
-An op writes its results. A product also reads its operands. On a core, so does an op that reads
-more than it makes, because nothing is fused with its producer there. An op that only changes its
-operand's shape takes nothing, except on a core where its tiles change.
+An op writes its results. A product also reads its operands. On a core, an op that reads more than
+it makes counts its largest operand instead of its results, because nothing is fused with its
+producer there. An op that only changes its operand's shape takes nothing, except on a core where
+its tiles change.
 """
 
 from __future__ import annotations

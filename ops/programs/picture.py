@@ -152,7 +152,7 @@ class _Drawn:
     def _results(self) -> None:
         """Add cards that say where the chart's values go."""
         if not self._is_whole:
-            for source in self._left(self.shown):
+            for source in self._read_elsewhere(self.shown):
                 self._add(end_card("read by later steps"), [self.cells[source]], [])
             return
         names = self.graph.result_names
@@ -163,7 +163,7 @@ class _Drawn:
             else:
                 self._add(end_card(name), [self._entry(found)], [])
 
-    def _left(self, nodes: range) -> Iterator[Source]:
+    def _read_elsewhere(self, nodes: range) -> Iterator[Source]:
         """Yield the values that these nodes make and other nodes read."""
         consumers = self.charts.consumers_of(self.graph)
         for n in nodes:
@@ -204,7 +204,7 @@ class _Drawn:
     def _group(self, group: Group) -> None:
         nodes = span(group)
         starts = [self._entry(source) for source in self._outside(nodes)]
-        makes = list(self._left(nodes))
+        makes = list(self._read_elsewhere(nodes))
         rows = Graph((), self.graph.nodes[nodes.start : nodes.stop], (), ()).rows
         lines = [f"{sum(row.bytes_moved for row in rows):,} B moved over all devices"]
         if group.times == 1 and not group.title.startswith("steps "):

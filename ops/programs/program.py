@@ -26,7 +26,7 @@ from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
-from gridlayout.ops.programs.together import as_one, joined, summed
+from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.pieces import Pieces
@@ -42,8 +42,8 @@ class Made:
     """A decision as part of a program, with the values that it reads and makes.
 
     within: the called functions around it, outermost first, each with the number of its call.
-    is_listed: whether it is of an equation on laid-out values. path: the number of its equation in
-    the jaxpr, after the numbers of enclosing calls.
+    is_listed: whether it belongs to an equation on arrays, not only on single numbers. path: the
+    number of its equation in the jaxpr, after the numbers of enclosing calls.
     """
 
     decision: Decision
@@ -69,9 +69,10 @@ class Program:
 
     operands: specs. outs: the results. made: the decisions in order. owners: for each step, the
     number of its decision in `made`. parts: for each step, the steps that are joined in it, with
-    their owners; empty where none are joined. offers: a function that returns all good decisions
-    for an op and operands' specs. against: seconds of the program that this one was preferred to,
-    or None. chosen: the choices for the whole program; None where each equation chooses by itself.
+    their owners; empty where none are joined. offers: a function that returns all decisions
+    that rules offer for an op and operands' specs. against: seconds of the program that this one
+    was preferred to, or None. chosen: the choices for the whole program; None where each equation
+    chooses by itself.
     """
 
     device: DeviceGrid
@@ -237,7 +238,8 @@ class Program:
         if not self.is_local:
             return
         names = [self.made[owner].decision.op.name for owner in self.owners]
-        for n, count in summed(self.steps, self.registers, names, self.device.machine).items():
+        found = joined_by_xla(self.steps, self.registers, names, self.device.machine)
+        for n, count in found.items():
             self.steps[n] = self._shared(self.steps[n], count)
             if self.parts:
                 self.parts[n] = [(self.owners[n], self.steps[n])]
@@ -364,7 +366,7 @@ class Program:
 
 
 def program_in(body: Body) -> Program:
-    """The program that a step runs inside."""
+    """Return the program of a body."""
     assert isinstance(body.program, Program)
     return body.program
 

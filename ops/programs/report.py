@@ -114,10 +114,10 @@ class Report:
         return sum(row.seconds for row in self.rows)
 
     def why(self, row: Row | int) -> Alternatives:
-        """Return the ways to run a row, each with its cost on the machine; row: it or its number.
+        """Return the ways to run a row, each with its cost on the machine.
 
-        These are the ways that the primitive's rule offers for the same operands. `LayoutError`
-        for anything that is no row of this report.
+        row: a row of this report, or its number; `LayoutError` for anything else. The ways are
+        those that the primitive's rule offers for the same operands.
 
         >>> from gridlayout import DeviceGrid, GridLayout, on_grid
         >>> x = GridLayout((64, 64), grid=(2, 2))

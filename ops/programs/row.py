@@ -26,15 +26,15 @@ class Row:
 
     `bytes_moved` are received bytes, summed over all devices. `masks` counts selects that set
     padding. `flops` counts operations on logical elements. `peak_bytes` are the bytes on a core of
-    operands, results and the rule's workspace. `held_bytes` are the bytes of a device's results,
-    live together or not; `padding_bytes` are the part of them that is padding, on average over
-    devices. A layout is None for a value without one: a scalar, a constant. `note` names the
-    algorithm, where a rule has several, or the part of a loop or branch that is counted.
-    `collectives` are what the devices send each other. `device_flops` counts one device's
-    operations, on padding too. times: how often it runs, in a loop; bytes, masks and flops are over
-    all runs. seconds: of one device, on the device grid's machine. limit: what takes the most of
-    that, `links`, `products` or `memory`; empty where nothing does. decision: the decision; made:
-    the same as part of its program.
+    operands and results, and the core's share of the rule's workspace on a device. `held_bytes` are
+    the bytes of a device's results, live together or not; `padding_bytes` are the part of them that
+    is padding, on average over devices. A layout is None for a value without one: a scalar, a
+    constant. `note` names the algorithm, where a rule has several, or the part of a loop or branch
+    that is counted. `collectives` are what the devices send each other. `device_flops` counts one
+    device's operations, on padding too. times: how often it runs, in a loop; bytes, masks and flops
+    are over all runs. seconds: of one device, on the device grid's machine. limit: what takes the
+    most of that, `links`, `products` or `memory`; empty where nothing does. decision: the decision;
+    made: the same as part of its program.
     """
 
     primitive: str
@@ -115,6 +115,12 @@ def _padding(spec: Spec) -> int:
     return max(spec.device_bytes - -(-spec.layout.data_bytes // parts), 0)
 
 
+def _cores(spec: Spec) -> int:
+    """Return the number of cores of a value's layout that are on one device."""
+    source = spec.source if isinstance(spec, Deferred) else spec
+    return prod(source.placement.per_device) if isinstance(source, Sharded) else 1
+
+
 def row_of(
     decision: Decision, steps: Sequence[Step], times: int, note: str, machine: Machine
 ) -> Row:
@@ -123,8 +129,9 @@ def row_of(
     before, after = (
         tuple(map(layout_of, specs)) for specs in (decision.operands, decision.results)
     )
-    held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
-    peak = held + decision.workspace_bytes
+    specs = (*decision.operands, *decision.results)
+    held = sum(spec.core_bytes for spec in specs)
+    peak = held + -(-decision.workspace_bytes // max(map(_cores, specs), default=1))
     seconds = dict.fromkeys(("links", "products", "memory"), 0.0)
     if steps or not decision.steps:  # else its results are unused, or another decision made them
         seconds = priced(decision, [c for step in steps for c in step.collectives], machine)

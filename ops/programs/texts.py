@@ -13,18 +13,19 @@ from gridlayout.layouts.memory import size
 from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.decisions.decision import FALLBACK, RULE, VIEW
+from gridlayout.ops.decisions.specs import Replicated, is_laid_out
 from gridlayout.ops.programs.graph import Graph, Move, Node, Tensor
 from gridlayout.ops.programs.program import RELAYOUT
 from gridlayout.sharding.collectives import Collective, in_words
 
 _MOST_SENT = 4  # the most collectives that a card names
-_ALIKE, _INNER, _END = "c4", "c3", "paper"
+_REPLICATED, _INNER, _END = "c4", "c3", "paper"
 _FILLS = {RULE: "c0", VIEW: "c2", FALLBACK: "c6"}
 LEGEND = (
     ("c0", "computed by each device on its part"),
     ("c2", "the same data, seen in another shape"),
-    ("c6", "no rule: every device takes the operands whole"),
-    (_ALIKE, "no layout: every device does all of it"),
+    ("c6", "no rule: every device takes the full operands"),
+    (_REPLICATED, "no layout: every device does all of it"),
     (_INNER, "several steps, drawn below"),
     (SENT, "what each device receives"),
     ("pad", "share of padding"),
@@ -36,10 +37,23 @@ def step_card(node: Node, below: Sequence[str], is_unread: bool) -> Card:
     row, cells = node.row, tuple(map(_cell, node.results))
     if row.primitive == RELAYOUT:
         return Card("moved", SENT, _sent(node.collectives), cells=cells, hover=_hover(node))
-    fill = _INNER if node.bodies else _FILLS[row.how] if node.is_listed else _ALIKE
+    fill = _INNER if node.bodies else _REPLICATED if _is_replicated(node) else _FILLS[row.how]
     skipped = "nothing reads it: not run" if is_unread and not node.is_run else ""
     lines = tuple(filter(None, (node.note, *below, skipped)))
     return Card(row.primitive, fill, lines, _sent(node.collectives), cells, _hover(node))
+
+
+def _is_replicated(node: Node) -> bool:
+    """Return whether every device does all of a step."""
+    if not node.is_listed:
+        return True
+    row, decision = node.row, node.row.decision
+    return (
+        row.how == RULE
+        and not row.collectives
+        and not any(map(is_laid_out, decision.operands))
+        and all(isinstance(spec, Replicated) for spec in decision.results)
+    )
 
 
 def move_card(move: Move, graph: Graph) -> Card:

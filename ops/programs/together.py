@@ -59,10 +59,10 @@ def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
     ]
 
 
-def summed(
+def joined_by_xla(
     steps: Sequence[Step], registers: Sequence[Held], names: Sequence[str], machine: Machine
 ) -> dict[int, int]:
-    """Return the all-reduces that XLA joins: for the number of each, how many it joins.
+    """Return, by the step's number, how many all-reduces XLA joins with it, itself included.
 
     names: the primitive of each step. XLA joins independent all-reduces with the same reduction,
     element type and device groups, without a copy.

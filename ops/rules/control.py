@@ -246,7 +246,7 @@ def _as_operand(b: Builder, value: Value) -> Value:
     """Return a value as an operand of a body: laid out, or replicated if a scalar or a key."""
     if value.ndim == 0 or is_of_keys(value.spec):
         return b.replicated(value)
-    return b.replicated(value) if b.env.is_replicated(value.spec) else b.as_sharded(value)
+    return b.replicated(value) if b.env.replicates(value.spec) else b.as_sharded(value)
 
 
 def _carry_operands(
@@ -264,7 +264,7 @@ def _carry_operands(
 
 def _as_constant(b: Builder, value: Value) -> Value:
     """Return a value as a constant of a body: computed once, and replicated if it is small."""
-    if b.env.is_replicated(value.spec):
+    if b.env.replicates(value.spec):
         return b.replicated(value)
     return b.materialize(value) if is_indexed(value.spec) else value
 
@@ -327,7 +327,7 @@ def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tupl
         )
         return b.as_sharded(value, whole.layout, placement=whole.placement), requested
     is_key = is_of_keys(value.spec)
-    rest = None if is_key or b.env.is_replicated(value.spec) else rest_layout(b, value, (0,))
+    rest = None if is_key or b.env.replicates(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
     rest = rest.with_dtype(value.dtype)
@@ -366,6 +366,6 @@ def _place_result(b: Builder, out: Value, stays: bool) -> Value:
     spec = out.spec
     if isinstance(spec, Sharded):
         return out if stays else b.relayout(out, spec.layout)
-    if spec.ndim == 0 or b.env.is_replicated(spec):
+    if spec.ndim == 0 or b.env.replicates(spec):
         return out
     return out if is_of_keys(spec) else b.as_sharded(out)

@@ -17,7 +17,7 @@ from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.place_operands import in_place
+from gridlayout.ops.decisions.place_operands import at_place
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Indexed,
@@ -109,7 +109,7 @@ def _elementwise(b: Builder, op: Op, values: tuple[Value, ...]) -> Value | None:
         return thin
 
     def make(b: Builder, place: Place, *values: Value) -> Value:
-        operands = [in_place(b, value, place) for value in values]
+        operands = [at_place(b, value, place) for value in values]
         spec = place.spec(op.out.dtype)
         if isinstance(spec, Sharded):
             return computed(b, op, operands, spec)[0]
@@ -220,7 +220,7 @@ def _concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
         for value, end in zip(values, ends, strict=True):
             start = end - value.shape[along]
             shifted = tuple(dim(d) - start if d == along else dim(d) for d in range(rank))
-            parts.append(in_place(b, value, place.reindexed(AffineMap(rank, shifted))))
+            parts.append(at_place(b, value, place.reindexed(AffineMap(rank, shifted))))
 
         def run(*arrays: Any) -> list[Any]:
             index, out = place.index()[along], arrays[-1]

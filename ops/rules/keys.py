@@ -17,7 +17,7 @@ from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.place_operands import in_place
+from gridlayout.ops.decisions.place_operands import at_place
 from gridlayout.ops.decisions.specs import Replicated, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.threefry import Words, flat_index, threefry
@@ -71,7 +71,7 @@ def keys_in(
     """
     if not is_of_keys(source.spec):
         return source, lambda words, index: words_at(words, index[:lead])
-    keys = in_place(b, source, place.reindexed(_first(place, lead)))
+    keys = at_place(b, source, place.reindexed(_first(place, lead)))
     return keys, lambda keys, _: _words(keys)
 
 
@@ -149,7 +149,7 @@ def _fold_in(b: Builder, op: Op, keys: Value, data: Value) -> Value | None:
 
     def make(b: Builder, place: Place, source: Value, data: Value) -> Value:
         keys, words = keys_in(b, source, place, lead)
-        numbers = in_place(b, data, place)
+        numbers = at_place(b, data, place)
 
         def run(keys: jax.Array, data: jax.Array) -> Words:
             low = lax.convert_element_type(_thin(data, place), jnp.uint32)
@@ -168,7 +168,7 @@ def _wrap(b: Builder, op: Op, data: Value) -> Value | None:
     def make(b: Builder, place: Place, data: Value) -> Value:
         rank = len(place.map.results)
         halves = [
-            in_place(
+            at_place(
                 b, data, place.reindexed(AffineMap(rank, (*map(dim, range(rank)), constant(k))))
             )
             for k in range(2)
@@ -189,7 +189,7 @@ def _seed(b: Builder, op: Op, seeds: Value) -> Value | None:
         def run(seeds: jax.Array) -> Words:
             return _words(op.bind(_thin(seeds, place))[0])
 
-        return _keys_of_words(b, place, op, run, in_place(b, seeds, place))
+        return _keys_of_words(b, place, op, run, at_place(b, seeds, place))
 
     return b.deferred(make, [seeds], op.out.shape, op.out.dtype)
 

@@ -87,7 +87,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
         axes = tuple(kept.index(d) for d in axes if d in kept)
         value = squeezed(b, value, kept)
     target = None
-    if isinstance(value.spec, Deferred) and value.spec.is_whole:
+    if isinstance(value.spec, Deferred) and value.spec.is_unbroadcast:
         target = value.spec.target_layout
     x = b.as_sharded(value) if target is None else value.with_spec(value.spec.source)  # type: ignore[union-attr]
     if not axes:

@@ -17,7 +17,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import (
     broadcast,
     relabelled,
-    relabelled_whole,
+    relabelled_unbroadcast,
     reshape_map,
     reshaped,
     squeezed,
@@ -57,7 +57,7 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
     if (order := op.params["dimensions"]) is not None:
         value = transposed(b, value, tuple(order))
     old = reshape_map(shape, value.shape)
-    if (same := relabelled_whole(value, shape, old)) is not None:
+    if (same := relabelled_unbroadcast(value, shape, old)) is not None:
         return same
     x = b.as_sharded(value)
     assert isinstance(x.spec, Sharded)
