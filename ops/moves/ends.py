@@ -147,11 +147,14 @@ def put_box(
     start = unsigned(start)
     if counts is not None:
         old = lax.dynamic_slice(out, start, piece.shape)
-        is_counted: Any = True
+        # Not `jax.numpy`, of whose functions JAX retains a trace for each shape.
+        is_counted = lax.full(piece.shape, True)
         for d, count in enumerate(counts):
             if not (isinstance(count, int) and count == piece.shape[d]):
-                is_counted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
-        piece = jnp.where(is_counted, piece, old)
+                at = lax.broadcasted_iota(jnp.uint32, piece.shape, d)
+                end = lax.broadcast(lax.convert_element_type(count, jnp.uint32), piece.shape)
+                is_counted = lax.bitwise_and(is_counted, lax.lt(at, end))
+        piece = lax.select(is_counted, piece, old)
     return lax.dynamic_update_slice(out, piece, start)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from gridlayout.affine.map import AffineMap
@@ -71,7 +72,7 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     padded_dims = {k for part in padded for k in part.physical}
     for k in range(layout.core_rank):
         if k in padded_dims and placement.slots[k] != layout.physical_shape[k]:
-            mask = mask & (index[k] < layout.physical_shape[k])
+            mask = _both(mask, lax.lt(index[k], lax.full_like(index[k], layout.physical_shape[k])))
     # A physical dim that no logical dim feeds is valid at one position only; the bounds of the
     # inverse cover these as well.
     constraints = layout.inverse_in_bounds.domain.constraints
@@ -79,8 +80,21 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & padded_dims]
     values = AffineMap(len(local), tuple(exprs.results[k] for k in needed))(*index)
     for k, value in zip(needed, values, strict=True):
-        mask = mask & ((value == 0) if constraints[k][1] else (value >= 0))
+        is_met = (lax.eq if constraints[k][1] else lax.ge)(value, lax.full_like(value, 0))
+        mask = _both(mask, is_met)
     return mask
+
+
+# JAX retains a trace of each function of `jax.numpy` for each shape, as long as the process lives.
+# So these use `lax`.
+def _both(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return where both masks are true; they have one rank, and broadcast to each other."""
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    return lax.bitwise_and(*(_broadcast(x, shape) for x in (a, b)))
+
+
+def _broadcast(x: jax.Array, shape: Dims) -> jax.Array:
+    return x if x.shape == shape else lax.broadcast_in_dim(x, shape, range(x.ndim))
 
 
 def positions(layout: Layout, placement: Placement, dtype: Any = jnp.int32) -> list[jax.Array]:
@@ -121,5 +135,5 @@ def fill_padding(
     """Return a device's part with its padding set to `value`; no operation where there is none."""
     if not has_padding(layout, placement, along):
         return part
-    mask = valid_mask(layout, placement, along)
-    return jnp.where(mask, part, jnp.asarray(value, part.dtype))
+    mask = _broadcast(valid_mask(layout, placement, along), part.shape)
+    return lax.select(mask, part, lax.broadcast(jnp.asarray(value, part.dtype), part.shape))
