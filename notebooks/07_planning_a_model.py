@@ -136,7 +136,7 @@ for rows in (64, 4096, 16384, 262144):
 #
 # A machine is a chip, what it does in a second, and links. This chip has 64 MiB of memory, and the
 # step does not fit on two of them. The error names what is held at the fullest moment, and a mesh
-# that would do.
+# that has enough.
 
 # %%
 chip = gl.Chip("small", grid=(1, 1), capacity={"dram": 64 * 2**20})
