@@ -355,7 +355,7 @@ def test_the_page_states_the_stored_long_run():
     rss = [f"{n / MIB:,.0f} MiB" for n in found["rss"]]
     assert f"{rss[0]} to {rss[1]}: {found['rises']['rss']:+.0%}".replace("%", " %") in page
     assert f"{found['minutes']:.0f} minutes on {found['when']}" in page
-    assert f"It made {found['steps']} steps" in page
+    assert f"It made {found['steps']:,} steps" in page
     assert f"losses of the {found['repeated']} repeated steps" in page
     for theme in ("light", "dark"):
         drawn = (root / "docs" / "static" / f"long-{theme}.svg").read_text()

@@ -355,19 +355,19 @@ SHARDING = [
 OPS = [
     Mutation(
         "ops/moves/padding.py",
-        "mask = mask & (index[k] < layout.physical_shape[k])",
-        "mask = mask & (index[k] <= layout.physical_shape[k])",
+        "mask = _both(mask, lax.lt(index[k]",
+        "mask = _both(mask, lax.le(index[k]",
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
     Mutation(
         "ops/moves/padding.py",
-        "((value == 0) if constraints[k][1] else (value >= 0))",
-        "((value == 0) if constraints[k][1] else (value > 0))",
+        "(lax.eq if constraints[k][1] else lax.ge)(value",
+        "(lax.eq if constraints[k][1] else lax.gt)(value",
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
     Mutation(
         "ops/moves/padding.py",
-        "return jnp.where(mask, part, jnp.asarray(value, part.dtype))",
+        "return lax.select(mask, part, lax.broadcast(jnp.asarray(value, part.dtype), part.shape))",
         "return part",
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
