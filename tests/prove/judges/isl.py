@@ -68,15 +68,9 @@ class Isl:
         assert found.is_equal(relation.reverse()), f"inverse {inverse.map}; isl: {found}"
 
 
-class OutOfOperationsError(Exception):
-    """isl could not print a number, as it had no operations left."""
-
-
 def count(found):
-    """The number of the members of a set."""
-    if (text := found.count_val().to_str()) is None:
-        raise OutOfOperationsError
-    return int(text)
+    """The number of the members of a set; `TypeError` if isl has no operations left to print it."""
+    return int(found.count_val().to_str())
 
 
 class LayoutJudge(Judge):
@@ -96,13 +90,19 @@ class LayoutJudge(Judge):
         context.set_max_operations(OPERATIONS)
         try:
             return self._asked(layout, holders)
-        except (self.isl.isl.Error, OutOfOperationsError) as error:
-            is_limit = isinstance(error, OutOfOperationsError)
-            if not is_limit and "maximal number of operations exceeded" not in str(error):
+        except (self.isl.isl.Error, TypeError):
+            if self._has_operations():
                 raise
             return f"no answer within {OPERATIONS:,} operations"
         finally:
             context.set_max_operations(0)
+
+    def _has_operations(self):
+        """Whether isl can still answer. Each call fails in its own way if it can't."""
+        try:
+            return self.isl.isl.Set("{ [a] : a = 0 }") is not None
+        except self.isl.isl.Error:
+            return False
 
     def _asked(self, layout, holders):
         relation = self.isl.relation(layout.index_map, layout.shape)
