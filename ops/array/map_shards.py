@@ -31,7 +31,7 @@ from gridlayout.ops.array.grid_array import (
 )
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
-from gridlayout.ops.moves.padding import has_padding, valid_mask
+from gridlayout.ops.moves.padding import fill_padding, valid_mask
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
@@ -200,9 +200,7 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
 
 def _without_derivative(part: jax.Array, layout: Layout, placement: Placement) -> jax.Array:
     """Return a device's part with no derivative through its padding."""
-    if not has_padding(layout, placement):
-        return part
-    return jnp.where(valid_mask(layout, placement), part, lax.stop_gradient(part))
+    return fill_padding(part, layout, placement, lax.stop_gradient(part))
 
 
 def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any]:

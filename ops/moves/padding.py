@@ -132,8 +132,14 @@ def fill_padding(
     value: Any,
     along: Collection[int] | None = None,
 ) -> jax.Array:
-    """Return a device's part with its padding set to `value`; no operation where there is none."""
+    """Return a device's part with its padding set to `value`; no operation where there is none.
+
+    value: a number, or an array of the part's shape. along: see `has_padding`.
+    """
     if not has_padding(layout, placement, along):
         return part
     mask = _broadcast(valid_mask(layout, placement, along), part.shape)
-    return lax.select(mask, part, lax.broadcast(jnp.asarray(value, part.dtype), part.shape))
+    filling = jnp.asarray(value, part.dtype)
+    if filling.ndim == 0:
+        filling = lax.broadcast(filling, part.shape)
+    return lax.select(mask, part, filling)

@@ -32,7 +32,7 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
-from gridlayout.ops.moves.padding import valid_mask
+from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
 from gridlayout.ops.rules.slices.in_place import SlicedArray, SliceDivision, take_slices
@@ -244,7 +244,7 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
     placement = spec.placement
 
     def kernel(part: jax.Array, fill: jax.Array) -> list[jax.Array]:
-        return [jnp.where(valid_mask(destination, placement), part, fill)]
+        return [fill_padding(part, destination, placement, fill)]
 
     return b.fused(kernel, [x, b.replicated(fill)], [spec], masks=1)[0]
 
@@ -281,7 +281,7 @@ def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None
     def kernel(*arrays: jax.Array) -> list[jax.Array]:
         found = arrays[-1]
         for part, array in zip(parts[:-1], arrays[:-1], strict=True):
-            found = jnp.where(valid_mask(part, placement), array, found)
+            found = fill_padding(array, part, placement, found)
         return [found]
 
     return b.fused(kernel, operands, [spec], masks=len(parts) - 1)[0]
@@ -304,7 +304,7 @@ def update_part(
     operands = b.as_sharded(new, part.with_dtype(new.dtype), placement=placement)
 
     def kernel(array: jax.Array, new: jax.Array) -> list[jax.Array]:
-        return [jnp.where(valid_mask(part, placement), combine(array, new), array)]
+        return [fill_padding(combine(array, new), part, placement, array)]
 
     return b.fused(kernel, [x, operands], [spec], masks=1)[0]
 

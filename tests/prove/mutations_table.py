@@ -367,7 +367,7 @@ OPS = [
     ),
     Mutation(
         "ops/moves/padding.py",
-        "return lax.select(mask, part, lax.broadcast(jnp.asarray(value, part.dtype), part.shape))",
+        "return lax.select(mask, part, filling)",
         "return part",
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
