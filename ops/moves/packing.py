@@ -88,7 +88,7 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
     if not hasattr(x, "dtype"):
         x = untyped(x, dtype)
     try:
-        found = jnp.asarray(x)
+        found = x if isinstance(x, jax.Array) else jnp.asarray(x)
         if drops_explicit or isinstance(found, jax.core.Tracer):
             found = with_auto_axes(found)
     except (TypeError, ValueError) as error:
@@ -96,6 +96,8 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
             f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
             f"{dtype.name}: {error}"
         ) from None
+    if found is x and found.dtype == dtype:
+        return found
     if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
         raise LayoutError(
             f"the array holds random keys, {found.dtype}{list(found.shape)}, which have no layout: "
@@ -208,14 +210,17 @@ AS_BITS = {
 }
 
 
+@jitted(1, 2)
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """Return what `pack` returns, without its checks."""
-    return bitwise(lambda x, fill: _packed(x, fill, layout, path), x, host_fill(layout))
+    moved = jax.jit(partial(_packed, layout=layout, path=path))
+    return bitwise(moved, x, host_fill(layout))
 
 
+@jitted(1, 2)
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = lambda x, fill: _undone(x, fill, layout, path)  # noqa: E731
-    return bitwise(moved, physical, jnp.zeros((), layout.dtype))
+    moved = jax.jit(partial(_undone, layout=layout, path=path))
+    return bitwise(moved, physical, np.zeros((), layout.dtype))
 
 
 def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
@@ -246,7 +251,6 @@ def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
     return _bitwise(moved, *primals), moved(tangent, jnp.zeros((), tangent.dtype))
 
 
-@jitted(2, 3)
 def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
@@ -297,7 +301,6 @@ def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
     return x
 
 
-@jitted(2, 3)
 def _undone(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)

@@ -16,7 +16,6 @@ from itertools import accumulate
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 

@@ -331,6 +331,13 @@ def zeros_like(x: Any) -> Any:
     return jax.tree.unflatten(structure, [_zeros(leaf) for leaf in leaves])
 
 
+def _zeros_like(storage: jax.Array) -> jax.Array:
+    if isinstance(storage, jax.core.Tracer):
+        return jnp.zeros_like(storage)
+    # `jnp.zeros_like` alone fails for an array in the host's memory that is on one device.
+    return jax.jit(jnp.zeros_like, out_shardings=storage.sharding)(storage)
+
+
 def _zeros(leaf: Leaf) -> Any:
     x = leaf.value
     if isinstance(x, GridArray):
@@ -338,7 +345,7 @@ def _zeros(leaf: Leaf) -> Any:
         if isinstance(x.storage, jax.ShapeDtypeStruct):
             return placing.described(layout, x.device)
         with x.device.active():
-            return placed(jnp.zeros_like(x.storage), layout, x.device)
+            return placed(_zeros_like(x.storage), layout, x.device)
     if not leaf.is_array or leaf.is_key or isinstance(x, jax.ShapeDtypeStruct):
         return x
     with leaf.named():

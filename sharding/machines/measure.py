@@ -32,8 +32,11 @@ from gridlayout.sharding.machines.chips import Figure, Rates
 # of a program.
 SMALL, LARGE, TIMES, ROUNDS = 1 << 10, 1 << 20, 8, 7
 # The rows and columns of a product that takes time to multiply, and of one that takes only the time
-# to start; the elements of a pass over memory.
-PRODUCT, TINY, PASS = 512, 32, 1 << 21
+# to start; the elements of a pass over memory. Where the first does not take `LONGER` times as long
+# as the second, its rows and columns are doubled, up to `LARGEST`.
+PRODUCT, TINY, PASS, LARGEST, LONGER = 512, 32, 1 << 21, 8192, 100
+# The most repetitions of a program, and the share of its time that they are to take.
+REPEATED, SHARE = 256, 0.3
 _RATES = ("flops", "memory", "elementwise", "start", "transposed")
 Run = Callable[[jax.Array, Axes, int], jax.Array]
 Crosses = Callable[[Axes], bool]
@@ -209,46 +212,69 @@ def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
 def _rates(mesh: Mesh) -> Rates:
     """Return the rates of one device, while all devices run the same."""
 
-    def product(
-        side: int, rows: int = 0, turned: bool = False
-    ) -> Callable[[int], Callable[[jax.Array], jax.Array]]:
-        def repeated(times: int) -> Callable[[jax.Array], jax.Array]:
-            def body(x: jax.Array) -> jax.Array:
-                a = x.reshape(side, side)
-                b = a[: rows or side]
-                for _ in range(times):
-                    b = b @ (a.T if turned else a) * (1 / side)
-                return jnp.resize(b, (side * side,))
-
-            return body
-
-        return repeated
-
-    def once(_: Any, x: jax.Array) -> jax.Array:
-        return x * 0.5 + 1
-
-    def passes(times: int) -> Callable[[jax.Array], jax.Array]:
-        def body(x: jax.Array) -> jax.Array:
-            # A loop, so that XLA does not fuse the passes.
-            found: jax.Array = lax.fori_loop(0, times, once, x)
-            return found
-
-        return body
-
     def each(make: Callable[[int], Any], words: int, more: int = 4) -> float:
-        few, many = (_timed(mesh, make(times), words) for times in (2, 2 + more))
-        return max(many - few, 1e-9) / more
+        return _per_repetition(lambda times: _timed(mesh, make(times), words), more)
 
-    passed, start = each(passes, PASS), each(product(TINY), TINY**2, 64)
-    memory = 2 * 4 * PASS / passed
-    skinny, turned = (each(product(PRODUCT, TINY, yes), PRODUCT**2) for yes in (False, True))
-    multiplied = each(product(PRODUCT), PRODUCT**2) - start - 3 * 4 * PRODUCT**2 / memory
+    passed, start = each(_passes, PASS), each(_products(TINY), TINY**2, 64)
+    memory, side = 2 * 4 * PASS / passed, PRODUCT
+    while (took := each(_products(side), side**2)) < LONGER * start and side < LARGEST:
+        side *= 2
+    multiplied = took - start - 3 * 4 * side**2 / memory
+    skinny, turned = (each(_products(side, TINY, yes), side**2) for yes in (False, True))
     return Rates(
-        flops=2 * PRODUCT**3 / max(multiplied, 1e-9),
+        flops=2 * side**3 / max(multiplied, 1e-9),
         memory=memory,
         elementwise=PASS / passed,
         start=start,
         packs=mesh.devices.flat[0].platform == "cpu",
-        transposed=4 * PRODUCT**2 / max(turned - skinny, 1e-9),
+        transposed=4 * side**2 / max(turned - skinny, 1e-9),
         sources=dict.fromkeys(_RATES, "measured"),
     )
+
+
+def _per_repetition(seconds: Callable[[int], float], more: int) -> float:
+    """Return the seconds of one repetition. seconds: of a program with so many repetitions.
+
+    It is the difference of programs with `more` repetitions and without. On a fast device, these
+    take no longer than the time of a call varies, so there are more of them then.
+    """
+    few = seconds(2)
+    while (many := seconds(2 + more)) * (1 - SHARE) < few and more < REPEATED:
+        more *= 4
+    return max(many - few, 1e-9) / more
+
+
+def _products(
+    side: int, rows: int = 0, turned: bool = False
+) -> Callable[[int], Callable[[jax.Array], jax.Array]]:
+    """Return a function of a number that gives a program of so many products.
+
+    side: the rows and columns of the right operand. rows: of the left one, if fewer. turned:
+    whether the right operand is transposed.
+    """
+
+    def repeated(times: int) -> Callable[[jax.Array], jax.Array]:
+        def body(x: jax.Array) -> jax.Array:
+            a = x.reshape(side, side)
+            b = a[: rows or side]
+            for _ in range(times):
+                b = b @ (a.T if turned else a) * (1 / side)
+            return jnp.resize(b, (side * side,))
+
+        return body
+
+    return repeated
+
+
+def _passes(times: int) -> Callable[[jax.Array], jax.Array]:
+    """Return a program of so many passes over memory."""
+
+    def once(_: Any, x: jax.Array) -> jax.Array:
+        return x * 0.5 + 1
+
+    def body(x: jax.Array) -> jax.Array:
+        # A loop, so that XLA does not fuse the passes.
+        found: jax.Array = lax.fori_loop(0, times, once, x)
+        return found
+
+    return body
