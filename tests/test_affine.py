@@ -640,6 +640,14 @@ def test_undecided_and_unsolved_say_so():
     assert m.preimage(m(4, 2), (5, 3)) == (4, 2)
 
 
+def test_points_and_shapes_are_sequences():
+    with pytest.raises(LayoutError, match="point 5 is not a sequence of coordinates"):
+        AffineMap.identity(1).preimage(5, (3,))
+    with pytest.raises(LayoutError, match="shape"):
+        MAP("(d0, d1) -> (d0 <> d1)", 5)
+    assert MAP("(d0, d1) -> (d0 <> d1)", (n for n in (2, 3)))(1, 2) == (5,)
+
+
 def test_preimage_searches_where_there_is_no_inverse():
     view = MAP("(d0, d1) -> (d0 * 0, d1 floordiv 32, d1 mod 32)")  # a broadcast
     assert view(*view.preimage((0, 3, 4), (10**6, 10**6))) == (0, 3, 4)

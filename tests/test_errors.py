@@ -72,7 +72,7 @@ ARGUMENTS = [
     ({"face": (16, 16)}, ["face (16, 16)", "tile's rank", "tile is None"]),
     # Collapse intervals, tt-mlir "Dimension Collapsing".
     ({"collapse": [(0, 3)]}, ["interval (0, 3)", "rank 2", "0 <= start <= end <= rank"]),
-    ({"collapse": [(-3, -1)]}, ["interval (-3, -1)", "rank 2", "negative ends count from"]),
+    ({"collapse": [(-3, -1)]}, ["interval (-3, -1)", "rank 2", "negative numbers count from"]),
     ({"collapse": [(1, 0)]}, ["interval (1, 0)", "rank 2", "start <= end"]),
     ({"collapse": [(0, 2), (1, 2)]}, ["[(0, 2), (1, 2)] overlap", "dim 1"]),
     ({"collapse": [(-2, 2), (0, 1)]}, ["[(-2, 2), (0, 1)] overlap", "dim"]),

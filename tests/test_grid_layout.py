@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 import pytest
 from brute import Brute, indices, joined
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from random_layouts import cases
 from tiers import examples
@@ -36,7 +36,15 @@ def built(arguments, **more):
 # --- sizes, the map, its inverse ---
 
 
+# Three elements of 4 bits, whose second byte is half full.
+HALF_A_BYTE = (
+    Brute((3,), (1,), joined((3,), [(0, -1)], 1), None, None, 4, (), 1),
+    {"shape": (3,), "grid": (1,), "dtype": "int4"},
+)
+
+
 @settings(quick, max_examples=examples(1000))
+@example(HALF_A_BYTE)
 @given(cases())
 def test_sizes_and_places(case):
     brute, arguments = case
@@ -282,6 +290,27 @@ def test_facts_change_and_places_stay(case, bits):
     plain = replace(brute, tile=None, face=None, row_bits=1)
     assert untiled.physical_shape == plain.physical_shape
     assert untiled.nbytes == plain.nbytes
+
+
+def test_rows_are_aligned_to_whole_bytes():
+    layout = gl.GridLayout((3, 5), "int8", row_alignment=2)
+    assert layout.with_dtype("int4").row_alignment == 1
+    with pytest.raises(gl.LayoutError, match="2 elements of int2 take no whole bytes"):
+        layout.with_dtype("int2")
+
+
+@pytest.mark.parametrize("system", ["document", "ttnn", "ttnn_document"])
+def test_tiles_of_block_formats_are_aligned_by_their_own_bytes(system):
+    build = gl.GridLayout if system == "document" else getattr(gl.tenstorrent, system)
+    arguments = {"shape": (32, 64), "grid": (1, 1), "tile": (32, 32), "tile_format": "bfp_bf8"}
+    assert build(**arguments, row_alignment=64).row_alignment == 64  # 1,088 B are 17 times 64
+    with pytest.raises(gl.LayoutError, match="of bfp_bf8 is 1088 B, which is not a multiple"):
+        build(**arguments, row_alignment=128)
+
+
+def test_no_dim_without_elements_is_squeezed():
+    assert gl.GridLayout((0, 3), grid=(2, 1)).squeezed() is None
+    assert gl.GridLayout((1, 0, 3), grid=(2, 1)).squeezed().shape == (0, 3)
 
 
 REPLACED = [

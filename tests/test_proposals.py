@@ -223,6 +223,14 @@ def primes(size):
     return next(([p, *primes(size // p)] for p in range(2, size + 1) if size % p == 0), [])
 
 
+def test_large_meshes_and_chips_take_no_longer():
+    prime = 2**31 - 1
+    layout = gl.GridLayout((4,), grid=(4,))
+    assert layout.can_be_on(gl.Chip("one column", (prime, 1), {"l1": 1024}))
+    assert layout.can_be_on(gl.Chip("square", (prime, prime), {"l1": 1024}))
+    assert not layout.can_be_on(gl.Chip("small", (prime, 1), {"l1": 3}))
+
+
 def test_cores_on_a_device_are_the_fewest():
     rng = np.random.default_rng(0)
     for mesh in ((8, 8), (10, 11), (10, 13), (2, 4)):

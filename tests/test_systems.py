@@ -221,6 +221,15 @@ def test_traffic_is_what_both_layouts_locate():
         assert dict(zip(map(tuple, pairs), found.counts.tolist(), strict=True)) == expected
 
 
+def test_traffic_between_more_pairs_of_cores_than_an_int64_numbers():
+    diagonal = gl.GridLayout((65536,), grid=(65536, 65536), linear="(d0) -> (d0, d0)")
+    found = diagonal.traffic(diagonal)
+    each = np.arange(65536)[:, None] + np.zeros((1, 2), int)
+    np.testing.assert_array_equal(found.before, each)
+    np.testing.assert_array_equal(found.after, each)
+    assert (found.counts == 1).all()
+
+
 @pytest.mark.parametrize("to", [None, np.zeros(MATRIX), gl.GridLayout((40, 7))])
 def test_traffic_goes_to_a_layout_of_the_same_shape(to):
     with pytest.raises(gl.LayoutError, match=r"must be a layout of the shape \(7, 40\)"):

@@ -3,10 +3,10 @@
 Every result r gives an equation `form of the dims = r`. Every quotient and remainder in it gives
 `x = c*(x floordiv c) + x mod c`. Three rules derive further equations until nothing new follows:
 
-- digits: let g be the gcd of the upper factors in `s1*x1 + ... + sn*xn = v`. If the sum of the
-  lower terms stays within one period of g, it is `v mod g`, and the upper terms give
-  `v floordiv g`;
-- staircases: `x mod c = v` determines x if x lies in a known window of at most c values;
+- digits: in `s1*x1 + ... + sn*xn = v`, let g be the gcd of the larger factors. If the sum of the
+  terms with the smaller factors is one of g integers from l on, this sum is `(v - l) mod g + l`,
+  and the other terms sum to `(v - l) floordiv g * g`;
+- windows: `x mod c = v` determines x if x is one of at most c consecutive values;
 - sums: an atom with factor 1 or -1 in one equation is eliminated from the others.
 
 Each rule holds for every index of the box, so the inverse is correct on every image. On other
@@ -23,7 +23,7 @@ from gridlayout.affine.normal_form import Atom, Form, Forms, make_form, number, 
 from gridlayout.caching import cached
 
 # The range of "any integer": far outside int64, so that no rule relies on bounds of a result.
-ANY = (-(2**100), 2**100)
+ANY_INTEGER = (-(2**100), 2**100)
 # Limits of the search. An inverse needs only a few equations per result.
 MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 
@@ -43,7 +43,7 @@ def solve(results: Exprs, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...]
     """
     elimination = Elimination(results, box)
     elimination.run()
-    images = Forms([ANY] * len(results))
+    images = Forms([ANY_INTEGER] * len(results))
     shift = {len(box) + k: images.dim(k) for k in range(len(results))}
     solved = [elimination.solution(position) for position in range(len(box))]
     forms = (None if form is None else substitute(form, shift, images) for form in solved)
@@ -81,7 +81,7 @@ class Elimination:
         self.count = len(box)
         self.limit = MAX_EQUATIONS + MORE_PER_RESULT * len(results)
         ranges = [(0, extent - 1) for extent in box]
-        self.forms = Forms([*ranges, *([ANY] * len(results))])
+        self.forms = Forms([*ranges, *([ANY_INTEGER] * len(results))])
         self.known: dict[Atom, Form] = {}  # solved atoms of dims, as forms of the results
         self.equations: dict[Form, None] = {}  # forms that equal 0, in order of discovery
         # (x, c) whose identity x = c*(x floordiv c) + x mod c is among the equations.
@@ -130,7 +130,7 @@ class Elimination:
             for equation in sorted(self.equations, key=lambda e: len(e.terms)):
                 unknown, value = self.split(equation)
                 self._digits(unknown, value.times(-1))
-            self._staircases()
+            self._windows()
             if before == (len(self.known), len(self.equations)):
                 self._sums()
             if before == (len(self.known), len(self.equations)):
@@ -187,8 +187,8 @@ class Elimination:
                     self._digits(part, part_value)
                 return
 
-    def _staircases(self) -> None:
-        """Applies the staircases rule to every solved `x mod c` with an unsolved part in x."""
+    def _windows(self) -> None:
+        """Applies the windows rule to every solved `x mod c` with an unsolved part in x."""
         for atom in [atom for atom in self.known if atom.kind == "mod"]:
             c = atom.value
             unknown, rest = self.split(atom.inner[0])
@@ -208,14 +208,14 @@ class Elimination:
                 self.add(left.plus(right, -1))
 
     def _sums(self) -> None:
-        """Eliminates an atom with factor 1 or -1 in one equation from other equations with it."""
+        """Eliminates each atom that has factor 1 or -1 in one equation from the other equations."""
         parts = {equation: dict(self.split(equation)[0].terms) for equation in self.equations}
         for equation, terms in parts.items():
             if len(self.equations) >= self.limit:
                 return
             for atom in [atom for atom, factor in terms.items() if abs(factor) == 1]:
                 for other, others in parts.items():
-                    # The sum may not have more atoms than its parts, or equations grow forever.
+                    # The sum may have no more atoms than the longer one, or equations grow forever.
                     most = max(len(terms), len(others))
                     if (
                         atom in others

@@ -144,7 +144,7 @@ def _integer(value: Any) -> Any:
         return operator.index(value)
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype | type) else "?"
     if kind not in "iu" or (kind == "u" and not isinstance(value, np.ndarray)):
-        raise LayoutError(f"an index of dtype {dtype}; use a signed integer dtype")
+        raise LayoutError(f"an index has dtype {dtype}: use a signed integer dtype")
     return value
 
 
@@ -166,7 +166,7 @@ def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
 
 
 def _on_arrays(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Evaluates on JAX arrays and tracers; only their shapes and dtypes are used."""
+    """Evaluates on JAX arrays and tracers; Python inspects their shapes and dtypes only."""
     shape = _common_shape(values)
     # The dtype of a JAX array or tracer takes precedence over that of a NumPy array.
     dtype = next(v.dtype for v in values if not isinstance(v, int | np.ndarray))
@@ -244,7 +244,7 @@ def _is_remainder(program: Program, a: int, b: int) -> bool:
 
 
 def _in_chunks(program: Program, values: Sequence[Int64s], outs: Sequence[Int64s]) -> None:
-    """Runs the steps chunk by chunk, each into a reused buffer or directly into its result."""
+    """Runs the steps chunk by chunk; each step writes to a reused buffer or to its result."""
     steps, count = program.steps, outs[0].size if outs else 0
     results: dict[int, int] = {}
     for k, step in enumerate(program.results):

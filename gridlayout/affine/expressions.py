@@ -30,7 +30,7 @@ class AffineExpr:
     `kind` is the kind of the root node. `value` is the dim's position, the constant, or the
     constant right operand of mul, floordiv, ceildiv and mod. `lhs` and `rhs` are the operands that
     are expressions; only add has `rhs`. Operators `+ - * // %` take expressions and ints.
-    LayoutError: a product of two dims, a divisor that is not a positive constant, a constant
+    LayoutError: a product without a constant, a divisor that is not a positive constant, a constant
     outside int64, more than MAX_NODES nodes or MAX_DEPTH levels.
 
     >>> d0, d1 = dims(2)

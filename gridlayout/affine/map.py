@@ -36,7 +36,7 @@ from gridlayout.errors import LayoutError
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
 
 
-# Most dims of an identity map: far more than any layout has.
+# The largest number of dims of an identity map: far more than any layout has.
 _MAX_DIMS = 1 << 12
 
 
@@ -188,7 +188,7 @@ class AffineMap:
         """
         rows = _rows(self)
         if rows is None:
-            raise LayoutError(f"{self} divides; only a linear map has coefficients")
+            raise LayoutError(f"{self} has floordiv or mod; only a linear map has coefficients")
         return rows
 
     def range(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -225,8 +225,8 @@ class AffineMap:
     def collision(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Two indices of the box that have the same image, or None when the map is injective.
 
-        LayoutError: undecided. This happens for a map that divides and has no closed inverse, on a
-        box that is too large to enumerate.
+        LayoutError: undecided. This happens for a map without a closed inverse, on a box that is
+        too large to search or to enumerate.
 
         >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").collision((3, 3))
         ((0, 2), (1, 0))
@@ -238,7 +238,7 @@ class AffineMap:
 
         A tuple of ints is the image of an index of the box if and only if `domain` contains it;
         `map` then gives that index. LayoutError: two indices have the same image (the message
-        names them), or the map is injective but elimination finds no closed form of its inverse.
+        names them), elimination finds no closed form of the inverse, or `collision` is undecided.
 
         >>> inverse = AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)").inverse((8, 30))
         >>> inverse.map, inverse.domain.contains(61), inverse.domain.contains(62)
@@ -327,7 +327,7 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
-    """The map from an index of the dims `kept` to one of all `rank` dims, 0 in the others.
+    """The map from an index of the dims `kept` to an index of all `rank` dims, with 0 elsewhere.
 
     >>> print(embedding(3, (2, 0)))
     (d0, d1) -> (d1, 0, d0)

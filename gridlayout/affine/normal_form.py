@@ -191,7 +191,7 @@ def simplified(results: Exprs, box: tuple[int, ...]) -> Exprs:
 class Forms:
     """Builds normal forms for dims of the given ranges.
 
-    LayoutError: a form grows beyond MAX_NODES atoms.
+    LayoutError: a quotient or remainder has more than MAX_NODES atoms inside it.
 
     >>> forms = Forms([(0, 3), (0, 7)])
     >>> str(to_expr(forms.of((dim(0) * 8 + dim(1)) // 8)))
@@ -267,7 +267,7 @@ class Forms:
         return whole.plus(quotient), remainder
 
     def _open_remainders(self, form: Form, divisor: int) -> Form:
-        """Replaces `x mod m` by `x - m*(x floordiv m)` if the divisor divides the last term."""
+        """Replaces `x mod m` by `x - m*(x floordiv m)` if the divisor divides the last factor."""
         opened = form
         for atom, factor in form.terms:
             if atom.kind == "mod" and factor * atom.value % divisor == 0:
@@ -281,7 +281,7 @@ class Forms:
         return without.plus(inner, factor).plus(quotient, -factor * atom.value)
 
     def _by_common_factor(self, form: Form, divisor: int) -> tuple[Form, Form] | None:
-        """Divides by a factor g of the divisor if the other terms stay within one period of g."""
+        """Divides by g, which divides the divisor and some terms, if the rest is in one period."""
         factors = {gcd(factor, divisor) for _, factor in form.terms}
         for g in sorted(factors - {1}, reverse=True):
             upper = Form(tuple((a, f // g) for a, f in form.terms if f % g == 0), 0)
@@ -322,7 +322,7 @@ class Forms:
         return form
 
     def _closed(self, form: Form, atom: Atom, factor: int) -> list[Form]:
-        """The form with `x - n*(x floordiv n)` written as `x mod n`, for x = inner floordiv a."""
+        """Forms with `x - n*(x floordiv n)` written as `x mod n`: one per x = inner floordiv a."""
         inner, value = atom.inner[0], atom.value
         inside = {other.value for other, _ in form.terms if other.kind == "floordiv"}
         options = []
@@ -339,11 +339,11 @@ class Forms:
 
 
 def _multiples(form: Form, divisor: int) -> tuple[Form, Form]:
-    """Splits a form: `form = divisor * whole + rest`, each factor divided by the divisor.
+    """Splits a form into `divisor * whole + rest` by dividing each factor and the offset.
 
     The factors of `rest` depend only on the residues of the factors, so that `-16*x mod 64` and
-    `48*x mod 64` get the same form. A residue just below the divisor becomes negative, which is the
-    usual notation of staircase maps.
+    `48*x mod 64` get the same form. A residue just below the divisor becomes negative: for the
+    divisor 16, 15*x becomes -x.
     """
     whole: dict[Atom, int] = {}
     rest: dict[Atom, int] = {}

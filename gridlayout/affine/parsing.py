@@ -1,5 +1,6 @@
 """The parser of affine maps in MLIR's syntax, without symbols.
 
+    text   = map | "affine_map" "<" map ">"
     map    = ids "->" "(" [result ("," result)*] ")"    ids = "(" [name ("," name)*] ")"
     result = sum | name ("<>" name)+
     sum    = term (("+" | "-") term)*
@@ -161,26 +162,26 @@ class _Reader:
         """Reads `d0 <> d1 <> d2`."""
         if self.shape is None:
             self.fail("<> joins dims by their extents: give the shape with the map")
-        first, found = self.next, [self.joined()]
+        first, shape = self.next, as_shape(self.shape, "shape")
+        found = [self.joined(shape)]
         while self.next.text == "<>":
             self.at += 1
             if self.next.text not in self.dims:
                 self.fail("<> joins dims: expected the name of one")
             if self.dims[self.next.text] in found:
                 self.fail("<> joins each dim once")
-            found.append(self.joined())
+            found.append(self.joined(shape))
         try:
-            return linearized(as_shape(self.shape, "shape"), found)
+            return linearized(shape, found)
         except LayoutError as error:
             raise LayoutError(f"{error}, at column {first.column}") from None
 
-    def joined(self) -> int:
-        assert self.shape is not None
+    def joined(self, shape: tuple[int, ...]) -> int:
         if self.next.text not in self.dims:
             self.fail("no such dim")
         position = self.dims[self.next.text]
-        if position >= len(self.shape):
-            self.fail(f"<> joins dims by their extents, and the shape has {len(self.shape)}")
+        if position >= len(shape):
+            self.fail(f"<> joins dims by their extents, and the shape has {len(shape)}")
         self.at += 1
         return position
 

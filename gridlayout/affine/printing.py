@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Expr(Protocol):
-    """What is printed of an expression: `gridlayout.affine.expressions.AffineExpr` has it."""
+    """The attributes of an `AffineExpr` (`gridlayout.affine.expressions`) that printing reads."""
 
     @property
     def kind(self) -> str:
@@ -45,7 +45,7 @@ def map_text(num_dims: int, results: Iterable[Expr]) -> str:
 
 
 def expr_text(expr: Expr, strong: bool = False) -> str:
-    """An expression; `strong` puts parentheses round everything that has an operator.
+    """The text of an expression. strong: whether to put it in parentheses if it has an operator.
 
     >>> from gridlayout.affine.expressions import dim
     >>> expr_text(dim(0) // 4), expr_text(dim(0) // 4, strong=True)

@@ -56,7 +56,7 @@ def _independent(form: Form) -> list[Form]:
 
 
 def components(reads: Iterable[frozenset[int]]) -> list[tuple[frozenset[int], tuple[int, ...]]]:
-    """Groups sets of dims so that no dim is in two groups: (dims, positions of the sets).
+    """Groups sets of dims so that no dim is in two groups; for each: its dims, its sets' positions.
 
     >>> components([frozenset({0, 1}), frozenset({2}), frozenset({1})])
     [(frozenset({2}), (1,)), (frozenset({0, 1}), (0, 2))]
@@ -93,7 +93,9 @@ def _part_range(part: Form, ranges: Sequence[Range]) -> Range:
 def values_on_box(
     forms: Sequence[Form], ranges: Sequence[Range], dims: Sequence[int]
 ) -> list[NDArray[np.int64]]:
-    """The values of forms that read only the given dims, at all indices of these, row-major.
+    """The values of forms at all indices of the given dims, which are all that the forms read.
+
+    One flat array per form, in row-major order of the indices.
 
     >>> values_on_box([Forms([(0, 3)]).dim(0)], [(0, 3)], [0])
     [array([0, 1, 2, 3])]
@@ -127,7 +129,10 @@ def _maximum(form: Form, ranges: Sequence[Range]) -> int:
                 heapq.heappush(heap, (-upper, -2 * serial - half, part))
         if not heap:
             return best
-    raise LayoutError(f"the range of {to_expr(form)} took more than {boxes} boxes; simplify it")
+    raise LayoutError(
+        f"the search for the range of {to_expr(form)} exceeded its budget of {boxes} boxes: give a "
+        "simpler map or a smaller shape"
+    )
 
 
 def _boxes(forms: Sequence[Form]) -> int:
@@ -165,7 +170,9 @@ def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int,
             continue
         for low_high in reversed(_halves(box[widest])):
             stack.append([*box[:widest], low_high, *box[widest + 1 :]])
-    raise LayoutError(f"the search took more than {boxes} boxes; give a smaller shape")
+    raise LayoutError(
+        f"the search for an index exceeded its budget of {boxes} boxes: give a smaller shape"
+    )
 
 
 def _narrow(equations: Sequence[Form], box: list[Range]) -> bool:

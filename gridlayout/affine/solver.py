@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gridlayout.affine.elimination import ANY, solve, substitute
+from gridlayout.affine.elimination import ANY_INTEGER, solve, substitute
 from gridlayout.affine.evaluation import evaluate, program_of
 from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim
 from gridlayout.affine.normal_form import (
@@ -72,8 +72,8 @@ def _refuse(results: Exprs, box: Index, missing: Sequence[int]) -> NoReturn:
 
 
 def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, ...]:
-    """The constraints, simplified by the ranges that constraints on a single dim give."""
-    ranges, before = [ANY] * rank, [(0, 0)] * rank
+    """The constraints, each simplified with the ranges of dims that follow from the others."""
+    ranges, before = [ANY_INTEGER] * rank, [(0, 0)] * rank
     while ranges != before:
         before, forms = ranges.copy(), Forms(ranges)
         dims = {k: forms.dim(k) for k in range(rank)}
@@ -88,8 +88,8 @@ def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, .
         if low == high:
             bounds.append((dim(k) - low, True))
         else:
-            bounds += [(dim(k) - low, False)] if low > ANY[0] else []
-            bounds += [(high - dim(k), False)] if high < ANY[1] else []
+            bounds += [(dim(k) - low, False)] if low > ANY_INTEGER[0] else []
+            bounds += [(high - dim(k), False)] if high < ANY_INTEGER[1] else []
     return (*bounds, *((to_expr(form), equal) for form, equal in constraints))
 
 
@@ -145,7 +145,10 @@ def preimage(results: Exprs, point: Sequence[int], box: Index) -> Index | None:
     >>> preimage((dim(0) * 2,), (3,), (8,)) is None
     True
     """
-    target = tuple(int64(value, "coordinate") for value in point)
+    try:
+        target = tuple(int64(value, "coordinate") for value in point)
+    except TypeError:
+        raise LayoutError(f"point {point!r} is not a sequence of coordinates") from None
     if len(target) != len(results):
         raise LayoutError(f"point {target} has {len(target)} values, the map {len(results)}")
     if 0 in box:
@@ -252,8 +255,8 @@ def _listed_collision(
         return first, second
     if extents != [ranges[d][1] + 1 for d in dims]:
         raise LayoutError(
-            f"undecided: injectivity on more than {ENUMERABLE} indices of dims {list(dims)}; "
-            "give a smaller shape or a map with a closed inverse"
+            f"injectivity is undecided: dims {list(dims)} have more than {ENUMERABLE} indices, too "
+            "many to enumerate; give a smaller shape or a map with a closed inverse"
         )
     return None
 

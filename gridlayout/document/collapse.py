@@ -36,7 +36,7 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
         if not 0 <= low <= high <= rank:
             raise LayoutError(
                 f"collapse interval ({start}, {end}) is not inside the rank {rank}: "
-                "0 <= start <= end <= rank, where negative ends count from the rank"
+                "0 <= start <= end <= rank, where negative numbers count from the rank"
             )
         if low < high:
             found.append((low, high))
@@ -139,7 +139,10 @@ def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
 
 
 def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
-    """One more than the largest value of each result (tt-mlir, "Multi-Core")."""
+    """One more than the largest value of each result (tt-mlir, "Multi-Core"); 0 without elements.
+
+    `LayoutError` if the map does not fit the shape and the grid, or a result is < 0 or too large.
+    """
     if linear.num_dims != len(shape):
         raise LayoutError(
             f"linear {linear} takes {linear.num_dims} dims, "

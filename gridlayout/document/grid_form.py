@@ -1,4 +1,4 @@
-"""A layout of any system as the document model says it, which rules can change."""
+"""Any layout as a `GridLayout`, if the document model can express it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gridlayout.layouts.layout import Layout
 
 
 def as_grid(layout: Layout) -> GridLayout | None:
-    """`layout.as_grid`: the same layout as a `GridLayout`; None where none says it.
+    """`layout.as_grid`: the same layout as a `GridLayout`; None if there is none.
 
     >>> from gridlayout import xla
     >>> as_grid(xla.layout((6, 4), "float32", (1, 0))) is None
@@ -19,7 +19,7 @@ def as_grid(layout: Layout) -> GridLayout | None:
 
 
 def grouped(layout: Layout) -> GridLayout | None:
-    """`layout.grouped`: `as_grid`, where each grid dim divides a group of logical dims of its own.
+    """`layout.grouped`: `as_grid` if each grid dim divides its own group of logical dims, or None.
 
     >>> grouped(GridLayout((2, 3, 4), grid=(2, 1))).groups
     ((0, 1), (2,))

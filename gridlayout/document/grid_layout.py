@@ -49,9 +49,9 @@ class GridLayout(Layout):
     """A logical tensor collapsed onto a virtual grid of cores (tt-mlir, "Tensor Layout").
 
     shape, dtype: the logical tensor. grid: cores along each collapsed dim, of any rank and size.
-    tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
-    collapse: intervals (start, end) of logical dims to join, end excluded; negative ends count from
-    the rank. Dims in no interval are not joined ("Dimension Collapsing"). The default interval is
+    tile: the innermost block of the last `len(tile)` collapsed dims; None: shards are not tiled.
+    collapse: intervals (start, end) of logical dims to join, end excluded; negative numbers count
+    from the rank. Dims in no interval are not joined ("Dimension Collapsing"). The default is
     (0, -1); a `LayoutWarning` is given if it wastes most positions. linear: an affine map or its
     text, instead of `collapse`; `d0 <> d1` in the text joins dims. face: splits each tile into
     blocks. oob: the value of the padding: a number, or undef, zero, one, inf, neginf; None means
@@ -111,7 +111,9 @@ class GridLayout(Layout):
         self.tile_format: str | None = tile_format
         self.memory_space: str = as_space(memory_space)
         _check_tile(self.tile, self.face, tile_format, self.grid)
-        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
+        self.row_multiple: int = row_multiple(
+            row_alignment, dtypes.as_dtype(dtype), self.tile, tile_format
+        )
         builder = StepBuilder(shape)
         axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
         order = self._divide(builder, axes)
@@ -284,8 +286,8 @@ class GridLayout(Layout):
         return self if self.groups else None
 
     def squeezed(self) -> GridLayout | None:
-        """The same data without its dims of extent 1; None where it has none, or no others."""
-        kept = [d for d, n in enumerate(self.shape) if n > 1]
+        """The layout without dims of extent 1; None if no dim, or every dim, has extent 1."""
+        kept = [d for d, n in enumerate(self.shape) if n != 1]
         if len(kept) in (0, self.ndim):
             return None
         shape = tuple(self.shape[d] for d in kept)
@@ -295,8 +297,8 @@ class GridLayout(Layout):
     def groups(self) -> tuple[Shape, ...]:
         """The logical dims that each collapsed dim joins, the major first; `()` for other maps.
 
-        Empty also if a dim is in two results, or if strides overlap; then only the index map
-        describes the layout. Dims of extent 1 belong to the group whose result reads them.
+        Empty also if a dim of extent > 1 is in two results, or if strides overlap; then only the
+        index map describes the layout. A dim of extent 1 is in every group whose result reads it.
         """
         if self.is_scatter:
             return ()

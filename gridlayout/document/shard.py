@@ -29,7 +29,7 @@ def ceil_shard(collapsed: Shape, grid: Shape) -> Shape:
 
 
 def as_shard(shard_shape: Any, collapsed: Shape, grid: Shape) -> tuple[Shape, Stated]:
-    """Return the shard shape, and its stated extents, those above ceil-division.
+    """Return the shard shape, and its stated extents: those larger than ceil-division gives.
 
     shard_shape: elements along each collapsed dim; None, for a dim or for all, means ceil-division.
     `LayoutError` if the shards of a dim together are smaller than the dim.
@@ -74,11 +74,14 @@ def stated_by(counts: Shape, plain: Shape, tile: Shape) -> Stated | None:
     return tuple(n * extent if n > m else None for n, m, extent in extents)
 
 
-def row_multiple(row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None) -> int:
+def row_multiple(
+    row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None, tile_format: str | None = None
+) -> int:
     """The alignment of a row of a core's buffer in elements, for an alignment in bytes.
 
     With tiles, whose elements are contiguous, the bytes of each tile must be aligned.
-    `LayoutError` if the alignment is not a power of 2, and for tiles that are not aligned.
+    tile_format: the block format of the tiles, which states their bytes. `LayoutError` if the
+    alignment is not a power of 2, and for tiles that are not aligned.
 
     >>> row_multiple(16, dtypes.as_dtype("bfloat16"), None)
     8
@@ -89,11 +92,16 @@ def row_multiple(row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None) -
     if bytes_ & (bytes_ - 1):
         raise LayoutError(f"row_alignment {bytes_} must be a power of 2, in bytes, such as 16")
     multiple = max(8 * bytes_ // dtypes.bits(dtype), 1)
-    if tile is not None and prod(tile) % multiple:
+    if tile is None:
+        return multiple
+    if tile_format is None:
+        size = prod(tile) * dtypes.bits(dtype) / 8
+    else:
+        size = prod(tile) / (32 * 32) * dtypes.BLOCK_FORMATS[tile_format]
+    if size % bytes_:
         raise LayoutError(
-            f"row_alignment {bytes_}: a tile {tile} of {dtype.name} is "
-            f"{prod(tile) * dtypes.bits(dtype) / 8:g} B, which is not a multiple of it; give "
-            "another tile"
+            f"row_alignment {bytes_}: a tile {tile} of {tile_format or dtype.name} is {size:g} B, "
+            "which is not a multiple of it; give another tile"
         )
     return multiple
 

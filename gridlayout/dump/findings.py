@@ -12,7 +12,7 @@ from gridlayout.costs import Described
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Fit
-from gridlayout.layouts.padding import padding_share
+from gridlayout.layouts.padding import bounded_share
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Finding:
         not counted exactly: then the share is 1 - elements / positions.
         """
         if isinstance(self.layout, Layout):
-            return padding_share(self.layout)
+            return bounded_share(self.layout)
         return self.layout.padding_share
 
     @property

@@ -29,7 +29,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import COMPUTE_TILES, Chip
-from gridlayout.layouts.padding import padding_share
+from gridlayout.layouts.padding import bounded_share
 from gridlayout.tenstorrent.alignment import PAGE, align
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument
@@ -102,7 +102,7 @@ def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
     if candidates is None:
         return None
     best = layout
-    if padding_share(layout) >= THRESHOLD:
+    if bounded_share(layout) >= THRESHOLD:
         few = islice(candidates(layout, None), _MAX_CANDIDATES)
         best = _best(layout, few, chip, in_all=True)
     if chip is not None and _is_over(best, chip):

@@ -68,13 +68,15 @@ function rowTerms(rows, shape) {
 }
 
 // Returns the number of elements to which rows of a core's buffer are aligned. alignment: in bytes.
-function rowMultiple(alignment, bits, tile) {
+function rowMultiple(alignment, bits, tile, blockBytes) {
   if (alignment === null) return 1;
   if (alignment < 1 || !Number.isInteger(Math.log2(alignment))) {
     throw new LayoutError("row alignment: must be a power of 2, in bytes", "row_alignment");
   }
   const multiple = Math.max(quotient(alignment * 8, bits), 1);
-  if (tile !== null && product(tile) % multiple) {
+  const isUneven = blockBytes === undefined
+    ? () => product(tile) % multiple : () => blockBytes % alignment;
+  if (tile !== null && isUneven()) {
     throw new LayoutError(`row alignment: tile ${tuple(tile)} is no multiple`, "row_alignment");
   }
   return multiple;

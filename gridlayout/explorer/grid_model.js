@@ -8,7 +8,7 @@ function intervals(pairs, rank) {
     const [low, high] = [start < 0 ? start + rank : start, end < 0 ? end + rank : end];
     if (!(0 <= low && low <= high && high <= rank)) {
       throw new LayoutError(
-        `collapse ${start}:${end} is outside the rank ${rank}; negative ends count from the rank`,
+        `collapse ${start}:${end} is outside the rank ${rank}; negative numbers count from the rank`,
         "collapse",
       );
     }
@@ -101,7 +101,8 @@ function gridModel(parameters, facts) {
   const collapsed = rows.map((row, k) => rowExtent(row, shape, k));
   const plain = shardOf(null, collapsed, grid);
   const shard = shardOf(parameters.shard, collapsed, grid);
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile);
+  const blockBytes = facts.block_formats[parameters.tile_format];
+  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
   const whole = wholeOf(tile, grid.length);
   const counts = countsOf(shard, whole, tile, multiple);
   const layout = divided({ shape, rows, grid, shard, counts, tile, face });

@@ -102,7 +102,8 @@ function ttnnModel(parameters, facts) {
   checkPlaneTile(parameters);
   const arrangement = parameters.memory_layout ?? defaultArrangement(grid);
   checkArrangement(grid, arrangement, buffer_type);
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile);
+  const blockBytes = facts.block_formats[parameters.tile_format];
+  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
   const side = tile ?? [1, 1];
   const padded = [...upTo(0, 2 - shape.length).map(() => 1), ...shape];
   const [height, width] = [padded.at(-2), padded.at(-1)];
@@ -196,7 +197,8 @@ function documentModel(parameters, facts) {
   checkPlane(grid);
   const whole = shardOf(null, plane, grid);
   const shard = given === null ? whole : shardOf(given, used, grid);
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile);
+  const blockBytes = facts.block_formats[parameters.tile_format];
+  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
   const side = tile ?? [1, 1];
   const counts = countsOf(shard, side, tile, multiple);
   const layout = divided({ shape, rows, grid, shard, counts, tile });

@@ -17,7 +17,7 @@ def pack_bits(elements: Bytes, width: int) -> Bytes:
     """Pack elements into bytes: shape (..., count, size) to (..., ceil(count * width / 8)).
 
     elements: `size` bytes each, little-endian. The low `width` bits of each are packed; if `width`
-    exceeds the bytes, the missing bits are 0. The last byte is filled up with 0 bits.
+    is larger than `8 * size`, the missing bits are 0. The last byte is filled up with 0 bits.
 
     >>> [hex(byte) for byte in pack_bits(np.array([[1], [2], [15]], np.uint8), 4)]
     ['0x21', '0xf']

@@ -26,8 +26,8 @@ Form = tuple[dict[int, int], int]
 class Block:
     """A linear axis; the position on it is `offset` plus the sum of stride * index over its terms.
 
-    terms: pairs (logical dim, stride), the largest strides first, without dims of extent 1. core:
-    the core dim that divides the axis, or None if no core dim does. size: positions per core.
+    terms: pairs (logical dim, stride), the largest |stride| first, without dims of extent 1. core:
+    the core dim that divides the axis, or None. size: positions per core; without a core dim, all.
     """
 
     terms: tuple[tuple[int, int], ...]
@@ -47,14 +47,14 @@ class Blocks:
     flat: Layout
     blocks: tuple[Block, ...]
 
-    def moves_in(self, per_device: Sequence[int]) -> tuple[Move, ...]:
+    def moves_to_flat(self, per_device: Sequence[int]) -> tuple[Move, ...]:
         """The moves from a device's part of the layout to its part of `flat`.
 
-        per_device: the cores of the device along each core dim.
+        per_device: the number of cores per device along each core dim.
         """
         return self._moves(self.layout, self.flat, per_device)
 
-    def moves_out(self, per_device: Sequence[int]) -> tuple[Move, ...]:
+    def moves_from_flat(self, per_device: Sequence[int]) -> tuple[Move, ...]:
         """The moves from a device's part of `flat` to its part of the layout."""
         return self._moves(self.flat, self.layout, per_device)
 

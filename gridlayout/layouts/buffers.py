@@ -34,6 +34,8 @@ class Buffers:
     tile: Shape | None = None
     face: Shape | None = None
     tile_format: str | None = None
+    # Rows of a core's buffer are padded to a multiple of this many elements.
+    row_multiple: int = 1
     memory_layout: str | None = None
     workers: Shape | None = None
     one_bank_per_shard: bool = False
@@ -180,7 +182,7 @@ class Buffers:
         return None if self.tile_format else offset * self.stored_bits // 8
 
     def bit_of(self, offset: int) -> int | None:
-        """The bit of that byte at which the element starts; None in a block format."""
+        """The bit, in the byte `byte_of`, at which the element starts; None in a block format."""
         check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits % 8
 
@@ -229,11 +231,11 @@ class Buffers:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
         chip: a `gl.Chip`, or the name of one: wormhole, blackhole. The grid must fit the chip's
-        cores (`is_placed`). The result also states whether no op of the chip computes with the
-        tile. Pages of an interleaved layout (tiles or elements) are distributed over all cores of
-        the chip or all banks of DRAM, so the bytes needed are those of the fullest one. A TTNN
-        shard in DRAM is in one bank. A memory without a stated capacity has no limit (`free` is
-        None).
+        cores (`is_placed`). The result also names the tile if no op of the chip supports it. Pages
+        of an interleaved layout (tiles or elements) are distributed over all cores of the chip, or
+        over all banks of DRAM. The bytes needed are then those of the fullest core, or those of
+        the fullest bank times the number of banks. A TTNN shard in DRAM is in one bank. A memory
+        without a stated capacity has no limit (`free` is None).
 
         >>> from gridlayout import GridLayout, tenstorrent, xla
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))

@@ -124,9 +124,9 @@ def primes(size: int) -> list[int]:
     ([2, 2, 3], [1])
     """
     found, factor = [], 2
-    while size > 1:
+    while factor * factor <= size:
         while size % factor == 0:
             found.append(factor)
             size //= factor
         factor += 1
-    return found or [1]
+    return [*found, size] if size > 1 else found or [1]

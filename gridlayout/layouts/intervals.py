@@ -1,4 +1,4 @@
-"""Intervals of linear positions, as boxes of the multi-dimensional indices behind them."""
+"""Intervals of linear positions, as boxes of multi-dimensional indices."""
 
 from __future__ import annotations
 

@@ -55,9 +55,18 @@ class Layout(Mapped):
         return self if new is self.oob else self._changed(oob=new)
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout with another element type and the padding value `oob`."""
+        """The same layout with another element type and the padding value `oob`.
+
+        The physical shape stays, so an alignment of rows in bytes changes with the size of
+        elements. `LayoutError` if rows would be aligned to less than a byte.
+        """
         new = dtypes.as_dtype(dtype)
         oob = dtypes.oob_value(oob, new)
+        if self.row_multiple > 1 and self.row_multiple * dtypes.bits(new) % 8:
+            raise LayoutError(
+                f"rows aligned to {self.row_multiple} elements of {new.name} take no whole bytes: "
+                "give a layout without row_alignment"
+            )
         if new == self.dtype and oob is self.oob and self.tile_format is None:
             return self
         return self._changed(dtype=new, oob=oob, tile_format=None)
@@ -86,7 +95,11 @@ class Layout(Mapped):
         return type(self), {name: getattr(self, name) for name in names}
 
     def same_physical(self, other: Layout) -> bool:
-        """Whether every element has the same physical index in both; dtype and oob may differ."""
+        """Whether both have one physical shape, and every element the same physical index.
+
+        Dtype and oob may differ. Index maps are compared in normal form, so equal maps may in rare
+        cases count as different.
+        """
         if self is other:
             return True
         check_layout(other)
@@ -99,10 +112,11 @@ class Layout(Mapped):
         return self.index_map == other.index_map
 
     def traffic(self, to: Layout) -> Traffic:
-        """The number of elements that each core here shares with each core of another layout.
+        """The number of elements that each core of this layout shares with each core of another.
 
-        to: a layout of the same shape. `LayoutError` if core coordinates depend on logical dims
-        with more than 2**28 indices together, because these indices are enumerated.
+        to: a layout of the same shape. `LayoutError` for more than 2**22 pairs of cores, and if
+        core coordinates depend on logical dims with more than 2**28 indices together, which are
+        enumerated.
 
         >>> from gridlayout import GridLayout
         >>> found = GridLayout((6,), grid=(2,)).traffic(GridLayout((6,), grid=(3,)))
@@ -124,7 +138,7 @@ class Layout(Mapped):
 
     @property
     def as_grid(self) -> Layout | None:
-        """The same layout as a `GridLayout`, which can be modified; None if there is none."""
+        """The same layout as a `GridLayout`; None if the document model cannot express it."""
         return None
 
     @property
@@ -139,9 +153,9 @@ class Layout(Mapped):
         return None
 
     def squeezed(self) -> Layout | None:
-        """The same data without its dims of extent 1; None where it has none, or no others.
+        """The layout without dims of extent 1; None if no dim, or every dim, has extent 1.
 
-        None too where the document model has no such layout.
+        Also None if the document model cannot express it.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((1, 6, 1, 4), grid=(2, 1)).squeezed().shape
@@ -174,7 +188,7 @@ class Layout(Mapped):
         """A short readable description: shard, padding, bytes, waste, cores, and whether it fits.
 
         chip: the chip whose memory must hold the layout, a `gl.Chip` or a name. With None, all
-        chips with a name are listed if the layout is in one of their memory spaces. `print` and
+        known chips are listed if the layout is in one of their memory spaces. `print` and
         notebooks show the result.
 
         >>> from gridlayout import GridLayout
@@ -214,14 +228,14 @@ class Drawer(Protocol):
     """A function that draws a layout in a view."""
 
     def __call__(self, layout: Layout, view: str, **options: Any) -> Drawing:
-        """The drawing; `LayoutError` for another view or option."""
+        """The drawing; `LayoutError` for an unknown view or option."""
 
 
 _drawers: list[Drawer] = []
 
 
 def register_drawer(drawer: Drawer) -> None:
-    """Have `Layout.draw` call this function: that of `gridlayout.draw`, which knows the views."""
+    """Set the function that `Layout.draw` calls; `gridlayout` sets the one of `gridlayout.draw`."""
     _drawers[:] = [drawer]
 
 

@@ -11,9 +11,9 @@ from gridlayout.arguments import Shape
 class Location:
     """The place of one element: its core, and the index, offset and byte in the core's buffer.
 
-    core: grid coordinates. local: the index in the core's buffer. offset: the same in elements.
-    byte: the same in bytes. bit: the bit of that byte at which the element starts; it is nonzero
-    only for elements that share a byte, the first of which is in the low bits. `byte` and `bit` are
+    core: grid coordinates. local: the index in the core's buffer. offset: its position there, in
+    elements. byte: the byte at which it starts. bit: the bit of this byte; it is nonzero only for
+    elements that share a byte, the first of which is in the low bits. `byte` and `bit` are
     None for elements of a block format (bfp_bf8 ...), because these share exponents.
 
     >>> from gridlayout import GridLayout

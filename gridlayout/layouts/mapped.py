@@ -1,8 +1,8 @@
-"""`Mapped`: a tensor of which an affine map says where each element is.
+"""`Mapped`: a tensor whose elements are placed by an affine map.
 
 A logical shape, a dtype, and a list of invertible steps (`gridlayout.layouts.steps`) that turn the
-logical dims into the physical ones. The index map, its inverse with the predicate that says where
-it holds, and the places of single elements follow from the steps.
+logical dims into the physical ones. The index map, its inverse with the domain on which it is
+valid, and the places of single elements follow from the steps.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Mapped(Buffers):
-    """A tensor of `shape` and `dtype` whose elements `steps` place; physical dims are `order`.
+    """A tensor of `shape` and `dtype`, placed by `steps`; `order` lists the physical dims.
 
-    Frozen and hashable. `gl.Layout` is the class of all of these that users meet.
+    Immutable and hashable. Users see its subclass `gl.Layout`.
 
     >>> from gridlayout.layouts.steps import StepBuilder
     >>> builder = StepBuilder((5,)); tiles = builder.split(builder.resize(0, 6), (3, 2))
@@ -67,10 +67,10 @@ class Mapped(Buffers):
         self.core_rank: int = core_rank
         check_size(self.shape, self.physical_shape)
         if not is_small(self.ndim, self.steps):
-            self._expressions()  # refuses what is too large to say
+            self._expressions()  # LayoutError if an expression is too large
         self._freeze()
 
-    # What is computed of the steps when it is first asked for.
+    # Properties that are computed from the steps on first use; they are not pickled.
     _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
 
     # -- identity ------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Mapped(Buffers):
         return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
 
     def _freeze(self) -> None:
-        """Keep what layouts are compared and hashed by; no attribute can be set from here on."""
+        """Store the values that are compared and hashed; afterwards no attribute can be set."""
         compared = self._key()
         self.__dict__.update(_compared=compared, _hash=hash((type(self), compared)))
 
@@ -146,7 +146,7 @@ class Mapped(Buffers):
     def inverse(self) -> Inverse:
         """The map from a physical index to a logical index, and the domain on which it is valid.
 
-        `LayoutError` if the index map is a `Scatter` without a closed inverse.
+        `LayoutError` if the layout has a `Scatter` whose map has no closed inverse.
         """
         map, domain = self.inverse_in_bounds
         box: list[tuple[AffineExpr, bool]] = []
@@ -200,6 +200,9 @@ class Mapped(Buffers):
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
         """The logical index at a physical index, or None if that position is padding.
 
+        If several elements share the position, one of them is returned. `LayoutError` if the search
+        for it exceeds its budget, which happens only to a layout with a `Scatter`.
+
         >>> from gridlayout import GridLayout
         >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
         >>> layout.logical_index((1, 1, 0, 0, 2, 8)), layout.logical_index((0, 0, 0, 0, 18, 0))
@@ -213,7 +216,7 @@ class Mapped(Buffers):
         return self.inverse.map(*physical)
 
     def check_invertible(self) -> None:
-        """Raise `LayoutError` if two logical indices share a physical index; it names them."""
+        """Raise `LayoutError` if two indices share a place, which it names, or if undecided."""
         # A scatter is the first step and reads the logical dims; all other steps are injective.
         for scatter in (step for step in self.steps if isinstance(step, Scatter)):
             clash = scatter.map.collision(self.shape)

@@ -82,8 +82,8 @@ class Chip:
         ):
             return True
         count, width = prod(grid), self.grid[-1]
-        rows = range(1, cores // width + 1)
-        return count <= cores and any(not count % n and count // n <= width for n in rows)
+        rows = range(max(-(-count // width), 1), min(cores // width, count) + 1)
+        return count <= cores and any(not count % n for n in rows)
 
     def fit(
         self,
@@ -143,10 +143,11 @@ def as_chip(chip: Any) -> Chip:
 class Fit:
     """Whether a layout fits a chip's memory space; `bool` of it is True if it does.
 
-    All sizes are bytes. needed: the bytes of one core's buffer for l1, and of all buffers for a
-    shared space. unusable_tile: the layout's tile if no op of the chip supports it (tt-mlir,
-    "FPU/Noc compatible"); this does not affect `bool`, which is about memory only. grid: the
-    layout's grid if it does not fit the chip's grid `chip_grid`; then `bool` is False.
+    All sizes are bytes. needed: the bytes that the memory must provide (`Held.needed`), per core
+    for l1, in total for a shared space. unusable_tile: the layout's tile if no op of the chip
+    supports it (tt-mlir, "FPU/Noc compatible"); this does not affect `bool`, which is about memory
+    only. grid: the layout's grid if it does not fit the chip's grid `chip_grid`; then `bool` is
+    False.
     """
 
     space: str
@@ -185,8 +186,8 @@ class Held(NamedTuple):
     """The memory that a layout takes: equal buffers, one per core, or interleaved pages.
 
     per_core: bytes of one buffer. pages: the number of interleaved pages, 0 if not interleaved.
-    workers: the number of cores that hold pages, 0 for all. even: whether the buffers in DRAM are
-    together spread evenly over all banks.
+    workers: the number of cores that hold pages, 0 for all. even: whether all buffers in DRAM
+    together are spread evenly over the banks; otherwise each buffer or page is in one bank.
     """
 
     memory: str
@@ -221,7 +222,7 @@ class Held(NamedTuple):
     def needed(self, chip: Chip) -> int:
         """Bytes that a chip's memory must provide: per core in L1, in total elsewhere.
 
-        Every DRAM bank counts as many bytes as the fullest one.
+        Every DRAM bank counts as many bytes as the fullest one, unless `even`.
 
         >>> Held("dram", 5, 512).needed(Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4))
         4096

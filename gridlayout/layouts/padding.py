@@ -2,8 +2,8 @@
 
 Padding is not always a rectangle at the end, because collapsed dims have gaps inside. The index map
 decomposes into independent *parts*: groups of logical and physical dims that share no dim with
-another part. A position is valid if it is valid in every part. So a small mask per part suffices,
-and the mask of all positions is built only on request.
+another part. A position holds an element if it does in every part. So a small mask per part
+suffices, and the mask of all positions is built only on request.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def parts(layout: Mapped) -> tuple[Part, ...]:
     >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16)))]
     [(0, 2, 4), (1, 3, 5)]
     """
-    # Logical dims that no result reads have extent 1 or are broadcast. A physical dim that reads no
-    # logical dim is a part by itself.
+    # A logical dim that no result reads has extent 1, or all its indices share one position. A
+    # physical dim that reads no logical dim is a part by itself.
     groups = components(layout.index_map.used_dims())
     found = [Part(tuple(sorted(dims)), physical) for dims, physical in groups]
     return tuple(sorted(found, key=lambda part: part.physical))
 
 
-# Masks of up to this many bytes are cached, so the cache takes at most 64 MB.
+# Masks of up to this many bytes are cached; a larger one would displace many other results.
 _MAX_CACHED = 1 << 17
 
 
@@ -156,7 +156,9 @@ _MAX_COUNTED = 1 << 22
 
 
 def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
-    """The number of elements on each core, an array of `core_shape`; None if too many to count.
+    """The number of positions on each core that hold elements, an array of `core_shape`.
+
+    None if they are too many to count.
 
     >>> from gridlayout import GridLayout
     >>> elements_per_core(GridLayout((5, 4), grid=(4, 1))).tolist()
@@ -168,14 +170,14 @@ def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
     return prod(layout.local_shape) - padding_per_core(layout)
 
 
-def padding_share(layout: Mapped) -> float:
-    """The share of physical elements that are padding, 0 to 1, at a cost that is bounded.
+def bounded_share(layout: Mapped) -> float:
+    """The share of physical positions that are padding, 0 to 1, at bounded cost.
 
-    For a layout with a `Scatter` and more than 2**22 positions, this assumes that no elements share
-    a position instead of counting the positions.
+    A layout with a `Scatter` and more than 2**22 positions is not counted: the share then assumes
+    that no two elements have the same position.
 
     >>> from gridlayout import GridLayout
-    >>> padding_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
+    >>> bounded_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
     0.25
     """
     total = prod(layout.physical_shape)
@@ -185,7 +187,7 @@ def padding_share(layout: Mapped) -> float:
 
 
 def exact_share(layout: Mapped) -> float:
-    """The share of physical elements that are padding, 0 to 1, whatever it costs to count them."""
+    """The share of physical positions that are padding, 0 to 1, at any cost."""
     total = prod(layout.physical_shape)
     if not total:
         return 0.0

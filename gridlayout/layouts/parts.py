@@ -132,7 +132,7 @@ class Part:
 
         physical: contiguous, of shape `(*count, *layout.local_shape)`. read: returns the array of a
         box; it is called with the boxes of the part, or with smaller boxes inside them. copy:
-        writes the elements of a box to an array of its shape, which saves a copy of them.
+        writes the elements of a box to an array of its shape, without the array that `read` makes.
         """
         copies = copy or (lambda box, out: np.copyto(out, read(box)))
         for part, where in self._subparts():
@@ -192,7 +192,7 @@ class Part:
 
     def _pack(self, physical: NDArray[Any], read: Read, copy: Copy) -> None:
         assert self._blocks is not None
-        moves = self._blocks.moves_out(self.count)
+        moves = self._blocks.moves_from_flat(self.count)
         fill, flat = host_fill(self.layout), self._as_read(read)
         if flat is not None:
             found = self._split(flat)
@@ -230,7 +230,7 @@ class Part:
     def _unpacked(self, physical: NDArray[Any]) -> NDArray[Any]:
         """The array of positions of a physical array."""
         assert self._blocks is not None
-        moves = self._blocks.moves_in(self.count)
+        moves = self._blocks.moves_to_flat(self.count)
         return self._joined(run_host(physical, moves, np.zeros((), physical.dtype)))
 
     def _joined(self, flat: NDArray[Any]) -> NDArray[Any]:

@@ -247,8 +247,8 @@ class _State:
 def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Pack a logical NumPy array on the host; undef padding is filled with 0.
 
-    array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`: a view of
-    `array` where the layout has no padding.
+    array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`, possibly
+    a view of `array`.
     """
     return run_host(array, moves(layout), host_fill(layout))
 

@@ -49,7 +49,7 @@ class Route:
         return tuple((axis, k) for k, axis in enumerate(self.order) if axis < rank)
 
     def steps_before_splits(self, parts: Set[int], requested: Set[int]) -> list[Numbered]:
-        """The steps before the splits that make the dims `requested`, unless they read `parts`.
+        """The steps on which splits into `requested` depend, if those read no dim of `parts`.
 
         parts: dims of the first layout that devices divide. requested: dims of the second layout.
         The steps read only undivided dims, so each device can run them on its own part first.
@@ -89,8 +89,8 @@ class Route:
 def find_route(a: Layout, b: Layout) -> Route | None:
     """The route between two layouts of one logical shape, or None.
 
-    There is no route for a tensor without elements, nor for a layout with a `Scatter`, which is
-    relaid out by a gather.
+    There is no route for a tensor without elements, for a layout with a `Scatter`, which is relaid
+    out by a gather, and to a layout of physical rank 0 from one that has dims.
     """
     if 0 in a.shape or a.is_scatter or b.is_scatter:
         return None

@@ -1,14 +1,14 @@
-"""The few invertible steps that every layout is built from.
+"""The few steps that every layout is built from: invertible, but for some `Scatter`s.
 
 A layout is a list of steps on *axes*. The logical dims are the axes 0, 1, ... A step removes some
 axes and adds new ones, numbered in order of creation. `order` lists the axes that remain after the
 steps; these are the physical dims. By composition, this list gives the affine map from a logical
 index to a physical index and its inverse with the domain where it is valid (both here), and the
-pad-reshape-transpose program that moves the data (`gridlayout.ops.moves.packing`).
+pad-reshape-transpose program that moves the data (`gridlayout.layouts.program`).
 
 | step | index | array |
 |---|---|---|
-| `Pad(axis, low, high)` | `e + low` | pad; a negative `high` trims padding |
+| `Pad(axis, low, high)` | `e + low` | pad; negative numbers trim padding |
 | `Flip(axis)` | `n - 1 - e` | reverse |
 | `Split(axis, sizes)` | the digits of `e` | reshape |
 | `Join(axes)` | one number from digits | transpose, reshape |
@@ -28,7 +28,7 @@ from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 
 @dataclass(frozen=True)
 class Pad:
-    """Adds `low` positions before and `high` after; a negative `high` removes padding."""
+    """Adds `low` positions before and `high` after; negative numbers remove padding."""
 
     axis: int
     low: int
@@ -255,10 +255,10 @@ def is_small(rank: int, steps: Sequence[Step]) -> bool:
 def nest(
     terms: Sequence[tuple[int, int]], extent: Mapping[int, int]
 ) -> list[tuple[int, int]] | None:
-    """Pairs (stride, axis) ordered from the minor to the major axis, or None if they don't nest.
+    """The pairs (stride, axis) from the minor to the major axis, or None if they don't nest.
 
     Strides nest if each is at least the span of all axes with smaller strides, as in
-    `d0 * 32 + d1` with 8 columns. An axis of extent 1 nests with any stride.
+    `d0 * 32 + d1` with 8 columns. An axis of extent 1 nests with any stride, returned as 1.
 
     >>> nest([(32, 0), (1, 1)], {0: 2, 1: 8}), nest([(4, 0), (1, 1)], {0: 2, 1: 8})
     ([(1, 1), (32, 0)], None)

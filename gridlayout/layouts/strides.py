@@ -19,6 +19,8 @@ from gridlayout.layouts.steps import Step, StepBuilder, nest
 def span(shape: Shape, strides: Shape) -> tuple[int, int]:
     """The lowest offset of an element, and one more than the highest; (0, 0) for no elements.
 
+    `LayoutError` if they are more than 2**62 apart.
+
     >>> span((2, 3), (-1, 1))
     (-1, 3)
     """
@@ -36,7 +38,10 @@ def span(shape: Shape, strides: Shape) -> tuple[int, int]:
 def strided_steps(
     shape: Shape, strides: Shape, start: int, size: int
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """The steps of a strided view of a buffer of `size` elements, and their only axis."""
+    """The steps of a strided view of a buffer of `size` elements, and their only axis.
+
+    start: the offset of the element at index (0, 0, ...), in elements.
+    """
     builder, dims = StepBuilder(shape), range(len(shape))
     if 0 in shape:
         return builder.steps, (builder.resize(builder.join(list(dims)), size),)
@@ -51,7 +56,7 @@ def strided_steps(
 
 
 def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
-    """Row-major strides, in elements; rows of 4-bit elements are rounded up to whole bytes.
+    """Row-major strides, in elements; rows of 2-bit and 4-bit elements are whole bytes.
 
     >>> contiguous_strides((2, 3, 5), dtypes.as_dtype("int4"))
     (18, 6, 1)

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from gridlayout.layouts.memory import CHIPS, MEMORY_SPACES, Chip, Fit, number, size
-from gridlayout.layouts.padding import elements_per_core, padding_share
+from gridlayout.layouts.padding import bounded_share, elements_per_core
 from gridlayout.layouts.reader import dims_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
 class Summary:
     """A readable description of a layout: lines of at most 100 columns, or an HTML table.
 
-    chip: the chip whose memory must hold the layout; None for all chips with a name. better: a
+    chip: the chip whose memory must hold the layout; None for all known chips (`CHIPS`). better: a
     layout that wastes less, or None if none was found or searched for.
     """
 
@@ -106,7 +106,7 @@ class Summary:
 
     def _padding(self) -> str:
         places = prod(self.layout.physical_shape)
-        share = padding_share(self.layout)
+        share = bounded_share(self.layout)
         return f"{share:.1%} of {places:,} positions hold no element" if share else "none"
 
     def _bytes(self) -> str:

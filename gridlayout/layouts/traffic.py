@@ -41,8 +41,8 @@ def core_traffic(
 ) -> Traffic:
     """The traffic between two maps from an index in `shape` to the coordinates of a core.
 
-    max_indices: the most indices to enumerate for dims that core coordinates depend on together.
-    max_pairs: the most pairs of cores. `LayoutError` if there are more.
+    max_indices: the largest number of indices of dims that a group of core coordinates reads; these
+    are enumerated. max_pairs: the largest number of pairs of cores. `LayoutError` for more.
 
     >>> maps = [AffineMap.parse(text) for text in ("(d0) -> (d0 floordiv 3)", "(d0) -> (d0)")]
     >>> core_traffic((6,), *maps).counts.tolist()
@@ -94,6 +94,10 @@ def _counted(columns: list[Ints]) -> Iterator[tuple[tuple[int, ...], int]]:
     """The distinct rows of some columns, and how often each occurs."""
     lows = [int(column.min()) for column in columns]
     spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
+    if prod(spans) >= 2**63:
+        distinct, times = np.unique(np.stack(columns), axis=1, return_counts=True)
+        yield from zip(map(tuple, distinct.T.tolist()), times.tolist(), strict=True)
+        return
     numbers = np.zeros(columns[0].shape, np.int64)  # rows as single numbers, which sort fast
     for column, low, span in zip(columns, lows, spans, strict=True):
         numbers = numbers * span + (column - low)

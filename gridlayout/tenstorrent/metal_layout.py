@@ -42,7 +42,7 @@ class MetalLayout(Layout):
     """tt-mlir's current `metal_layout`: align and join, divide exactly by the tile and the grid.
 
     dim_alignments: one number >= 1 per logical dim, in elements; by default `tile_alignments`.
-    collapsed_intervals: pairs (start, end), end excluded; negative ends count from the rank. By
+    collapsed_intervals: pairs (start, end), end excluded; negative numbers count from the rank. By
     default all dims but the last are joined; `[]` joins none. grid: cores along each physical dim,
     by default 1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or
     interleaved (with a grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
@@ -209,7 +209,7 @@ def intervals_of(intervals: Any, rank: int) -> Intervals:
         if not 0 <= low < max(rank, 1) or not low <= high <= rank:
             raise LayoutError(
                 f"collapsed interval ({start}, {end}) does not fit rank {rank}: 0 <= start < rank "
-                "and start <= end <= rank, where negative ends count from the rank"
+                "and start <= end <= rank, where negative numbers count from the rank"
             )
         if low < high:
             spans.append((low, high))

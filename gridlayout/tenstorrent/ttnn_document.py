@@ -71,7 +71,9 @@ class TtnnDocument(Layout):
         self.stride: Shape = contiguous(shape) if stride is None else _as_stride(stride, shape)
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
-        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
+        self.row_multiple: int = row_multiple(
+            row_alignment, dtypes.as_dtype(dtype), self.tile, tile_format
+        )
         self.memory_space: str = memory_space
         self.plane: Shape = _plane(shape, self.stride)
         used = _used(shape, self.stride)

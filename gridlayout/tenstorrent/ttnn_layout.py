@@ -84,7 +84,9 @@ class TtnnLayout(Layout):
             raise LayoutError(f"grid {self.grid} must have rank 2: TTNN places tensors on a plane")
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
-        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
+        self.row_multiple: int = row_multiple(
+            row_alignment, dtypes.as_dtype(dtype), self.tile, tile_format
+        )
         if memory_layout is None:
             memory_layout = _default_memory_layout(self.grid)
         self.memory_layout: str = memory_layout

@@ -39,7 +39,7 @@ class Ends:
     def is_atoms(self) -> bool:
         """Whether the old part in memory is already the array of atoms."""
         side = self.pieces.source
-        moves = side.blocks.moves_in(side.placement.per_device)
+        moves = side.blocks.moves_to_flat(side.placement.per_device)
         names = [atom for window in side.windows for atom in window.atoms]
         extents = [n for window in side.windows for n in window.extents]
         wide = [atom for atom, n in zip(names, extents, strict=True) if n > 1]
@@ -55,7 +55,7 @@ class Ends:
     def to_atoms(self, x: LazyView) -> jax.Array:
         """Return the old part untiled, one dim per atom, with atoms in the target's order."""
         side = self.pieces.source
-        x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
+        x = packing.run_moves(x, side.blocks.moves_to_flat(side.placement.per_device), self.fill)
         x = x.transpose(joined_order(side)).reshape(*(w.length for w in side.windows))
         for k, window in enumerate(side.windows):
             x = self._aligned(x, k, window)
@@ -90,7 +90,7 @@ class Ends:
         order = joined_order(side)
         x = x.reshape(*(shape[d] for d in order))
         x = x.transpose([order.index(d) for d in range(len(order))])
-        return packing.run_moves(x, side.blocks.moves_out(per_device), self.fill)
+        return packing.run_moves(x, side.blocks.moves_from_flat(per_device), self.fill)
 
     def _interval(self, x: LazyView, k: int, window: Window) -> LazyView:
         """Return this device's interval of positions of dim `k`, which has whole rows of atoms."""

@@ -107,5 +107,5 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
         is_cut = any(window.is_wide for window in pieces.target.windows)
         return Workspace((chain,), (out,) if is_cut else (), is_view=True)
     written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
-    is_view = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
+    is_view = bool(pieces.target.blocks.moves_from_flat(pieces.target.placement.per_device))
     return Workspace((chain,), (written,), is_view or written > out, is_written=True)

@@ -10,7 +10,7 @@ from gridlayout.draw.cards import SENT, Card, Cell
 from gridlayout.draw.logical import short
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import size
-from gridlayout.layouts.padding import padding_share
+from gridlayout.layouts.padding import bounded_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.decisions.decision import FALLBACK, RULE, VIEW
 from gridlayout.ops.decisions.specs import Replicated, is_laid_out
@@ -131,7 +131,7 @@ def _cores(layout: Layout) -> str:
 
 @cached(entries=4096)
 def _share(layout: Layout) -> float:
-    return padding_share(layout)
+    return bounded_share(layout)
 
 
 def _sent(collectives: Sequence[Collective]) -> tuple[str, ...]:

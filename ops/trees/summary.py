@@ -14,7 +14,7 @@ from gridlayout.costs import fit_of
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
-from gridlayout.layouts.padding import padding_share
+from gridlayout.layouts.padding import bounded_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
@@ -56,7 +56,7 @@ class SummaryRow:
     @property
     def padding_share(self) -> float | None:
         """The share of physical elements that are padding, 0 to 1; None without a layout."""
-        return None if self.layout is None else padding_share(self.layout)
+        return None if self.layout is None else bounded_share(self.layout)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class SummaryRow:
             grid(self.layout),
             "-" if self.layout.tile is None else dims_text(self.layout.tile),
             size(self.layout.bytes_per_core),
-            f"{padding_share(self.layout):.1%}",
+            f"{bounded_share(self.layout):.1%}",
             fits(self.fit),
         )
 
