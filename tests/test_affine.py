@@ -640,6 +640,13 @@ def test_undecided_and_unsolved_say_so():
     assert m.preimage(m(4, 2), (5, 3)) == (4, 2)
 
 
+def test_unsigned_indices_of_numpy_beside_jaxs():
+    with jax.enable_x64(True):
+        (found,) = MAP("(d0, d1) -> (d0 + d1)")(jnp.arange(3), np.arange(3, dtype=np.uint64))
+        assert found.dtype == np.int64
+        assert found.tolist() == [0, 2, 4]
+
+
 def test_points_and_shapes_are_sequences():
     with pytest.raises(LayoutError, match="point 5 is not a sequence of coordinates"):
         AffineMap.identity(1).preimage(5, (3,))

@@ -170,6 +170,8 @@ def _on_arrays(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     shape = _common_shape(values)
     # The dtype of a JAX array or tracer takes precedence over that of a NumPy array.
     dtype = next(v.dtype for v in values if not isinstance(v, int | np.ndarray))
+    # JAX would compute with signed and unsigned 64-bit integers in floating point.
+    values = [_as_int64(v) if getattr(v, "dtype", None) == np.uint64 else v for v in values]
     try:
         done = _run(program.steps, values)
     except OverflowError as error:
