@@ -154,6 +154,55 @@ def test_reshapes_that_keep_their_tiles_take_nothing():
     assert reshape.seconds == 0
 
 
+ON_CORES = kind("f32", "l1", (8, 8))  # a tile on each core
+EXP, NEG = (f'"ttnn.{op}"(%{{}}) : ({ON_CORES}) -> {ON_CORES}' for op in ("exp", "neg"))
+CALL = f"call @f(%{{}}) : ({ON_CORES}) -> {ON_CORES}"
+
+
+def function_on_cores(name, lines, *returned):
+    """A function of %a; the lines make %0, %1 and so on."""
+    types = ", ".join([ON_CORES] * len(returned))
+    body = "".join(f"  %{k} = {line}\n" for k, line in enumerate(lines))
+    names = ", ".join(f"%{name}" for name in returned)
+    return (
+        f"func.func {name}(%a: {ON_CORES}) -> ({types}) {{\n{body}  return {names} : {types}\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "returned", "tiles"),
+    [
+        ([EXP.format("a"), NEG.format("0")], [1], [2, 2]),
+        # Results are live to the end.
+        ([EXP.format("a"), NEG.format("a")], [0, 1], [2, 3]),
+        ([EXP.format("a"), NEG.format("0"), EXP.format("1")], [0, 2], [2, 2, 3]),
+        # A function's arguments and results are values of its caller.
+        ([CALL.format("a")], [0], [2, 2, 1]),
+        ([CALL.format("a"), NEG.format("0"), CALL.format("1")], [2], [2, 2, 1, 2, 2, 2, 1]),
+    ],
+)
+def test_values_are_live_until_the_last_op_that_needs_them(lines, returned, tiles):
+    called = function_on_cores("private @f", [EXP.format("a"), NEG.format("0")], 1)
+    program = gl.tenstorrent.load(
+        called + function_on_cores("@main", lines, *returned), function="main"
+    )
+    found = gl.simulate(program, machine="n150")
+    assert [nbytes / 4096 for _, nbytes in found.held] == tiles
+    assert found.peak_bytes == max(tiles) * 4096
+
+
+def test_operands_of_branches_are_live_in_all_of_them():
+    branches = [function_on_cores(f"private @{name}", [EXP.format("a")], 0) for name in "gh"]
+    case = (
+        '"ttcore.case"(%n, %a) <{branch_programs = [@g, @h]}> : '
+        f"(tensor<i32>, {ON_CORES}) -> {ON_CORES}"
+    )
+    main = function_on_cores("@main", [case, NEG.format("a")], 0, 1)
+    text = "".join(branches) + main.replace("(%a:", "(%n: tensor<i32>, %a:")
+    found = gl.simulate(gl.tenstorrent.load(text, function="main"), machine="n150")
+    assert [nbytes / 4096 for _, nbytes in found.held] == [2, 2, 2, 3]
+
+
 # -- side by side ----------------------------------------------------------------------------------
 
 

@@ -15,6 +15,8 @@ from math import prod
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
+from gridlayout.ops.tenstorrent.held import held_bytes
+from gridlayout.ops.tenstorrent.linking import Linked
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.ops.tenstorrent.shares import PRODUCTS, SIDE, Share, needed_bytes, share_of
 from gridlayout.ops.tenstorrent.work import Work, work_of
@@ -27,12 +29,12 @@ _FIDELITY = re.compile(r"math_fidelity = (\w+)")
 
 
 def simulated(
-    name: str, operations: Sequence[Operation], machine: Machine, chips: int = 1
+    linked: Linked, operations: Sequence[Operation], machine: Machine, chips: int = 1
 ) -> Simulation:
     """Return the simulation of a program on one chip, with its ops in sequence.
 
-    chips: the number of chips that the program is for. `LayoutError` for a machine whose chips have
-    one core, or whose rates are not known.
+    operations: those of `linked`. chips: the number of chips that the program is for. `LayoutError`
+    for a machine whose chips have one core, or whose rates are not known.
     """
     if not machine.by_core.has_cores:
         raise LayoutError(
@@ -51,13 +53,13 @@ def simulated(
         received += nbytes
     names = [each.name for each in equations]
     held, dram = (
-        tuple(zip(names, _held(operations, memory, cores), strict=True))
+        tuple(zip(names, held_bytes(linked, memory, cores), strict=True))
         for memory in ("l1", "dram")
     )
     peak = max((nbytes for _, nbytes in held), default=0)
     mesh = dict(zip(core.core_axes, grid, strict=True))
     sent = {"network on the chip": received} if received else {}
-    return Simulation(name, core, mesh, tuple(equations), held, peak, sent, in_dram=dram)
+    return Simulation(linked.name, core, mesh, tuple(equations), held, peak, sent, in_dram=dram)
 
 
 def _equation(
@@ -133,34 +135,3 @@ def _resharded(op: Operation, x: TtnnLayout, needed: int) -> int:
     if op.name in PRODUCTS or is_there:
         return max(needed - x.held.per_core, 0)
     return needed if out.memory == "l1" else 0
-
-
-def _held(operations: Sequence[Operation], memory: str, cores: int) -> list[int]:
-    """Return the bytes in a core's L1, or in DRAM, during each op: of all live values.
-
-    Arguments are live from the start.
-    """
-    last = {(op.function, x): n for n, op in enumerate(operations) for x in op.operands}
-    made = {(op.function, x) for op in operations for x in op.results}
-    live: dict[tuple[str, str], int] = {}
-    for op in operations:
-        for value, layout in zip(op.operands, op.inputs, strict=True):
-            if (op.function, value) not in made and layout is not None and layout.memory == memory:
-                live[op.function, value] = _bytes(layout, memory, cores)
-    found = []
-    for n, op in enumerate(operations):
-        for value, layout in zip(op.results, op.outputs, strict=True):
-            if layout is not None and layout.memory == memory:
-                live[op.function, value] = _bytes(layout, memory, cores)
-        found.append(sum(live.values()))
-        for key in [key for key in live if last.get(key, -1) <= n]:
-            del live[key]
-    return found
-
-
-def _bytes(layout: TtnnLayout, memory: str, cores: int) -> int:
-    """Return the bytes of a value: all of it in DRAM; in L1 those of one core, or its share."""
-    held = layout.held
-    if memory == "dram":
-        return held.nbytes
-    return -(-held.nbytes // cores) if layout.is_interleaved else held.per_core

@@ -186,7 +186,7 @@ class TtnnProgram:
         have no price.
         """
         found = Machine(machine or "n150") if not isinstance(machine, Machine) else machine
-        return simulated(self._linked.name, self.operations, found, prod(self.chips))
+        return simulated(self._linked, self.operations, found, prod(self.chips))
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
         """Return the program on the grid; for several chips, with results divided by `spreads`."""

@@ -55,7 +55,7 @@ def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
     """
     found = []
     for step in linked.steps:
-        for callee in _called(step):
+        for callee in called_by(step):
             found += operations_of(callee, mesh)
         found.append(
             Operation(
@@ -81,7 +81,7 @@ def _traced(step: Step, mesh: Shape) -> Any:
     return jax.make_jaxpr(computed)(*arrays)
 
 
-def _called(step: Step) -> tuple[Linked, ...]:
+def called_by(step: Step) -> tuple[Linked, ...]:
     """Return the functions that a step calls."""
     match step.control:
         case Call(callee):
