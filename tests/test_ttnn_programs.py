@@ -392,6 +392,18 @@ def test_all_ops_have_a_function():
     }
 
 
+def product_time(shapes, words=""):
+    *operands, result = map(kind_of, shapes)
+    return gl.simulate(program_of("matmul", operands, result, words), machine="n150").time
+
+
+@pytest.mark.parametrize(("rows", "inner"), [(32, 4096), (4096, 32)])
+def test_a_transposed_operand_is_read_as_if_it_were_stored_transposed(rows, inner):
+    rest = ((inner, 64), (rows, 64))
+    plain = product_time(((rows, inner), *rest))
+    assert product_time(((inner, rows), *rest), "transpose_a = true") == pytest.approx(plain)
+
+
 # -- several chips ---------------------------------------------------------------------------------
 
 

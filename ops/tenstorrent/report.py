@@ -22,7 +22,8 @@ class Operation:
 
     function: the function that contains it. hints: the attributes that change no value, such as
     program configs, as text. A layout is None where the type states none. traced: returns the
-    jaxpr of its computation; None where it calls functions, whose ops precede it.
+    jaxpr of its computation; None where it calls functions, whose ops precede it. facts: values of
+    attributes, such as `flips`: whether a product's operands are transposed.
     """
 
     function: str
@@ -34,6 +35,7 @@ class Operation:
     outputs: tuple[TtnnLayout | None, ...]
     hints: dict[str, str]
     traced: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         made = ", ".join(map(_described, self.results, self.outputs))
@@ -64,6 +66,7 @@ def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
                 tuple(kind.layout for kind in step.outputs),
                 step.hints,
                 None if step.run is None else partial(_traced, step, mesh),
+                step.facts,
             )
         )
     return found

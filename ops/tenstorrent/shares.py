@@ -34,14 +34,19 @@ class Share(NamedTuple):
         return self.tiles / self.whole
 
 
-def tiles_of(layout: TtnnLayout) -> tuple[int, int]:
+def tiles_of(layout: TtnnLayout, is_flipped: bool = False) -> tuple[int, int]:
     """Return the rows and columns of tiles of an array, with its matrices stacked vertically.
+
+    is_flipped: whether the matrices are transposed before.
 
     >>> from gridlayout import tenstorrent
     >>> tiles_of(tenstorrent.ttnn((2, 50, 96), tile=(32, 32)))
     (4, 3)
+    >>> tiles_of(tenstorrent.ttnn((2, 50, 96), tile=(32, 32)), is_flipped=True)
+    (6, 2)
     """
     *outer, rows, columns = (1, 1, *layout.shape)
+    rows, columns = (columns, rows) if is_flipped else (rows, columns)
     return max(prod(outer) * -(-rows // SIDE), 1), max(-(-columns // SIDE), 1)
 
 
@@ -69,8 +74,9 @@ def needed_bytes(op: Operation, number: int, share: Share) -> int:
     """Return the bytes of an operand that the core reads; for a product, full rows or columns."""
     layout, out = op.inputs[number], op.outputs[0]
     assert layout is not None
-    total, (tall, wide) = layout.held.nbytes, tiles_of(layout)
+    total = layout.held.nbytes
     if op.name in PRODUCTS and number == 0:
+        tall, _ = tiles_of(layout, op.facts["flips"][0])
         return int(total * min(share.rows / tall, 1.0))
     if op.name in PRODUCTS and number == 1 and out is not None:
         # In a batch of matrices, those that the block's rows belong to.
@@ -78,5 +84,5 @@ def needed_bytes(op: Operation, number: int, share: Share) -> int:
         each = max(tiles_of(out)[0] // batches, 1)
         columns = min(share.columns / tiles_of(out)[1], 1.0)
         return int(total * min(-(-share.rows // each), batches) / batches * columns)
-    each = total // max(tall * wide, 1)
+    each = total // prod(tiles_of(layout))
     return max(int(total * share.part), min(total, share.tiles * each))
