@@ -463,6 +463,14 @@ def test_one_element_of_each_chip_goes_on_as_one_dim_or_is_asked_about():
         np.testing.assert_array_equal(np.asarray(found), -x.reshape(shape))
 
 
+def test_lists_are_divided_over_chips():
+    x = numbers(2, 3)
+    program = load(chips_of("1x3", "1x3", "1x3", "neg"))
+    np.testing.assert_array_equal(np.asarray(program(x.tolist())), -x)
+    with pytest.raises(LayoutError, match="argument %arg0 is no array"):
+        program([[1.0], [2.0, 3.0]])
+
+
 @pytest.mark.parametrize(("dim", "follows"), [(0, False), (1, True)])
 def test_a_dim_that_is_divided_is_reversed_by_no_chip_alone(dim, follows):
     x = numbers(4, 3)

@@ -19,20 +19,19 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.tenstorrent.tensor_type import TensorType
 
 
-def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None) -> Any:
+def checked(array: Any, kind: TensorType, what: str, any_shape: bool = False) -> Any:
     """Return the array as a JAX array, or a stand-in without data as it is.
 
-    `LayoutError` for another dtype or shape. shape: the required shape, if it is not the type's.
+    `LayoutError` for another dtype or shape. any_shape: whether other shapes are accepted.
     Truth values become numbers; floats of any width become values of a block format.
     """
-    expected = kind.shape if shape is None else shape
     if not isinstance(array, (GridArray, jax.Array, jax.ShapeDtypeStruct)):
         try:
             array = jnp.asarray(array)
         except (TypeError, ValueError) as error:
             raise LayoutError(f"{what} is no array: {error}") from None
-    if tuple(array.shape) != expected:
-        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {expected}")
+    if not any_shape and tuple(array.shape) != kind.shape:
+        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {kind.shape}")
     is_number = kind.tile_format is not None and jnp.issubdtype(array.dtype, jnp.floating)
     if (is_number or array.dtype == bool) and isinstance(array, jax.Array):
         array = stored(array, kind)

@@ -223,7 +223,7 @@ class TtnnProgram:
         for k, (x, (name, kind)) in enumerate(zip(arrays, self._linked.arguments, strict=True)):
             what = f"argument {name}"
             x = x.to_logical() if isinstance(x, GridArray) else x
-            x = checked(x, kind, what, tuple(getattr(x, "shape", ())))
+            x = checked(x, kind, what, any_shape=True)
             spread = (
                 self._in_specs[k] if self._in_specs else spread_of(x.shape, kind.shape, mesh, what)
             )
