@@ -342,6 +342,26 @@ def test_pools_with_a_last_window_that_is_not_full(ceil):
     np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+@pytest.mark.parametrize("counted", ["true", "false"])
+def test_means_of_a_last_window_that_is_not_full(counted):
+    x = numbers(1, 4, 3, 2)
+    words = (
+        "batch_size = 1 : si32, channels = 2 : si32, input_height = 4 : si32, "
+        "input_width = 3 : si32, "
+        "kernel_size = array<i32: 2, 2>, stride = array<i32: 2, 2>, padding = array<i32: 1, 0>, "
+        f"dilation = array<i32: 1, 1>, ceil_mode = true, count_include_pad = {counted}"
+    )
+    kinds = [kind_of((1, 1, 12, 2)), kind_of((1, 1, 6, 2))]
+    found = program_of("avg_pool2d", kinds[:1], kinds[1], words)(x.reshape(1, 1, 12, 2))
+    padded = np.pad(x, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    if counted == "false":
+        padded[:, [0, -1]] = np.nan
+    expected = [[np.nanmean(padded[:, a : a + 2, b : b + 2], (1, 2)) for b in (0, 2)]
+                for a in (0, 2, 4)]  # fmt: skip
+    expected = np.transpose(expected, (2, 0, 1, 3)).reshape(1, 1, -1, 2)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

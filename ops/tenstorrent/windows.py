@@ -188,12 +188,13 @@ def pool(op: Op) -> Function:
 def pooled(op: Op, size: Shape, padding: Pairs, extents: Shape, image: Function) -> Function:
     """Return `pool` of images (batch, height, width, channels), which `image` makes of operands."""
     stride, dilation = each(op, "stride", 2), each(op, "dilation", 2)
+    shape, whole = op.outputs[0].shape, padding
     if op.flag("ceil_mode", False):
-        padding = _ceiled(extents, padding, size, stride, dilation)
-    shape, whole = op.outputs[0].shape, [(0, 0), *padding, (0, 0)]
+        whole = _ceiled(extents, padding, size, stride, dilation)
 
-    def window(x: Any, start: Any, function: Any) -> Any:
-        steps = ((1, *size, 1), (1, *stride, 1), whole, (1, 1, 1, 1), (1, *dilation, 1))
+    def window(x: Any, start: Any, function: Any, pads: Pairs = whole) -> Any:
+        pads = [(0, 0), *pads, (0, 0)]
+        steps = ((1, *size, 1), (1, *stride, 1), pads, (1, 1, 1, 1), (1, *dilation, 1))
         return lax.reduce_window(x, start, function, *steps)
 
     if op.name == "max_pool2d":
@@ -201,14 +202,21 @@ def pooled(op: Op, size: Shape, padding: Pairs, extents: Shape, image: Function)
     if op.name == "max_pool2d_with_indices":
         return lambda x: [jnp.reshape(v, shape) for v in _with_places(image(x), window)]
     divisor, counted = op.integer("divisor_override", None), op.flag("count_include_pad", True)
+    if divisor is None and counted and whole == padding:
+        divisor = prod(size)
+    inside = padding if counted else [(0, 0), (0, 0)]
+    pairs = zip(whole, inside, strict=True)
+    outside = [(low - before, high - after) for (low, high), (before, after) in pairs]
 
     def mean(x: Any) -> Any:
-        made = window(image(x), 0.0, lax.add)
+        x = image(x)
+        made = window(x, 0.0, lax.add)
         if divisor is not None:
             return jnp.reshape(made / divisor, shape)
-        if counted:
-            return jnp.reshape(made / prod(size), shape)
-        return jnp.reshape(made / window(jnp.ones_like(image(x)), 0.0, lax.add), shape)
+        # A window at the end is divided by its elements in the image and in the stated padding.
+        sizes = [n + low + high for n, (low, high) in zip(extents, inside, strict=True)]
+        ones = jnp.ones((x.shape[0], *sizes, x.shape[3]), x.dtype)
+        return jnp.reshape(made / window(ones, 0.0, lax.add, outside), shape)
 
     return mean
 
