@@ -562,9 +562,11 @@ def test_loops_are_bounded_by_numbers_or_by_values():
         ("<0, 99 : i32>", "names no operand that is one number"),
         ("<0, 1 : i32>", "names no operand that is one number"),
         ("<many>", "must be a number"),
+        (f"<{2**31}>", r"must be a number below 2\*\*31"),
     ]:
         with pytest.raises(LayoutError, match=rf"line \d+: ttcore.while_loop: limit = .*{message}"):
             load(text.replace(bound, f"limit = #ttcore.loop_bound{wrong}"))
+    load(text.replace(bound, f"limit = #ttcore.loop_bound<{2**31 - 1}>"))
     with pytest.raises(LayoutError, match=r"step = .* must be a number, 1 or more"):
         load(text.replace("step = #ttcore.loop_bound<1>", "step = #ttcore.loop_bound<0>"))
 

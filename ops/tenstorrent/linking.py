@@ -258,8 +258,8 @@ def _is_truth(attributes: dict[str, str]) -> bool:
 def _bound(op: Op, key: str) -> Bound:
     """Return the bound `#ttcore.loop_bound<4>`, or `<0, 3 : i32>`: the value of operand 3."""
     text = op.text(key)
-    form = r"#ttcore\.loop_bound<(-?[0-9]{1,9})(?:, ([0-9]{1,9})(?: : \w+)?)?>"
-    if not (found := re.fullmatch(form, text)):
+    form = r"#ttcore\.loop_bound<(-?[0-9]{1,10})(?:, ([0-9]{1,9})(?: : \w+)?)?>"
+    if not (found := re.fullmatch(form, text)) or abs(int(found[1])) >= 2**31:
         op.fail(f"{key} = {text[:60]} must be a number below 2**31, or one that an operand holds")
     operand = None if found[2] is None else int(found[2])
     if operand is not None and (operand >= len(op.inputs) or op.inputs[operand].shape):
