@@ -406,6 +406,17 @@ def test_block_formats_round_as_tiles_do(element, bits):
     assert np.abs(found - x).max() <= np.abs(x).max() * 2.0**-bits
 
 
+@pytest.mark.parametrize(("element", "dtype"), [("bf16", jnp.bfloat16), ("ui32", np.uint32)])
+def test_gradients_of_an_embedding_are_summed_by_row(element, dtype):
+    rows, gradient = [3, 0, 3, 1], numbers(1, 1, 4, 32)
+    kinds = [kind_of((1, 4), element), kind_of((5, 32)), kind_of((1, 1, 4, 32))]
+    program = program_of("embedding_bw", kinds, kind_of((1, 1, 5, 32)))
+    found = program(np.array([rows], dtype), np.zeros((5, 32), np.float32), gradient)
+    expected = np.zeros((1, 1, 5, 32), np.float32)
+    np.add.at(expected[0, 0], rows, gradient[0, 0])
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
 def test_all_ops_have_a_function():
     assert {"matmul", "softmax", "conv2d", "embedding", "all_gather"} - set(FUNCTIONS) == {
         "all_gather"

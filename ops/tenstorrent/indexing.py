@@ -31,8 +31,8 @@ def embedding_backward(op: Op) -> Function:
 
     def run(indices: Any, table: Any, gradient: Any) -> Any:
         rows = jnp.reshape(gradient, (-1, gradient.shape[-1]))
-        made = jnp.zeros(shape[-2:], gradient.dtype).at[jnp.ravel(indices)].add(rows)
-        return jnp.reshape(made, shape)
+        places = jnp.ravel(indices).astype(jnp.int32)
+        return jnp.reshape(jnp.zeros(shape[-2:], gradient.dtype).at[places].add(rows), shape)
 
     return run
 
