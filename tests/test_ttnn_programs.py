@@ -514,6 +514,21 @@ def test_a_dim_that_is_divided_is_reversed_by_no_chip_alone(dim, follows):
         program(x)
 
 
+@pytest.mark.parametrize(
+    ("op", "words", "after", "expected"),
+    [
+        ("moreh_cumsum", "dim = 1 : i64", "1x3", lambda x: np.cumsum(x, 1)),
+        ("repeat", "repeat_dims = array<i64: 2, 1, 1>", "2x1x3", lambda x: np.stack([x, x])),
+        ("broadcast", "broadcast_dimensions = array<i64: 2, 1, 1>", "2x1x3",
+         lambda x: np.stack([x, x])),
+    ],
+)  # fmt: skip
+def test_results_are_spread_as_the_operand(op, words, after, expected):
+    x = numbers(2, 3)
+    program = load(chips_of("1x3", "1x3", after, op, f"<{{{words}}}>"))
+    np.testing.assert_allclose(np.asarray(program(x)), expected(x), rtol=1e-6)
+
+
 GATHERS = """
 module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
 func.func @main(%arg0: tensor<{0}xf32>, %arg1: tensor<{1}xi32>) -> tensor<{2}xf32> {{

@@ -16,7 +16,7 @@ _LIKE_FIRST = (
     *(*SAME, *elementwise.UNARY, "clamp_scalar", "leaky_relu", "pow_scalar", "softmax", "cumsum"),
     *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
     *("repeat_interleave", "rotary_embedding", "reduce_precision", "bitcast_convert"),
-    *("cumprod", "cumulative", "broadcast"),
+    *("moreh_cumsum", "cumprod", "cumulative", "broadcast"),
 )
 _MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
 _ALONG = (
@@ -173,7 +173,12 @@ def _convolved(step: Step, spreads: list[Spread], shape: Shape) -> Spread | None
 
 
 def _resized(spread: Spread, before: Shape, after: Shape) -> Spread | None:
-    """Return the division after dims were resized; None where only a part of one was divided."""
+    """Return the division after dims were resized; None where only a part of one was divided.
+
+    Dims may be added before the first one.
+    """
+    added = len(after) - len(before)
+    spread, before = (*((),) * added, *spread), (*(1,) * added, *before)
     made = []
     for cuts, old, new in zip(spread, before, after, strict=True):
         if old != new and any(cut.before != 1 for cut in cuts):
