@@ -502,6 +502,11 @@ def test_lists_are_divided_over_chips():
         program([[1.0], [2.0, 3.0]])
 
 
+def test_report_over_chips_needs_no_data():
+    program, x = load(chips_of("1x3", "1x3", "1x3", "neg")), numbers(2, 3)
+    assert program.report(jax.ShapeDtypeStruct(x.shape, x.dtype)).rows == program.report(x).rows
+
+
 @pytest.mark.parametrize(("dim", "follows"), [(0, False), (1, True)])
 def test_a_dim_that_is_divided_is_reversed_by_no_chip_alone(dim, follows):
     x = numbers(4, 3)

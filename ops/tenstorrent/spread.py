@@ -11,6 +11,7 @@ from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from gridlayout.arguments import Shape, as_items, as_shape
@@ -89,7 +90,12 @@ def joined(x: Any, spread: Spread, mesh: Shape) -> Any:
 
 
 def divided(x: Any, spread: Spread, local: Shape, mesh: Shape, what: str) -> Any:
-    """Return the full array as an array of all chips' tensors, of shape (mesh, local)."""
+    """Return the full array as an array of all chips' tensors, of shape (mesh, local).
+
+    A `ShapeDtypeStruct` gives one.
+    """
+    if isinstance(x, jax.ShapeDtypeStruct):
+        return jax.eval_shape(lambda x: divided(x, spread, local, mesh, what), x)
     ratios = [prod(mesh[cut.axis] for cut in cuts) for cuts in spread]
     if x.shape != tuple(n * ratio for n, ratio in zip(local, ratios, strict=True)):
         raise LayoutError(f"{what} has shape {x.shape}; each chip holds {local}, divided {ratios}")
