@@ -465,6 +465,16 @@ def test_an_ambiguous_mesh_is_asked_about():
         load(text_of("matmul_odd.n300.O0"))(x, np.zeros((63, 20), np.float32))
 
 
+def test_one_chip_exchanges_nothing():
+    x = numbers(4, 6)
+    words = (
+        "concat_dim = 1 : si32, split_dim = 0 : si32, split_count = 1 : si32, "
+        "replica_groups = dense<0> : tensor<1x1xi64>"
+    )
+    found = program_of("all_to_all", [kind_of(x.shape)], kind_of(x.shape), words)(x)
+    np.testing.assert_array_equal(np.asarray(found), x)
+
+
 CHIPS = """
 module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
 func.func @main(%arg0: tensor<{0}xf32>) -> tensor<{2}xf32> {{

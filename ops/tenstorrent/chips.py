@@ -165,7 +165,7 @@ def _axis_of_groups(op: Op, mesh: Shape) -> int:
     chips = np.arange(np.prod(mesh)).reshape(mesh)
     for axis, count in enumerate(mesh):
         groups = np.moveaxis(chips, axis, -1).reshape(-1, count)
-        if count > 1 and groups.ravel().tolist() == stated and f"x{count}xi" in text:
+        if groups.ravel().tolist() == stated and f"x{count}xi" in text:
             return axis
     op.fail(f"replica_groups = {text[:60]} are not those along one axis of the mesh {mesh}")
 
