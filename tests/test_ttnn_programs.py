@@ -650,7 +650,7 @@ MATMUL = text_of("matmul_odd.p150.O2")
         ("%3 = ", "%2 = ", "line 19: value %2 is defined twice"),
         ("transpose_b = false", "transpose_b = true", "line 19: ttnn.matmul: its operands and"),
         ("transpose_b = false", "transpose_b = 7", "transpose_b = 7 must be true or false"),
-        ("return %4 : tensor<53x10xf32, #ttnn_layout2>", "", "returns nothing"),
+        ("return %4 : tensor<53x10xf32, #ttnn_layout2>", "", "has no return"),
         ("<2x1>, memref<1x2x", "<2x1>, memref<2x2x", "memref 2x2 does not follow"),
         ("(d0, d1) -> (d0, d1), <2x1>", "(d0, d1) -> (d1, d0), <2x1>", "the map"),
         ("#ttnn.ttnn_layout<", "#other.layout<", "expected #ttnn.ttnn_layout"),

@@ -144,7 +144,7 @@ def all_to_all(op: Op, mesh: Shape) -> Function:
     _check_even(op, split, mesh)
     op.facts["dims"] = split - len(mesh), concat - len(mesh)
     if op.integer("split_count") != mesh[axis]:
-        op.fail(f"split_count must be that of the chips in a group, {mesh[axis]}")
+        op.fail(f"split_count must be the number of chips in a group, {mesh[axis]}")
 
     def run(x: Any) -> Any:
         parts = jnp.split(x, mesh[axis], split)
@@ -171,7 +171,7 @@ def _axis_of_groups(op: Op, mesh: Shape) -> int:
 
 
 def point_to_point(op: Op, mesh: Shape) -> Function:
-    """The receiver gets the sender's tensor; others keep the second operand's, or their own."""
+    """The receiver gets the sender's tensor; others get the second operand, or keep the first."""
     places = []
     for key in ("sender_coord", "receiver_coord"):
         place = op.integers(key)

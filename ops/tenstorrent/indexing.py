@@ -26,7 +26,7 @@ def embedding(op: Op) -> Function:
 
 
 def embedding_backward(op: Op) -> Function:
-    """Gradients summed by the row that they belong to."""
+    """Rows of the gradient, summed into the rows of the table that the indices select."""
     shape = op.outputs[0].shape
 
     def run(indices: Any, table: Any, gradient: Any) -> Any:
@@ -63,19 +63,26 @@ def scatter(op: Op) -> Function:
 
 
 class _Windows:
-    """Windows at indices. `sizes`: the dims that indices count; `windows`: the extents of a window.
+    """Windows of data at given indices.
 
-    The data is (batch, counted dims as one dim, row); with `column`, rows are single elements.
-    Indices are (batch or 1, one per counted dim, how many).
+    sizes: the extents of the indexed dims. windows: those of a window. The data is (batch, indexed
+    dims as one dim, *row); with `column`, a row is one element. Indices are (batch or 1, number of
+    indexed dims, number of windows).
     """
 
     def __init__(self, op: Op) -> None:
         self.sizes, self.windows = op.integers("sizes"), op.integers("windows")
         shape, indices = op.inputs[0].shape, op.inputs[1].shape
         if len(self.sizes) != len(self.windows) or min(self.windows) < 1:
-            op.fail(f"sizes {self.sizes} and windows {self.windows} must be of the same length")
+            op.fail(
+                f"sizes {self.sizes} and windows {self.windows} must have the same length, windows "
+                "from 1 on"
+            )
         if len(indices) != 3 or indices[1] != len(self.sizes):
-            op.fail(f"indices {indices} must be (batch, {len(self.sizes)}, how many)")
+            op.fail(
+                f"indices of shape {indices} must have shape (batch, {len(self.sizes)}, number of "
+                "windows)"
+            )
         counted = prod(self.sizes)
         self.row: tuple[int, ...]
         if op.flag("column"):
@@ -83,11 +90,11 @@ class _Windows:
         else:
             self.batch, self.row = shape[0], shape[2:]
         if prod(shape) != self.batch * counted * prod(self.row):
-            op.fail(f"the data {shape} does not have the dims {self.sizes} that are counted")
+            op.fail(f"data of shape {shape} does not have indexed dims {self.sizes}")
         self.shape = (self.batch, counted, *self.row)
 
     def places(self, indices: Any, is_clamped: bool) -> Any:
-        """Return (batch or 1, how many): positions in the counted dims, or their number if outside.
+        """Return (batch or 1, elements): positions in the indexed dims; past the end if outside.
 
         The elements of one window are consecutive.
         """

@@ -20,7 +20,7 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 
 
 def checked(array: Any, kind: TensorType, what: str, any_shape: bool = False) -> Any:
-    """Return the array as a JAX array, or a stand-in without data as it is.
+    """Return the array as a JAX array; a `GridArray` or a `ShapeDtypeStruct` as it is.
 
     `LayoutError` for another dtype or shape. any_shape: whether other shapes are accepted.
     Truth values become numbers; floats of any width become values of a block format.

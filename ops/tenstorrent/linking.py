@@ -33,7 +33,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Bound:
-    """A number, or the loop operand that holds it."""
+    """A bound of a loop: `number`, or the value of operand `operand` if that is given."""
 
     number: int
     operand: int | None = None
@@ -152,7 +152,7 @@ class _Body:
             for name, kind in zip(operation.results, operation.result_types, strict=True):
                 self.define(name, kind, operation.line)
         if returned is None:
-            raise LayoutError(f"line {function.line}: function @{function.name} returns nothing")
+            raise LayoutError(f"line {function.line}: function @{function.name} has no return")
         if returned.operand_types != function.result_types:
             _fail(returned, f"the function's results are {', '.join(function.result_types)[:200]}")
         types = [self.types((argument.type,), function.line)[0] for argument in function.arguments]
@@ -211,7 +211,7 @@ class _Body:
             for branch in branches:
                 self.check_call(operation, branch, op.inputs[1:], op.outputs)
             if not branches or not op.inputs or op.inputs[0].shape:
-                op.fail("branches and one number that says which of them are needed")
+                op.fail("it needs branches, and one number as the first operand, which selects one")
             op.check_all_read()
             return Case(branches)
         return self.loop(op) if operation.name == "ttcore.while_loop" else None
@@ -221,7 +221,10 @@ class _Body:
         state, places = op.integer("state_count"), op.integers("output_indices")
         body = self.linker.link(symbols(op.text("body_program"))[0], op.line)
         if not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
-            op.fail(f"state_count {state} and output_indices {places} are no loop's")
+            op.fail(
+                f"state_count {state} must be at most {len(op.inputs)}, and output_indices "
+                f"{places} below it"
+            )
         self.check_call(op.found, body, op.inputs, op.outputs)
         if tuple(op.inputs[place] for place in places) != op.outputs:
             op.fail("the results' types are not those of the state that they replace")

@@ -59,7 +59,7 @@ class Op:
         self.found, self.inputs, self.outputs = found, inputs, outputs
         self.dialect, _, name = found.name.partition(".")
         self.name, self.line = RENAMED.get(name, name), found.line
-        # What propagation over chips also needs of the attributes: `dims`, `flips`, `axis`.
+        # Values of attributes that the propagation over chips needs, such as `dims` and `axis`.
         self.facts: dict[str, Any] = {}
         self._read: set[str] = set()
 

@@ -1,9 +1,8 @@
 """Prices of a compiled program on a machine, op by op, in the layouts that its types state.
 
 The work of an op is counted and priced as that of a plan's equation, on the cores of its result. An
-op reads from DRAM and writes to it during its computation. Data in other cores' L1 is received over
-the network on the chip before. Ops on the host, and transfers to and from it, are listed without a
-price.
+op reads and writes DRAM while it computes. Before that, it receives data in other cores' L1 over
+the network on the chip. Ops on the host, and transfers to and from it, are listed without a price.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _equation(
 
 
 def _passes(op: Operation, core: Machine) -> float:
-    """Return the time of the op's math fidelity as a multiple of that of the machine's rate.
+    """Return how much longer products take in the op's fidelity than at the machine's rate.
 
     1 where the op states no fidelity, or the machine no cycles.
     """
@@ -129,7 +128,7 @@ def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, in
 
 
 def _resharded(op: Operation, x: TtnnLayout, needed: int) -> int:
-    """Return the bytes that a core receives of a sharded operand: none if it has all it needs."""
+    """Return the bytes of a sharded operand that a core receives; 0 if it holds all it needs."""
     out = next(each for each in op.outputs if each is not None)
     is_there = (x.memory_layout, x.grid) == (out.memory_layout, out.grid)
     if op.name in PRODUCTS or is_there:

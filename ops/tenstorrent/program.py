@@ -50,7 +50,8 @@ def load(
     text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values have no layouts. device: the
     device grid whose emulated cores hold the values; by default, one device holds them all.
     function: the function to run, if the text has several that no other calls. oob: the value of
-    the padding of all floats, wherever a value is made; `math.nan` shows that nothing reads it.
+    the padding of all floats, wherever a value is made; with `math.nan`, a result without NaN shows
+    that nothing reads it.
 
     A program of several chips takes and returns full arrays. The mesh axes that divide each dim are
     inferred from the arrays' sizes, and propagated through the ops. Where that is ambiguous or
@@ -151,7 +152,10 @@ class TtnnProgram:
 
     @cached_property
     def layouts(self) -> dict[str, TtnnLayout | None]:
-        """The layout of each value on each chip, by name: `"%3"`, in called functions `"f/%3"`."""
+        """The layout of each value on each chip, by name: `"%3"`, in called functions `"f/%3"`.
+
+        Arguments of called functions are left out.
+        """
         entry = self._linked.name
         found = {name: kind.layout for name, kind in self._linked.arguments}
         for op in self.operations:
@@ -163,7 +167,7 @@ class TtnnProgram:
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for arrays or `GridArray`s of the arguments' shapes and dtypes.
 
-        `LayoutError` for another number of them, shape or dtype; truth values become numbers.
+        `LayoutError` for a wrong number of arrays, shape or dtype; truth values become numbers.
         """
         given, spreads = self._inputs(arrays)
         made = self._on_grid(spreads)(*given)
@@ -189,7 +193,7 @@ class TtnnProgram:
         return simulated(self._linked, self.operations, found, prod(self.chips))
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
-        """Return the program on the grid; for several chips, with results divided by `spreads`."""
+        """Return the program on the grid; with several chips, results are joined as `spreads`."""
         if spreads not in self._lifted:
             linked, runner = self._linked, self._runner
 

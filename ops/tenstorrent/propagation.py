@@ -30,7 +30,7 @@ _PARTING = ("mesh_partition", "reduce_scatter", "point_to_point", "all_to_all")
 
 
 class _Divided(NamedTuple):
-    """How a value is divided over chips, and the mesh axes over which it only differs."""
+    """How a value is divided over chips. varies: the other mesh axes along which chips differ."""
 
     cuts: Spread
     varies: frozenset[int] = frozenset()
@@ -42,7 +42,10 @@ class _Divided(NamedTuple):
 
 
 def propagated(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
-    """Return how each result is divided; None where that is unknown, or it is no division."""
+    """Return how each result is divided.
+
+    None where that is unknown, or chips hold no parts of one array.
+    """
     # A divided dim of extent 1 may correspond to any of several dims, the first or the last. If
     # both give the same result, these dims have been joined again.
     ways = [
@@ -154,7 +157,7 @@ def _result_spread(
 def _convolved(step: Step, spreads: list[Spread], shape: Shape) -> Spread | None:
     """Return the division of a convolution's result, or None.
 
-    Channels are divided as the kernel's, other dims as the image's, if their extent is unchanged.
+    Channels are divided as the kernel's, other dims as the image's.
     """
     first, before, name = spreads[0], step.inputs[0].shape, step.name
     if "image" in step.facts:  # in TTIR, images have all their dims
@@ -231,7 +234,7 @@ def _embedded(step: Step, spreads: list[Spread]) -> Spread | None:
 
 
 def _along_indices(step: Step, spreads: list[Spread]) -> Spread | None:
-    """Return the division of a gather along a dim that is not divided; other dims as operands'."""
+    """Return the division of a gather or scatter, if its dim is not divided; else None."""
     axis, is_gather = step.facts["dims"][0], step.name == "gather"
     if spreads[0][axis] or len({len(spread) for spread in spreads}) > 1:
         return None
@@ -241,10 +244,10 @@ def _along_indices(step: Step, spreads: list[Spread]) -> Spread | None:
 
 
 def _of_rows(step: Step, spreads: list[Spread]) -> Spread | None:
-    """Return the division of gathered rows (batch, how many, row).
+    """Return the division of gathered rows (batch, number of rows, row).
 
     Batch and row are divided as the data, the number of rows as the indices. Where chips hold parts
-    of the counted dim, each chip makes a result of its own, with zeros for rows on other chips.
+    of the indexed dims, each chip makes a result of its own, with zeros for rows on other chips.
     """
     data, indices = spreads
     window, batch = step.facts["window"], step.facts["batch"]

@@ -32,7 +32,7 @@ def on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) 
 
 
 def placed_as(kind: TensorType, mesh: Shape) -> Layout | None:
-    """Return the layout of a value of this type; None for rank 0, which every core has."""
+    """Return the layout of a type; None for one without, and for rank 0, which is replicated."""
     if kind.layout is None or not (kind.shape or mesh):
         return None
     return ChipLayout(mesh, kind.layout) if mesh else kind.layout
@@ -64,7 +64,7 @@ class Runner:
         return [values[name] for name in linked.returned]
 
     def run_entry(self, linked: Linked, arrays: list[Any]) -> list[Any]:
-        """Return the results as the host reads them: truth values, sums on chips, as 0 or 1."""
+        """Return the results as the host reads them: 0 or 1 where they are truth values."""
         found = zip(self.run(linked, arrays), linked.results, linked.truths, strict=True)
         return [
             self._laid_out((x != 0).astype(x.dtype), kind) if is_truth else x
@@ -95,7 +95,7 @@ class Runner:
         return x[(0,) * len(self.mesh)]
 
     def _looped(self, loop: Loop, operands: list[Any]) -> list[Any]:
-        """Return the state after the last call of a loop's body."""
+        """Return the parts of the state that a loop's body replaces, after its last call."""
         others = operands[loop.state :]
 
         def again(state: list[Any]) -> list[Any]:

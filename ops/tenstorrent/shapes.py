@@ -23,11 +23,6 @@ def same(op: Op) -> Function:
     return lambda x: x
 
 
-def second(op: Op) -> Function:
-    """The first operand; the second one only provides the buffer."""
-    return lambda x, *buffers: x
-
-
 def bitcast(op: Op) -> Function:
     """The same bits as another type of the same width."""
     dtype = op.outputs[0].dtype
@@ -119,7 +114,7 @@ def concatenate_heads(op: Op) -> Function:
 
 
 def full(op: Op) -> Function:
-    """A tensor of one number."""
+    """A tensor filled with one number."""
     op.integers("shape", None)
     names = {"zeros": 0, "ones": 1, "empty": 0}
     value = names[op.name] if op.name in names else op.number("fill_value")

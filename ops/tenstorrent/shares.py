@@ -17,9 +17,9 @@ PRODUCTS = ("matmul", "linear")
 class Share(NamedTuple):
     """The part of the core that makes the most of a result: a block of its rows and columns.
 
-    cores: the number of cores that make some. tiles: of this core; whole: of all cores. For an
-    interleaved result it is the squarest block of so many tiles, which needs the least of a
-    product's operands.
+    cores: the number of cores that have a part. tiles: of this part. whole: of the result. rows,
+    columns: of the block, in tiles. Of an interleaved result, the block is as square as possible,
+    because it then needs the least of a product's operands.
     """
 
     cores: int
@@ -79,7 +79,7 @@ def needed_bytes(op: Operation, number: int, share: Share) -> int:
         tall, _ = tiles_of(layout, op.facts["flips"][0])
         return int(total * min(share.rows / tall, 1.0))
     if op.name in PRODUCTS and number == 1 and out is not None:
-        # In a batch of matrices, those that the block's rows belong to.
+        # Of a batch, the core reads the matrices that its rows belong to.
         batches = max(prod(layout.shape[:-2]), 1)
         each = max(tiles_of(out)[0] // batches, 1)
         columns = min(share.columns / tiles_of(out)[1], 1.0)

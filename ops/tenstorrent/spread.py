@@ -133,7 +133,7 @@ def read_specs(
         is_once = len(set(used)) == len(used) and all(axis < len(mesh) for axis in used)
         if len(one) != len(kind.shape) or not is_once:
             raise LayoutError(
-                f"{what} {one} of an array {kind.shape}: for each dim the axes of the mesh {mesh} "
-                "that divide it, each axis once"
+                f"{what} {one} must state, for each dim of {kind.shape}, the axes of the mesh "
+                f"{mesh} that divide it, each axis once"
             )
     return tuple(cuts_of(one, kind.shape) for one, kind in zip(found, kinds, strict=True))

@@ -78,7 +78,7 @@ def cumulative(op: Op) -> Function:
 
 
 def norm(op: Op) -> Function:
-    """Rows scaled to variance 1 (`layer_norm`: also to mean 0), times a weight, plus a bias."""
+    """Rows scaled to mean square 1 (`layer_norm`: minus the mean), times a weight, plus a bias."""
     epsilon, centred = op.number("epsilon"), op.name == "layer_norm"
     has_weight, has_bias = _present(op, 3)[1:3]
 
@@ -95,7 +95,7 @@ def norm(op: Op) -> Function:
 
 
 def _present(op: Op, count: int) -> list[bool]:
-    """Return which optional operands there are: `operandSegmentSizes`, or the first ones."""
+    """Return which operands are given: by `operandSegmentSizes`, or else the first ones."""
     sizes = op.integers("operandSegmentSizes", None)
     if sizes is None:
         sizes = tuple(k < len(op.inputs) for k in range(count))
@@ -173,7 +173,7 @@ def attention(op: Op) -> Function:
 def rotary(op: Op) -> Function:
     """x * cos + (the halves of its last dim swapped, the first one negated) * sin.
 
-    The result may have more rows, to fill a tile. They are padding that this op states; 0 here.
+    The result may have more rows, which fill a tile: padding of value 0.
     """
     more = op.outputs[0].shape[-2] - op.inputs[0].shape[-2]
     if more < 0 or op.inputs[0].shape[-1] % 2:

@@ -43,7 +43,7 @@ def function_of(op: Op, mesh: Shape) -> Function:
     operands.
     """
     if op.name not in DIALECTS[op.dialect] and op.name not in BETWEEN:
-        op.fail("there is no such op here: it can't be run")
+        op.fail("there is no such op in the table of known ops")
     try:
         run = _built(op, mesh)
         arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]

@@ -20,9 +20,9 @@ from gridlayout.tables.names import check_count, checked_names, names_of
 def in_time(programs: Sequence[Any], names: Any, function: str | None = None) -> TimeComparison:
     """Return the times of several programs on one machine, that of the plans and simulations.
 
-    programs: plans, simulations, compiled programs and `Text`s of such. function: the function of a
-    text that is meant. `LayoutError` where no program states a machine, where two state different
-    ones, for a text for another chip, and for objects without a time.
+    programs: plans, simulations, compiled programs and `Text`s of such. function: which function of
+    a text is the program. `LayoutError` where no program states a machine, where two state
+    different ones, for a text for another chip, and for objects without a time.
     """
     check_count(len(programs))
     simulations = [_simulation(x) for x in programs]
@@ -63,7 +63,8 @@ def _machine(simulations: Sequence[Simulation]) -> Machine:
     for other in simulations[1:]:
         if (other.machine.record, other.mesh) != (first.machine.record, first.mesh):
             raise LayoutError(
-                f"{other.machine!r} and {first.machine!r} are two machines: compare what one takes"
+                f"{first.machine!r} on {first.mesh} and {other.machine!r} on {other.mesh} are two "
+                "machines: compare times on one"
             )
     return first.machine
 

@@ -1,4 +1,4 @@
-"""Ops of TTIR, the dialect before layouts are chosen, that differ from TTNN's of that name."""
+"""Ops of TTIR that differ from TTNN's ops of the same name. TTIR has no layouts yet."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ _SPATIAL = ("depth_dim", "height_dim", "width_dim")
 
 
 def convolution(op: Op) -> Function:
-    """A convolution of images, whose dims attributes name; weights: (out, in, rows, columns)."""
+    """A convolution of images; attributes name their dims.
+
+    Weights are (out, in, *spatial dims); of a transposed convolution, (in, out, *spatial dims).
+    """
     is_transposed = op.name == "conv_transpose2d"
     rank = len(op.inputs[0].shape) - 2
     spatial = ("length_dim",) if op.name == "conv1d" else _SPATIAL[-rank:]

@@ -100,7 +100,7 @@ def prepare_bias(op: Op) -> Function:
 
 
 def _conv_facts(op: Op) -> None:
-    """Read the attributes of the convolution; the shapes follow from them."""
+    """Mark the attributes of the convolution as read; the types have all that is needed."""
     for key in (
         *("batch_size", "input_height", "input_width", "in_channels", "out_channels", "groups"),
         *("kernel_size", "stride", "padding", "dilation"),
@@ -172,7 +172,7 @@ def conv_transpose2d(op: Op) -> Function:
 
 
 def transposed(padding: Pairs, size: Shape, dilation: Shape, extra: Shape) -> Pairs:
-    """Return the padding of the equivalent convolution of a transposed one with `padding`."""
+    """Return the padding of the plain convolution that computes a transposed one with `padding`."""
     reach = [(n - 1) * d for n, d in zip(size, dilation, strict=True)]
     ends = zip(padding, reach, extra, strict=True)
     return [(most - low, most - high + more) for (low, high), most, more in ends]

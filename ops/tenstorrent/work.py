@@ -13,15 +13,13 @@ from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-# Ops that only move values, or convert them to another type.
-MOVES = ("to_layout", "to_memory_config", "to_device", "from_device", "typecast")
-_FREE = ("full", "empty", "zeros", "ones", "arange", "constant", "get_device")
-# Primitives that take nothing inside a kernel, which reads its operands as it needs them.
+_FREE = ("full", "empty", "zeros", "ones", "arange", "constant")
+# Primitives that cost nothing inside a kernel, because it reads operands in any order.
 _WITHIN = VIEWS | {"convert_element_type"}
 
 
 class Work(NamedTuple):
-    """The work of all cores for an op: operations of products, and bytes of L1 that others pass.
+    """The work of all cores for an op: FLOPs of products, and L1 bytes of all other primitives.
 
     is_free: whether there is no work: results are constants, or views of operands.
     """
