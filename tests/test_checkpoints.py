@@ -598,6 +598,17 @@ def test_plain_checkpoints_load_into_any_layout(tmp_path, trees):
     np.testing.assert_array_equal(np.asarray(found["params"]["b"]), np.ones(63))
 
 
+def test_plain_arrays_without_elements_load_into_any_layout(tmp_path):
+    layout = gl.GridLayout((0, 3), grid=(2, 2))
+    gl.save(tmp_path / "a", {"x": np.zeros((0, 3), "f4")})
+    for found in (
+        gl.restore(tmp_path / "a", DEVICE, {"x": layout}),
+        gl.restore(tmp_path / "a", {"x": gl.put(np.zeros((0, 3), "f4"), layout, DEVICE)}),
+    ):
+        assert found["x"].layout == layout
+        same(np.asarray(found["x"]), np.zeros((0, 3), "f4"))
+
+
 # -- processes and memory --------------------------------------------------------------------------
 
 TOGETHER = """
