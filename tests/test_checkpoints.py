@@ -475,6 +475,17 @@ def test_between_the_renames_a_checkpoint_is_complete(tmp_path, moment):
     assert [each.name for each in tmp_path.iterdir()] == ["step"]
 
 
+def test_a_link_to_a_checkpoint_is_followed(tmp_path):
+    gl.save(tmp_path / "target", {"k": 0})
+    link = tmp_path / "link"
+    link.symlink_to("target", target_is_directory=True)
+    for k in (1, 2):
+        gl.save(link, {"k": k})
+        assert gl.restore(link, DEVICE) == gl.restore(tmp_path / "target", DEVICE) == {"k": k}
+    assert link.is_symlink()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "target"]
+
+
 # -- Orbax's own API -------------------------------------------------------------------------------
 
 

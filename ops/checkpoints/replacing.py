@@ -17,7 +17,10 @@ from gridlayout.ops.checkpoints.files import DIGESTS
 
 
 def folder_path(path: Any, what: str) -> Path:
-    """Return a path as an absolute `Path`; `LayoutError` unless it can name a local folder."""
+    """Return a path as an absolute `Path`; of a symbolic link, its target.
+
+    `LayoutError` unless it can name a local folder.
+    """
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else b""
     if not isinstance(text, str) or not text or not _is_encodable(text):
         raise LayoutError(f"{what}: path {path!r} must be the path of a folder, a str or a Path")
@@ -26,7 +29,8 @@ def folder_path(path: Any, what: str) -> Path:
             f"{what} takes folders of a file system, and {text!r} is a URL: use Orbax's "
             "CheckpointManager, which saves GridArrays there too"
         )
-    return Path(text).absolute()
+    found = Path(text).absolute()
+    return Path(os.path.realpath(found)) if os.path.islink(found) else found
 
 
 class CheckpointPaths:

@@ -52,7 +52,8 @@ def save(
     (`PyTreeCheckpointer`) with digests of all its files.
 
     A checkpoint at the path is replaced when the new one is complete, so an interrupted save leaves
-    the old one intact. Anything else at the path is an error.
+    the old one intact. Anything else at the path is an error. If the path is a symbolic link, the
+    checkpoint is written to its target.
 
     wait: whether to return only when the checkpoint is complete. With False, the data is copied to
     the host, and the files are written in the background: arrays may be donated, and `.wait()` of
