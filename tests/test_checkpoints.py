@@ -268,6 +268,13 @@ def test_what_can_not_be_saved_is_named(tmp_path):
         gl.save("gs://bucket/step", {"a": x})
 
 
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 here")
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_dtypes_that_the_files_can_not_hold_are_refused(tmp_path, shape):
+    with pytest.raises(gl.LayoutError, match="'a'.* can't hold elements of"):
+        gl.save(tmp_path / "no", {"a": np.zeros(shape, np.longdouble)})
+
+
 def test_what_can_not_be_restored_is_named(saved, tmp_path):
     path, _ = saved
     for like, said in [

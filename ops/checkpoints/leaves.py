@@ -75,8 +75,12 @@ def _array(x: Any, is_copied: bool = False) -> tuple[Any, Kind]:
         kind = {"kind": "scalar"}
     if not isinstance(x, jax.Array):
         x = np.array(x) if is_copied else np.asarray(x)
-    if x.dtype.hasobject or x.dtype.kind in "USmM" or x.dtype.names:
-        raise LayoutError(f"a checkpoint can't hold elements of {x.dtype}: convert it to numbers")
+    # Elements of one byte are saved as uint8 if TensorStore lacks their dtype, wider ones are not.
+    is_wide = x.dtype.itemsize > 1 and _lacks(x.dtype)
+    if is_wide or x.dtype.hasobject or x.dtype.kind in "USmM" or x.dtype.names:
+        raise LayoutError(
+            f"a checkpoint can't hold elements of {x.dtype}: convert them to a dtype of JAX"
+        )
     if not x.size:
         return _NOTHING, {**kind, "shape": list(x.shape), "dtype": x.dtype.name}
     stored = _stored(x)
