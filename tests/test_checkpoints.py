@@ -250,6 +250,7 @@ def test_what_can_not_be_saved_is_named(tmp_path):
         ({"a": {"b": x}, "a.b": x}, "same name"),
         ({"a": np.array([None])}, "'a'.* can't hold elements"),
         ({"a": 2**70}, "'a'.* 64 bits"),
+        ({"w": x, "w.gridlayout": np.zeros(3)}, "same name in the files, 'w.gridlayout'"),
         ({"f": jnp.tanh}, "nothing to save"),
         ({}, "nothing to save"),
     ]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import check_has_data, check_no_stack
-from gridlayout.ops.checkpoints.handler import local_bytes, with_stored_dtype
+from gridlayout.ops.checkpoints.handler import local_bytes, storage_name, with_stored_dtype
 from gridlayout.ops.checkpoints.record import LayoutRecord
 from gridlayout.ops.trees.leaves import Leaf
 
@@ -29,13 +29,14 @@ def check_names(leaves: Sequence[Leaf]) -> None:
     """`LayoutError` if two leaves have the same name, or a name is not valid Unicode."""
     known: dict[str, Leaf] = {}
     for leaf in leaves:
-        _check_text(name_of(leaf.keys))
-        other = known.setdefault(name_of(leaf.keys), leaf)
-        if other is not leaf:
-            raise LayoutError(
-                f"{other} and {leaf} have the same name in the files, {name_of(leaf.keys)!r}: "
-                "rename one"
-            )
+        name = name_of(leaf.keys)
+        _check_text(name)
+        for each in (name, storage_name(name)) if leaf.is_laid_out else (name,):
+            other = known.setdefault(each, leaf)
+            if other is not leaf:
+                raise LayoutError(
+                    f"{other} and {leaf} have the same name in the files, {each!r}: rename one"
+                )
 
 
 def _check_text(text: str) -> None:
