@@ -272,7 +272,7 @@ def test_what_can_not_be_saved_is_named(tmp_path):
 @pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 here")
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_dtypes_that_the_files_can_not_hold_are_refused(tmp_path, shape):
-    with pytest.raises(gl.LayoutError, match="'a'.* can't hold elements of"):
+    with pytest.raises(gl.LayoutError, match=r"'a'.* can't hold elements of"):
         gl.save(tmp_path / "no", {"a": np.zeros(shape, np.longdouble)})
 
 
@@ -290,6 +290,13 @@ def test_what_can_not_be_restored_is_named(saved, tmp_path):
         gl.restore(tmp_path / "none", DEVICE)
     with pytest.raises(gl.LayoutError, match="holds no checkpoint"):
         gl.restore(tmp_path, DEVICE)
+
+
+def test_another_version_of_the_format_is_named(tmp_path, monkeypatch):
+    gl.save(tmp_path / "a", {"k": 0})
+    monkeypatch.setattr("gridlayout.ops.checkpoints.contents.VERSION", 2)
+    with pytest.raises(gl.LayoutError, match="a' has format version 1, and this library reads 2"):
+        gl.restore(tmp_path / "a", DEVICE)
 
 
 # -- in the background -----------------------------------------------------------------------------

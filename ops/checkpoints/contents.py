@@ -119,7 +119,8 @@ class Contents:
             own = (found.custom_metadata or {}).get("gridlayout")
             if own is not None and own["version"] != VERSION:
                 raise LayoutError(
-                    f"its format has version {own['version']}, and this library reads {VERSION}"
+                    f"{str(folder)!r} has format version {own['version']}, and this library reads "
+                    f"{VERSION}"
                 )
             kinds = {} if own is None else own["kinds"]
             self.by_gridlayout = own is not None
@@ -130,6 +131,8 @@ class Contents:
             if self._is_leaf:
                 self.tree, kinds = self.tree[ROOT], {ROOT: kinds[""]}
             self.saved = self._saved(kinds)
+        except LayoutError:
+            raise
         except Exception as error:  # of Orbax, TensorStore or JSON, or in using their results
             raise LayoutError(
                 f"{str(folder)!r} is not a checkpoint, or a file of it is damaged: {error}"
