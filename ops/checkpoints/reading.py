@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import numpy as np
 from jax.sharding import Sharding
 from numpy.typing import NDArray
 
@@ -83,14 +82,14 @@ def _copy(stored: StoredArray, part: Part, packed: NDArray[Any]) -> None:
         packed[tuple(slice(0, high - low) for low, high in spans)] = stored.region(slices_of(spans))
 
 
-def restore_sharded(stored: StoredArray, sharding: Sharding, dtype: Any = None) -> jax.Array:
+def restore_sharded(stored: StoredArray, sharding: Sharding) -> jax.Array:
     """Read a saved array as a logical `jax.Array`; each shard is read separately."""
     known: dict[Any, NDArray[Any]] = {}
 
     def read(index: Any) -> NDArray[Any]:
         box = box_of(index or (), stored.shape)
         if box not in known:
-            known[box] = np.asarray(stored.read(box), dtype)
+            known[box] = stored.read(box)
         return known[box]
 
     return jax.make_array_from_callback(stored.shape, sharding, read)
