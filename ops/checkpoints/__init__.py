@@ -1,1 +1,1 @@
-"""Checkpoints on Orbax: trees of arrays in files, and back onto any grid, mesh or process count."""
+"""Checkpoints on Orbax: trees of arrays, restored to any grid, mesh or number of processes."""

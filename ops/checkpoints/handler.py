@@ -1,7 +1,7 @@
 """Orbax's `TypeHandler` for `GridArray`s, which `orbax.py` registers.
 
-The storage is saved like any `jax.Array`, but under another name than its leaf's. So a reader that
-knows no layouts finds no array under the leaf's name, instead of one with padding.
+The storage is saved like any `jax.Array`, but not under the name of its leaf. A reader that does
+not know layouts then finds no array there; it would take the padding for data.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _groups(found: Sequence[_One], count: int) -> list[list[_One]]:
 
 
 def _renewed(limiter: Any) -> Any:
-    """A limiter of the same bytes in flight; itself, where it has no limit."""
+    """Return a new limiter of the same limit on bytes in flight; the same object if it has none."""
     most = getattr(limiter, "max_bytes", None)
     return limiter if most is None else type(limiter)(most)
 

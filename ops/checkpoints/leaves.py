@@ -16,7 +16,7 @@ from gridlayout.ops.trees.leaves import Leaf
 
 # The kind of a leaf, and what else Orbax's files don't record of it, such as its dtype.
 Kind = dict[str, Any]
-# Is saved instead of an array without elements, which Orbax refuses.
+# What is saved for an array without elements, because Orbax refuses those.
 _NOTHING = 0
 
 
@@ -54,7 +54,10 @@ def encode(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
     x = leaf.value
     with leaf.named():
         if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
-            raise LayoutError("gl.save needs arrays with data: call it outside of JAX's jit")
+            raise LayoutError(
+                "gl.save needs arrays with data: give no ShapeDtypeStruct, and call it outside of "
+                "JAX's jit"
+            )
         if leaf.is_laid_out:
             check_has_data(x, "gl.save")
             check_no_stack(x)

@@ -1,7 +1,7 @@
 """The import of Orbax on demand, and the registration of `GridArray`s with it.
 
-Orbax's registry of type handlers is public, and takes handlers for users' types. Two of its
-features do not use the registry, but compare types with a fixed list:
+Orbax's registry of type handlers is public, and takes handlers for users' types. Two other
+parts of Orbax do not use it, but compare types with a fixed list:
 
 * `StandardCheckpointHandler` refuses other types, or saves `np.asarray` of them, which would be
   unsharded in every process (`_validate_save_state`, `_validate_restore_state`).

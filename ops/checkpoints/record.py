@@ -56,7 +56,7 @@ class LayoutRecord:
     def read(cls, values: Any) -> LayoutRecord:
         """Return the record of JSON values.
 
-        `LayoutError`, ValueError, KeyError or TypeError if they are none of `as_json`.
+        `LayoutError`, ValueError, KeyError or TypeError if `as_json` does not return such values.
         """
         layout = parse(values["layout"])
         shape, dtype = as_shape(values["shape"], "shape"), as_dtype(values["dtype"])
@@ -72,7 +72,7 @@ class LayoutRecord:
         return cls(layout, storage, (as_shape(sizes, "mesh"), tuple(map(str, names))))
 
     def device(self) -> DeviceGrid:
-        """Return a device grid like that of the save; `LayoutError` if there are fewer devices."""
+        """Return a device grid like the saved array's; `LayoutError` if JAX has fewer devices."""
         sizes, names = self.mesh
         count = int(np.prod(sizes))
         if count > len(jax.devices()):
@@ -99,7 +99,7 @@ def write_records(folder: Path, records: Mapping[str, LayoutRecord]) -> None:
 def read_records(folder: Path) -> dict[str, LayoutRecord]:
     """Return the records in a checkpoint's folder by name; empty if it has no file `RECORD`.
 
-    `LayoutError`, naming the file, if this module did not write it.
+    `LayoutError`, naming the file, if it is damaged or of another version.
     """
     path = folder / RECORD
     if not path.exists():

@@ -49,22 +49,25 @@ def restore(
     * A `gl.DeviceGrid`: restore the whole tree, in dicts and lists, on these devices. `GridArray`s
       get the layouts that they were saved in, other arrays their type. In checkpoints that
       `gl.save` did not write, plain arrays of rank 1 and more are laid out as `gl.put` does.
-    * A tree: the result has its structure. For a `GridArray`, with or without data, the result has
-      one in its layout on its devices. For a `gl.Layout` or a `jax.ShapeDtypeStruct`, it has one in
-      that layout or in the saved one, on the devices of the tree's first `GridArray`, or else on a
-      mesh like that of the save. A `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a
-      `jax.Array` with that sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are
-      not read. Leaves that checkpoints don't hold, such as functions, are taken from the tree.
+    * A tree: the result has its structure. A `GridArray`, with or without data, gives a `GridArray`
+      in its layout on its devices. A `gl.Layout` gives one in that layout, and a
+      `jax.ShapeDtypeStruct` the saved array, in its saved layout if it has one; both on the devices
+      of the tree's first `GridArray`, or else on a mesh like that of the save. A
+      `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a `jax.Array` with that
+      sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are not restored. Leaves
+      that checkpoints don't hold, such as functions, are taken from the tree.
 
     layouts: the layouts to restore arrays to instead, in the forms that `gl.put` takes (a rule,
     path patterns, a tree).
 
-    Each process reads only what its devices hold. No device or host holds an unsharded array,
-    unless that is requested. progress: as for `gl.save`, of bytes read.
+    The processes share the reading of all files for the digests. Of arrays that get a layout or a
+    sharding, each then reads only what its devices hold. Other arrays are read whole.
+
+    progress: as for `gl.save`, of bytes read.
 
     `LayoutError`: there is no checkpoint at the path; a file is damaged, truncated, missing or of
     another checkpoint (the error names it); the checkpoint lacks a leaf; a shape or dtype differs
-    from the requested one; another process has an error. `gl.save` describes the digests.
+    from the requested one; another process has an error.
 
     >>> import gridlayout as gl, jax.numpy as jnp, tempfile
     >>> device = gl.DeviceGrid((1,))
@@ -112,9 +115,9 @@ def _folder_of(path: Path) -> Path:
             return each
     inside = sorted(each.parent.name for each in path.glob("*/_METADATA"))
     if inside:
-        below = f"only in its folders {', '.join(map(repr, inside))}: give the path of one"
+        below = f"but its folders {', '.join(map(repr, inside))} do: give the path of one"
     else:
-        below = "also not in its folders"
+        below = "and its folders hold none"
     raise LayoutError(f"{str(path)!r} holds no checkpoint of a tree, {below}")
 
 
@@ -162,8 +165,8 @@ class _Tree:
             names = [name.replace(".", "/") for name in self.contents.saved]
             near = get_close_matches(leaf.path, names, 3, 0.3) or names[:3]
             raise LayoutError(
-                f"{leaf} is not in the checkpoint {str(self.contents.folder)!r}, which has such as "
-                f"{', '.join(map(repr, near))}"
+                f"{leaf} is not in the checkpoint {str(self.contents.folder)!r}, which has, for "
+                f"example, {', '.join(map(repr, near))}"
             )
         return found
 

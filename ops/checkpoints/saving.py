@@ -61,11 +61,12 @@ def save(
     for the save first. A program that ends waits for it too, and prints the error.
 
     progress: a function that is called with the bytes of `GridArray`s that this process has
-    written, the total, and the seconds so far. By default a bar is shown if the save takes longer
-    than 2 seconds, is not in the background, has a terminal, and tqdm is installed. False shows
-    none.
+    written, the total, and the seconds so far. By default a bar is shown if the program has a
+    terminal and tqdm, and the save takes longer than 2 seconds and is not in the background. False
+    shows none.
 
-    `LayoutError`: orbax-checkpoint is not installed; a leaf has no data; two leaves have the same
+    `LayoutError`: orbax-checkpoint is not installed; a leaf has no data; a leaf can't be saved,
+    because of its type, value or layout; the tree has nothing to save; two leaves have the same
     name; the path exists and is not a checkpoint; the previous save failed; the processes pass
     different trees.
 
@@ -134,8 +135,8 @@ class Saving:
             _last = None
         if self._error is not None:
             raise LayoutError(
-                f"gl.save to {str(self.path)!r} failed; an earlier checkpoint there is unchanged: "
-                f"{self._error}"
+                f"gl.save to {str(self.path)!r} failed; a complete checkpoint is still there, if "
+                f"there was one: {self._error}"
             ) from self._error
 
     def _begin(self, item: Any, kinds: Any, add: Callable[[int], object]) -> None:

@@ -2,7 +2,8 @@
 
 Orbax's files hold arrays in the chunks of TensorStore, a `GridArray` as its storage. To read a box,
 the buffers of the cores that own elements of it are read and unpacked. If a buffer is much larger
-than the box, only the region with the box's elements is read. The whole array is never in memory.
+than the box, only the region with the box's elements is read. So a large array
+is in memory only in part, unless its map scatters adjacent elements.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gridlayout.layouts.parts import Part, chunks_of, intersection, sizes_of, sl
 
 # The most bytes of core buffers, and the most elements by index, that are read at once.
 _MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
-# Bytes of the cache of chunks, which adjacent boxes read again: of one chunk.
+# Bytes of the cache for chunks that adjacent boxes read again: one chunk.
 _CACHE = 1 << 24
 
 
@@ -102,7 +103,8 @@ class StoredArray:
     def _reads_cores(self, elements: int) -> bool:
         """Whether whole core buffers are read for a box of `elements` elements.
 
-        They are if each core holds a box of the array and not much more bytes than requested.
+        They are if the boxes of each core are known, and its buffer has at most 32 MiB, or at most
+        twice the bytes of the box.
         """
         layout = self.layout
         assert layout is not None
