@@ -279,14 +279,34 @@ def test_no_time(methods):
         assert found.cost <= problem.cost(worst)
 
 
-def test_unsolved():
-    # The weights of the choices 1 are to sum to exactly 60,000: a descent does not find that.
+def exact_sum():
+    """The weights of the choices 1 are to sum to exactly 60,000: a descent does not find that."""
     weights = np.random.default_rng(6).integers(1000, 9000, 24)
     taken = Row(60_000, {v: [0, w] for v, w in enumerate(weights)})
     left = Row(weights.sum() - 60_000, {v: [w, 0] for v, w in enumerate(weights)})
-    problem = Problem(([0, 0],) * 24, (), (taken, left))
+    return Problem(([0, 0],) * 24, (), (taken, left))
+
+
+def test_unsolved():
     with pytest.raises(Unsolved, match="give more time or a start"):
-        solve.solve(problem, 0)
+        solve.solve(exact_sum(), 0)
+
+
+def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
+    """Until they stall: only then do the multipliers of limits rise."""
+    charged = []
+
+    class Relaxation(messages.Relaxation):
+        def charge(self, state, bound, gap):
+            super().charge(state, bound, gap)
+            charged.append(self.multipliers.max())
+
+    monkeypatch.setattr(search, "Relaxation", Relaxation)
+    monkeypatch.setattr(search, "STALL", 5)
+    with pytest.raises(Unsolved):
+        solve.solve(exact_sum(), 600, methods=(LOCAL,))
+    assert len(charged) >= 5
+    assert max(charged) > 0
 
 
 def test_interrupt_returns_what_is_known():

@@ -190,7 +190,7 @@ class Search:
     def _solve(self, part: Part) -> None:
         """Try the integer program, then the local search if that is too large or too slow."""
         is_small = size(part.model) <= UNKNOWNS
-        if self.gap > CLOSE and LOCAL in self.methods:
+        if self.gap > CLOSE and LOCAL in self.methods and part.chosen is not None:
             self._bound(part)  # often reaches the gap quickly
             if part.is_solved:
                 return
@@ -319,7 +319,8 @@ class Search:
             self.report(False)
             bounds.append(part.bound)
             rose = bounds[-1] - bounds[-STALL] if k >= STALL else inf
-            if monotonic() > until or part.is_solved or rose <= STALLED * (part.cost - part.bound):
+            most = min(part.cost, relaxation.ceiling)
+            if monotonic() > until or part.is_solved or rose <= STALLED * (most - part.bound):
                 break
-            relaxation.charge(state, bound, min(part.cost, relaxation.ceiling) - bound)
+            relaxation.charge(state, bound, most - bound)
         return relaxation, kept
