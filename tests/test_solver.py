@@ -309,6 +309,18 @@ def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
     assert max(charged) > 0
 
 
+def test_the_gap_of_an_integer_program_is_the_searchs(monkeypatch):
+    """HiGHS counts a gap as a fraction of the cost, and the search as one of the bound."""
+
+    def at_its_gap(model, most, deadline, gap, **_):
+        state, _ = integer.integer_program(model, most, inf)
+        return state, model.cost(state) * (1 - gap)
+
+    monkeypatch.setattr(search, "integer_program", at_its_gap)
+    found = solve.solve(limited_problem(1, 6), 600, methods=(INTEGER,), gap=0.05)
+    assert 0.04 < found.gap <= 0.05 * (1 + CLOSE)
+
+
 def test_interrupt_returns_what_is_known():
     problem = limited_problem(1)
     best = solve.solve(problem).cost

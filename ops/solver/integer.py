@@ -172,9 +172,10 @@ def integer_program(
 
     most: the highest cost of interest; inf where none is known. Where no assignment costs so
     little, the bound is `most`. nodes: the most nodes that are searched. waiting: called now and
-    then while HiGHS runs in a thread. gap: the relative gap between cost and bound at which the
-    search ends. each_step: called while the program is built. late: seconds that HiGHS may exceed
-    the deadline by, because it looks at the clock only between its steps.
+    then while HiGHS runs in a thread. gap: the gap between cost and bound, as a fraction of the
+    cost, at which the search ends. each_step: called while the program is built. late: seconds, at
+    least `LATE`, that HiGHS may exceed the deadline by, because it looks at the clock only between
+    its steps.
     """
     if not model.choices:
         return {}, 0.0

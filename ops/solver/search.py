@@ -224,7 +224,8 @@ class Search:
         base = fsum(model.constants)
         until = monotonic() + share * (self.deadline - monotonic())
         most = max(part.cost - base, 0.0)
-        gap = self.gap + (part.spare / most if 0 < most < inf else 0.0)
+        spare = part.spare / most if 0 < most < inf else 0.0
+        gap = (self.gap + spare) / (1 + self.gap)  # of the cost, instead of the bound
         state, bound = integer_program(
             *(model, most, until),
             waiting=self._waiting,
