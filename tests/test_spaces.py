@@ -300,13 +300,20 @@ def test_pieces_fit_cover_the_tensor_once_and_are_few(shape, grid, tile, room, b
         assert found.layout_of(piece).bytes_per_core * buffers <= room
     assert (seen == 1).all()
     assert (len(found) == 1) == (whole.bytes_per_core * buffers <= room)
-    # One index more of the last dim that is cut would not fit.
-    if found._cut:
-        d = found._cut[-1]
+    # No dim can be cut into fewer pieces.
+    for d in found._cut:
         count = -(-shape[d] // found.size[d])
         larger = -(-shape[d] // (count - 1))
         size = (*found.size[:d], larger, *found.size[d + 1 :])
         assert whole.replace(shape=size).bytes_per_core * buffers > room
+
+
+def test_a_piece_has_all_rows_of_its_tiles():
+    whole = gl.GridLayout((4096, 1 << 20), "bfloat16", grid=(1, 1), tile=(32, 32))
+    found = gl.slices(whole, "wormhole")
+    assert found.size[0] == 32
+    assert len(found) == 128 * found.counts[1]
+    assert found.size[1] == gl.slices(whole.replace(shape=(1, 1 << 20)), "wormhole").size[1]
 
 
 def test_a_function_runs_piece_by_piece(device):

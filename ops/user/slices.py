@@ -148,8 +148,8 @@ def slices(
     layout: of the whole tensor, in that memory space. chip: a `gl.Chip` or a name such as
     "wormhole"; it says what the space holds. dims: the dims that may be cut, in this order; by
     default all, the first one first. buffers: how many pieces must fit at a time; 2 for double
-    buffering. There are as few pieces as possible, of nearly equal size. `LayoutError` where no
-    piece fits.
+    buffering. No dim can be cut into fewer pieces, and pieces are of nearly equal size.
+    `LayoutError` where no piece fits.
 
     >>> from gridlayout import GridLayout, tenstorrent
     >>> large = GridLayout((4096, 4096), "bfloat16", grid=(2, 2), tile=(32, 32))
@@ -170,25 +170,33 @@ def slices(
         room = found.capacity
         return found if room is None else replace(found, capacity=room // buffers)
 
-    size = list(layout.shape)
+    size, done = list(layout.shape), []
+
+    def cut(d: int) -> None:
+        size[d] = _extent(layout.shape[d], lambda n: bool(fit([*size[:d], n, *size[d + 1 :]])))
+
     for d in order:
         if fit(size):
             break
-        # The largest extent that fits, at least 1; the pieces then get nearly equal extents.
-        low, high = 1, size[d]
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (
-                (middle, high) if fit([*size[:d], middle, *size[d + 1 :]]) else (low, middle)
-            )
-        count = -(-size[d] // low)
-        size[d] = -(-size[d] // max(count, 1))
+        cut(d)
+        done.append(d)
+    for d in reversed(done[:-1]):  # more may fit now, such as the other rows of a tile
+        cut(d)
     if not (found := fit(size)):
         other = "another grid" if found.grid else "more cores, a smaller tile, or fewer buffers"
         raise LayoutError(
             f"no piece fits: one of {size}, cut along dims {tuple(order)}, {found}; use {other}"
         )
     return Slices(layout, tuple(size), found, buffers)
+
+
+def _extent(n: int, fits: Callable[[int], bool]) -> int:
+    """Return the extent of as few pieces of a dim as fit, nearly equal ones; 1 where none fits."""
+    low, high = 1, n + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return -(-n // max(-(-n // low), 1))
 
 
 def _is_grid(x: Any) -> bool:
