@@ -432,6 +432,12 @@ def test_same_answer_in_every_process():
     assert len(answers) == 1
 
 
+def test_costs_with_a_possible_choice_instead_of_an_impossible_one():
+    problem = Problem(([inf, 1], [2, 3]), (edge(0, 1, [[inf, 0], [5, inf]]),))
+    assert problem.costs_with((0, 0), 0).tolist() == [inf, 8]
+    assert problem.costs_with((0, 0), 1).tolist() == [inf, inf]
+
+
 # -- input -----------------------------------------------------------------------------------------
 
 ONE = np.zeros((2, 1))

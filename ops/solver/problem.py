@@ -8,7 +8,7 @@ Each `Row` limits a sum of usages, such as the memory of all values that are liv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, inf
@@ -145,9 +145,14 @@ class Problem:
 
     def cost(self, choices: Sequence[int]) -> float:
         """Return the cost of an assignment; inf where it is impossible."""
-        found = self.checked(choices)
-        terms = [float(own[c]) for own, c in zip(self.costs, found, strict=True)]
-        for fetch in self.fetches:
+        return self._sum(self.checked(choices), range(len(self.costs)), self.fetches)
+
+    def _sum(
+        self, found: Sequence[int], variables: Iterable[int], fetches: Iterable[Fetch]
+    ) -> float:
+        """Return the sum of some variables' costs and some fetches' prices in an assignment."""
+        terms = [float(self.costs[v][found[v]]) for v in variables]
+        for fetch in fetches:
             forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
             prices = fetch.prices[found[fetch.source]]
             terms += [float(prices[form]) for form in forms if form >= 0]
@@ -162,19 +167,12 @@ class Problem:
         """
         found = list(self.checked(choices))
         near = self._near[variable]
-
-        def local() -> float:
-            terms = [float(self.costs[variable][found[variable]])]
-            for fetch in near:
-                forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
-                terms += [float(fetch.prices[found[fetch.source]][f]) for f in forms if f >= 0]
-            return fsum(terms) if inf not in terms else inf
-
-        rest = self.cost(found) - local()
+        others, linked = [v for v in range(len(found)) if v != variable], set(near)
+        rest = self._sum(found, others, [f for f in self.fetches if f not in linked])
         made = []
         for k in range(len(self.costs[variable])):
             found[variable] = k
-            made.append(rest + local())
+            made.append(rest + self._sum(found, [variable], near))
         return np.array(made)
 
     @cached_property
