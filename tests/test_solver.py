@@ -321,6 +321,20 @@ def test_the_gap_of_an_integer_program_is_the_searchs(monkeypatch):
     assert 0.04 < found.gap <= 0.05 * (1 + CLOSE)
 
 
+def test_messages_are_passed_once(monkeypatch):
+    made = []
+
+    class Relaxation(messages.Relaxation):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(search, "Relaxation", Relaxation)
+    monkeypatch.setattr(search, "SWEEPS", 3)
+    solve.solve(limited_problem(1, 6), 10, methods=(LOCAL,), gap=1e-6)
+    assert len(made) == 1
+
+
 def test_interrupt_returns_what_is_known():
     problem = limited_problem(1)
     best = solve.solve(problem).cost

@@ -190,15 +190,17 @@ class Search:
     def _solve(self, part: Part) -> None:
         """Try the integer program, then the local search if that is too large or too slow."""
         is_small = size(part.model) <= UNKNOWNS
+        passed = None
         if self.gap > CLOSE and LOCAL in self.methods and part.chosen is not None:
-            self._bound(part)  # often reaches the gap quickly
+            passed = self._bound(part)  # often reaches the gap quickly
             if part.is_solved:
                 return
         if INTEGER in self.methods and is_small:
             share = PROGRAM if LOCAL in self.methods else 1.0
             self._program(part, part.model, share)
         if LOCAL in self.methods and not part.is_solved:
-            self._search(part)
+            part.how = LOCAL
+            self._search(part, *(passed or self._bound(part)))
         if INTEGER in self.methods and part.chosen is None and not is_small:
             self._program(part, part.model, 1.0)
 
@@ -254,12 +256,16 @@ class Search:
                 part.offer(part.model.chosen(descent.state))
                 raise
 
-    def _search(self, part: Part) -> None:
-        """Bound a part by messages, and improve its assignment until the deadline."""
-        part.how = LOCAL
-        relaxation, possible = self._bound(part)
+    def _search(self, part: Part, relaxation: Relaxation, possible: dict[int, np.ndarray]) -> None:
+        """Improve the assignment of a part until the deadline, after messages were passed."""
+
+        def narrow() -> None:
+            for v, kept in relaxation.possible(*relaxation.bound(), part.cost).items():
+                possible[v] &= kept
+
         if part.is_solved or part.chosen is None:
             return
+        narrow()
         if INTEGER in self.methods and size(part.model) > UNKNOWNS:
             self._program_narrowed(part, possible, UNKNOWNS, PROGRAM)
         if part.is_solved:
@@ -279,9 +285,7 @@ class Search:
         improve(model, state, charges, self.deadline, better, self._waiting, self.in_time)
         if monotonic() >= self.deadline or part.is_solved:
             return
-        bound, more = relaxation.bound()
-        for v, kept in relaxation.possible(bound, more, part.cost).items():
-            possible[v] &= kept
+        narrow()
         if INTEGER in self.methods:
             self._program_narrowed(part, possible, LAST, 1.0)
 
