@@ -14,7 +14,16 @@ import pytest
 
 from benchmarks import sharding
 from gridlayout.errors import LayoutError
-from gridlayout.ops.solver import elimination, integer, messages, model, presolve, search, solve
+from gridlayout.ops.solver import (
+    elimination,
+    forests,
+    integer,
+    messages,
+    model,
+    presolve,
+    search,
+    solve,
+)
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.quick import quick
 from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
@@ -125,6 +134,15 @@ def test_reductions_keep_the_least_cost():
         possible = [dict(zip(made.costs, state, strict=True)) for state in states]
         costs = [made.cost(state) for state in possible if made.is_within(state)]
         assert isclose(min(costs, default=inf) + sum(made.constants), best, rel_tol=CLOSE)
+
+
+def test_a_forest_with_consumers_of_one_fetch_is_solved_exactly():
+    # Both read a form of price 15. A change of one alone makes the cost 26, of both 12.
+    fetch = Fetch(0, [[10, 15]], ((1, np.arange(2)), (2, np.arange(2))))
+    made = model.Model.of(Problem(([0], [1, 0], [1, 0]), (fetch,)))
+    start = {0: 0, 1: 1, 2: 1}
+    found = forests.along_forests(made, start, {}, inf, lambda state: made.cost(state) < 15)
+    assert made.cost(found) == 12
 
 
 def test_bounds_of_messages_are_bounds():

@@ -1,8 +1,8 @@
 """`along_forests`: improves an assignment by solving many variables at once, in forests.
 
-With the other variables fixed, the links between a forest's variables form trees, which the
-reductions solve exactly. Limits are ignored there, but their usage is charged; if a limit does not
-hold afterwards, a descent repairs the assignment.
+With the other variables fixed, the links between a forest's variables form trees, which reductions
+and elimination solve exactly. Limits are ignored there, but their usage is charged; if a limit
+does not hold afterwards, a descent repairs the assignment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from time import monotonic
 import numpy as np
 
 from gridlayout.ops.solver.descent import Descent
+from gridlayout.ops.solver.elimination import eliminate, order
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, Limit, Shared, no_step
@@ -56,7 +57,10 @@ def _solved(
     charges: Mapping[int, np.ndarray],
     each_step: Callable[[], None],
 ) -> dict[int, int] | None:
-    """Return the assignment with the best choices of a forest; None where none is feasible."""
+    """Return the assignment with the best choices of a forest.
+
+    None if none is feasible, or elimination would need too large tables.
+    """
     made = around(model, free, state)
     made.limits = []
     made.index()
@@ -66,8 +70,10 @@ def _solved(
         reduce(made, each_step)
     except Infeasible:  # then the given state is infeasible too
         return None
-    left = made.chosen({v: int(np.argmin(own)) for v, own in made.costs.items()})
-    chosen = made.recovered(left)
+    if (ordered := order(made, each_step)) is None:
+        return None
+    found, _ = eliminate(made, ordered, each_step)
+    chosen = made.recovered(made.chosen(found))
     return {**state, **model.state({**model.chosen(state), **chosen})}
 
 
