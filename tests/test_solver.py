@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise, product
 from math import inf, isclose
 from pathlib import Path
@@ -143,6 +144,24 @@ def test_a_forest_with_consumers_of_one_fetch_is_solved_exactly():
     start = {0: 0, 1: 1, 2: 1}
     found = forests.along_forests(made, start, {}, inf, lambda state: made.cost(state) < 15)
     assert made.cost(found) == 12
+
+
+def test_choices_are_compared_in_blocks(monkeypatch):
+    rng = np.random.default_rng(5)
+    reads = tuple((v, rng.integers(0, 100, 60)) for v in (1, 2))
+    fetch = Fetch(0, np.where(rng.random((60, 100)) < 0.1, inf, rng.random((60, 100))), reads)
+    made = model.Model.of(Problem((np.zeros(60),) * 3, (fetch,)))
+    assert made.shared
+    for v in range(3):
+        whole = presolve._differences(made, v)
+        with monkeypatch.context() as patch:
+            patch.setattr(presolve, "ENTRIES", 2**14)
+            tracemalloc.start()
+            found = presolve._differences(made, v)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        np.testing.assert_allclose(found, whole)
+        assert peak < 2**20
 
 
 def test_bounds_of_messages_are_bounds():

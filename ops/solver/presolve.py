@@ -11,7 +11,7 @@ Each step keeps at least one best assignment. It drops
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import fsum
 
 import numpy as np
@@ -78,33 +78,43 @@ def _differences(model: Model, v: int) -> np.ndarray:
             more += _positive_sums(shared.prices)
             continue
         patterns, which = np.unique(shared.reads[v], axis=0, return_inverse=True)
-        added = patterns[:, None] & ~patterns[None, :]
-        prices = [np.where(added, price, 0).sum(2) for price in shared.prices]
-        most = np.max(prices, axis=0)
+        most = np.empty((len(patterns), len(patterns)))
+        for rows in _blocks(patterns):
+            added = patterns[rows, None] & ~patterns[None, :]
+            prices = [np.where(added, price, 0).sum(2) for price in shared.prices]
+            most[rows] = np.max(prices, axis=0)
         more += most[np.ix_(which.ravel(), which.ravel())]
     return more
 
 
 def _most_over(table: np.ndarray) -> np.ndarray:
     """Return [a, b]: the most by which row a exceeds row b, where row b is finite."""
-    count, width = table.shape
-    most = np.empty((count, count))
-    step = max(1, ENTRIES // (count * width))
+    most = np.empty((len(table), len(table)))
     is_finite = np.isfinite(table).all()
-    for at in range(0, count, step):
+    for rows in _blocks(table):
         with np.errstate(invalid="ignore"):
-            apart = table[at : at + step, None] - table[None]
+            apart = table[rows, None] - table[None]
         if not is_finite:
             apart[:, ~np.isfinite(table)] = -np.inf
-        most[at : at + step] = apart.max(2)
+        most[rows] = apart.max(2)
     return most
 
 
 def _positive_sums(prices: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        apart = prices[:, None] - prices[None]
-    apart[:, ~np.isfinite(prices)] = 0
-    return np.maximum(apart, 0).sum(2)
+    sums = np.empty((len(prices), len(prices)))
+    for rows in _blocks(prices):
+        with np.errstate(invalid="ignore"):
+            apart = prices[rows, None] - prices[None]
+        apart[:, ~np.isfinite(prices)] = 0
+        sums[rows] = np.maximum(apart, 0).sum(2)
+    return sums
+
+
+def _blocks(table: np.ndarray) -> Iterator[slice]:
+    """Yield blocks of rows that are compared with all rows at a time."""
+    step = max(1, ENTRIES // max(table.size, 1))
+    for at in range(0, len(table), step):
+        yield slice(at, at + step)
 
 
 def _eliminate(model: Model, v: int) -> list[int]:
