@@ -1,1 +1,1 @@
-"""Joint choices for many variables at least cost, under limits on memory."""
+"""The cheapest joint choices for many variables, under limits on memory."""

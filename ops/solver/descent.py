@@ -132,8 +132,8 @@ class Descent:
     def _best_of_each(self, v: int, w: int) -> tuple[int, int] | None:
         """Try each choice of `v` with the best one of `w` for it; return the best pair or None.
 
-        It skips choices of `v` whose extra cost is at least the present cost of `w`, because
-        nothing more than that can be saved.
+        It skips choices of `v` whose extra cost is at least the present cost of `w`. It may miss
+        savings in a form that both read, or in a limit that both use.
         """
         c, d = self.state[v], self.state[w]
         costs, other = self.conditional(v), self.conditional(w)
@@ -152,7 +152,7 @@ class Descent:
         return best
 
     def run(self, state: Mapping[int, int], pairs: bool = True) -> dict[int, int]:
-        """Return an assignment reached from `state`; it may exceed limits if none was found."""
+        """Return an assignment reached from `state`; it may exceed limits if no other was found."""
         self.begin(state)
         self.weights[:] = 0
         self.improve(self.state)
@@ -187,7 +187,7 @@ class Descent:
         return not (self.used > self.usage.allowed).any()
 
     def _least_used(self) -> dict[int, int]:
-        """Return, for each variable with limits, the choice of least usage."""
+        """Return the state with the choice of least usage for each variable with limits."""
         state = dict(self.state)
         for v, groups in self.usage.groups.items():
             shares = sum((usage * np.sum(1 / self.usage.scale[rows]) for rows, usage in groups))

@@ -30,7 +30,7 @@ def along_forests(
     better: Callable[[dict[int, int]], bool],
     each_step: Callable[[], None] = no_step,
 ) -> dict[int, int]:
-    """Return the assignment after a few forests.
+    """Solve a few forests; return the last assignment that `better` accepted, or else `state`.
 
     charges: for variables with limits, the cost of each choice's usage. better: takes an assignment
     and returns whether it is better than all before. each_step: called now and then.

@@ -2,9 +2,9 @@
 
 Each choice of a variable is a binary unknown. Each pair of linked variables has unknowns for the
 pairs of their choices; summed over one variable, they give the unknowns of the other one (the local
-polytope, as in Schlesinger's relaxation). Equal rows of a table share their unknowns. Each form of
-a shared fetch and each choice of its source have an unknown that is at least that of each consumer
-that reads the form.
+polytope, as in Schlesinger's relaxation). Equal rows of a table share their unknowns. A shared
+fetch has an unknown for each choice of its source and each form. For each consumer, it is at least
+the sum of the pairs of this choice with choices that read the form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 
-SCALED = 1e4  # value in the program of the best known cost, or else of the largest cost
+SCALED = 1e4  # what the best known cost is scaled to, or the largest cost if none is known
 GAP = 1e-9  # the relative gap at which HiGHS ends
 LATE = 0.25  # least seconds that HiGHS is waited for after its time limit
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
@@ -253,7 +253,7 @@ def _run(
 
 
 def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) -> Any:
-    """Return the result of a call in a thread, which lets interrupts through; None after `until`.
+    """Run a call in a thread, so interrupts are seen; return its result, or None after `until`.
 
     The thread then continues alone, up to its own time limit.
     """

@@ -2,8 +2,8 @@
 
 Messages move costs between tables and variables so that the sum of all their least entries, which
 is the bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of a
-shared fetch are divided among its consumers, and what one consumer does not need is given to the
-others. Limits have multipliers, which follow a subgradient.
+shared fetch are divided among its consumers, and what one consumer does not need is divided among
+all. Limits have multipliers, which follow a subgradient.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Shared
 from gridlayout.ops.solver.usage import Usage
 
-SHORTER = 0.9  # factor of the step size where the last step raised no bound
-SURE = 1e-9  # fraction of a cost by which a bound has to exceed it before a choice is dropped
+SHORTER = 0.9  # factor of the step size after a step that did not raise the bound
+SURE = 1e-9  # a choice is dropped if the bound with it exceeds the best cost by this fraction
 
 
 @dataclass(eq=False)
@@ -99,9 +99,10 @@ class Relaxation:
         return state
 
     def share(self) -> None:
-        """Move prices of shared fetches from consumers whose costs they do not raise to the others.
+        """Divide the prices of shared fetches anew.
 
-        A consumer gives what it can give without lowering the least entry of its table.
+        Each consumer gives what it can without lowering the least entry of its table. What is given
+        is divided equally among the consumers that may read the form.
         """
         for each in self.parted:
             source = each.shared.source
@@ -124,7 +125,7 @@ class Relaxation:
         return table - self.messages[w][v]
 
     def charge(self, state: dict[int, int], bound: float, gap: float) -> None:
-        """Update the multipliers of limits by how far an assignment exceeds them.
+        """Raise the multipliers of limits that an assignment exceeds, and lower the others.
 
         The step starts from the multipliers with the best bound so far. Whenever the bound did not
         improve, steps become shorter.
@@ -146,7 +147,7 @@ class Relaxation:
             self.own[v] = self.fixed[v] + charged
 
     def charges(self, multipliers: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the cost that limits charge for each choice's usages, for each variable in one."""
+        """Return what the usages of each choice cost, for each variable with limits."""
         found = {}
         for v, groups in self.usage.groups.items():
             paid = [(multipliers[rows] / self.usage.scale[rows]).sum() for rows, _ in groups]

@@ -38,7 +38,10 @@ class Model:
 
     @classmethod
     def of(cls, problem: Problem, each_step: Callable[[], None] = no_step) -> Model:
-        """Return the model of a whole problem; Infeasible where the least usages exceed a row."""
+        """Return the model of a whole problem.
+
+        Infeasible if a variable has no choices, or the limit of a row is negative.
+        """
         count = range(len(problem.costs))
         made = cls(
             {v: np.arange(len(problem.costs[v])) for v in count},
@@ -118,7 +121,7 @@ class Model:
         return Shared(v, prices[:, left], reads)
 
     def keep(self, v: int, kept: np.ndarray) -> None:
-        """Drop the choices of a variable that are not kept, a mask or indices."""
+        """Keep only some choices of a variable; kept: a mask or indices."""
         if kept.dtype == bool and kept.all():
             return
         self.choices[v] = self.choices[v][kept]
@@ -147,7 +150,7 @@ class Model:
         del self.choices[v], self.costs[v], self.shared_of[v], self.limits_of[v]
 
     def part(self, variables: Iterable[int], limited: bool = True) -> Model:
-        """A model of some variables that nothing links to the others; `limited`: with its rows."""
+        """Return the model of variables without links to others; `limited`: with their limits."""
         own = sorted(variables)
         members = set(own)
         made = Model(
@@ -243,7 +246,7 @@ class Model:
         return {v: int(self.choices[v][c]) for v, c in state.items()}
 
     def state(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """Return the indices of choices; for a dropped choice, that of the least own cost."""
+        """Return the indices of choices; for a dropped choice, the index of the least own cost."""
         found = {}
         for v, known in self.choices.items():
             at = int(np.searchsorted(known, chosen[v]))

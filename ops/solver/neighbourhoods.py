@@ -20,9 +20,9 @@ from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, no_step
 
 SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
-FEWEST = 16  # approximate number of variables of the smallest ones
+FEWEST = 16  # approximate number of variables of the smallest parts
 CLOSE = 1e-7  # relative distance at which a cost counts as equal to its bound
-NODES, MOST_NODES = 20, 2_000  # of an integer program's search, at first and at last
+NODES, MOST_NODES = 20, 2_000  # of an integer program's search, at first and at most
 
 
 def improve(

@@ -118,7 +118,10 @@ def _blocks(table: np.ndarray) -> Iterator[slice]:
 
 
 def _eliminate(model: Model, v: int) -> list[int]:
-    """Eliminate a variable if that makes no larger tables; return its neighbours if it does."""
+    """Eliminate a variable and return its neighbours; return [] if it stays.
+
+    It stays if it has several choices and more than two neighbours, or a table would be too large.
+    """
     tables, own = model.tables[v], model.costs[v]
     others = list(tables)
     if len(own) > 1 and len(others) > 2:

@@ -1,9 +1,10 @@
-"""`Problem`: one choice for each variable, the costs of the choices, and the memory that they use.
+"""`Problem`: variables with several choices each, what a choice costs, and the memory it uses.
 
-The cost of an assignment is a sum: the cost of each variable's choice, and for each `Fetch` the
-prices of the forms that its consumers' choices name, given the choice of its source. An edge
-between two variables is a fetch with one consumer that reads a different form for every choice.
-Each `Row` limits a sum of usages, such as the memory of all values that are live at one time.
+An assignment makes one choice for each variable. Its cost is the sum of the choices' costs and, for
+each `Fetch`, of the prices of the forms that its consumers read, given the source's choice. A
+*form* is what a consumer needs a value as, such as one of its shardings. An edge between two
+variables is a fetch with one consumer that reads a different form for every choice. Each `Row`
+limits a sum of usages, such as the memory of all values that are live at one time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Search`: runs the methods on the parts of a problem that they can handle, within a time."""
+"""`Search`: runs each method on the parts of a problem that it can solve, until a deadline."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
 UNKNOWNS = 150_000  # the largest integer program
-LAST = 500_000  # the largest one that is tried when a local search ends before the time
+LAST = 500_000  # the largest one after a local search that ends before the deadline
 SWEEPS = 1000  # of messages, forward and backward
 STALLED = 1e-3  # fraction of the gap: messages end when STALL sweeps close less than that
 STALL = 60
 SHARE = 0.4  # of the remaining time, for messages
 PROGRAM = 0.6  # of the remaining time, for an integer program before a local search
-OFTEN = 8  # sweeps between assignments that are made from their state
+OFTEN = 8  # sweeps between descents from a sweep's assignment
 BETWEEN = 0.25  # seconds between reports of progress
 CLOSE = 1e-9  # relative difference below which costs and bounds count as equal
 
@@ -188,7 +188,7 @@ class Search:
             self.report()
 
     def _solve(self, part: Part) -> None:
-        """Try the integer program, then the local search if that is too large or too slow."""
+        """Try messages if a gap is allowed, then the integer program, then the local search."""
         is_small = size(part.model) <= UNKNOWNS
         passed = None
         if self.gap > CLOSE and LOCAL in self.methods and part.chosen is not None:

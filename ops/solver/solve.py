@@ -54,7 +54,8 @@ def solve(
 
     starts: assignments from which a local search begins; the result is never worse than a feasible
     one of them.
-    progress: called with the cost, the bound and the elapsed seconds whenever these improve.
+    progress: called with the cost, the bound and the elapsed seconds when one of the first two
+    improved, at most every 0.25 seconds.
     methods: which of `METHODS` may be used after the reductions and a first descent. gap: the
     search ends when the cost exceeds the bound by at most this fraction of the bound. on_interrupt:
     called when an interrupt ends the search.

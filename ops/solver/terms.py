@@ -17,7 +17,7 @@ class Expired(Exception):
 
 
 def no_step() -> None:
-    """Do nothing: the default `each_step` of methods, which never ends them."""
+    """Do nothing: the default `each_step`, which never raises."""
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Shared:
 
 @dataclass(eq=False)
 class Limit:
-    """A row, with usages counted from each variable's least usage.
+    """A row of a problem; reductions subtract each variable's least usage from both sides.
 
     slack: a bound on the rounding errors in its sums.
     """

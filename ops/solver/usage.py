@@ -10,7 +10,10 @@ from gridlayout.ops.solver.model import Model
 
 
 class Usage:
-    """The limits of a model; for each variable, groups of limits that share its usages."""
+    """The limits of a model; for each variable, the limits grouped by its array of usages.
+
+    scale: the largest usage in each limit.
+    """
 
     def __init__(self, model: Model) -> None:
         self.limits = np.array([limit.limit for limit in model.limits])

@@ -1,4 +1,7 @@
-"""Library functions lifted to the grid: arrays and floats are operands, the rest is static."""
+"""Library functions lifted to the grid.
+
+Arrays, floats and complex numbers are operands; the rest is static.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 
 
 class Lifted:
-    """A library function on the grid: arrays and floats are operands, the rest is static.
+    """A library function on the grid.
 
-    So `axis=-1`, dtypes and shapes stay what they are, as under `jax.jit(static_argnames=...)`.
+    Arrays, floats and complex numbers are operands; the rest is static. So `axis=-1`, dtypes and
+    shapes stay what they are, as under `jax.jit(static_argnames=...)`.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -86,7 +90,7 @@ def lifted(fn: Callable[..., Any]) -> Lifted:
 
 
 def lifted_attribute(module: Any, name: str) -> Any:
-    """Return `module.name`: lifted if it is a function, as it is if it is a type or a constant."""
+    """Return `module.name`: lifted if it is a function; types, constants and submodules as is."""
     value = getattr(module, name)
     return (
         lifted(value)

@@ -1,4 +1,4 @@
-"""`jax.numpy` lifted to the grid: its names and semantics, on and returning `GridArray`s."""
+"""`jax.numpy` lifted to the grid: its functions, taking and returning `GridArray`s."""
 
 from __future__ import annotations
 

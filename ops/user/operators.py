@@ -40,7 +40,7 @@ _COMPARISON: dict[str, Callable[..., Any]] = {
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
 }
-# NumPy's names of the same.
+# NumPy's names of these operators.
 _OPERATORS = {
     getattr(np, fn.__name__).__name__ for fn in (*_BINARY.values(), *_COMPARISON.values())
 }
@@ -133,7 +133,7 @@ def _attribute(name: str) -> property:
 
 
 def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-    """Run operators with NumPy on the left on the grid, and refuse NumPy's other functions."""
+    """Run operators with a NumPy array on the left; refuse other functions of NumPy."""
     name = ufunc.__name__
     if method == "__call__" and not named and name in _OPERATORS:
         return lifted(getattr(jnp, name))(*inputs)

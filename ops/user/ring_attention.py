@@ -153,7 +153,8 @@ def _visit(
 ) -> list[jax.Array]:
     """Return the running maximum, weights and values, updated with one more block of keys.
 
-    q: (..., t, K, N/K, H); k and v: (..., s, K, H); the sums: (..., K, N/K, t) and with H.
+    q: (..., t, K, N/K, H); k and v: (..., s, K, H); highest and total: (..., K, N/K, t);
+    out: (..., K, N/K, t, H).
     """
     scores = scale * jnp.einsum("...tkgh,...skh->...kgts", q, k, preferred_element_type=out.dtype)
     seen = at[None, :] < keys

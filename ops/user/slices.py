@@ -1,4 +1,4 @@
-"""`slices`: pieces in which a tensor passes through a memory space that is too small for it.
+"""`slices`: the pieces of a tensor for streaming it through a memory space that is too small.
 
 "In order to stream tensor data from DeviceDRAM to DeviceL1 you would need to either manually slice
 the tensor into smaller tensors that do fit in L1 ..." (tt-mlir, "Memory Spaces").
@@ -35,7 +35,7 @@ class Slices:
     """The pieces of a tensor that fit a memory space one at a time. Made by `gl.slices`.
 
     layout: of the whole tensor. size: the shape of the largest piece, in elements. fit: how that
-    piece fits; `bytes_per_core` and `needed` are for one buffer, `capacity` for all `buffers`.
+    piece fits; its sizes are for one buffer, which has 1/`buffers` of the capacity.
     """
 
     layout: GridLayout
@@ -143,7 +143,7 @@ class Slices:
 def slices(
     layout: GridLayout, chip: Chip | str, *, dims: Sequence[int] | None = None, buffers: int = 1
 ) -> Slices:
-    """Return the pieces in which a tensor passes through a memory space that is too small for it.
+    """Return the pieces of a tensor for streaming it through a memory space that is too small.
 
     layout: of the whole tensor, in that memory space. chip: a `gl.Chip` or a name such as
     "wormhole"; it says what the space holds. dims: the dims that may be cut, in this order; by

@@ -28,8 +28,8 @@ class At:
 class Places:
     """Some elements of a `GridArray`, with the methods of `jnp.ndarray.at[index]`.
 
-    Each method returns a new `GridArray` and leaves `x` unchanged. Keywords (`mode`,
-    `unique_indices`, `indices_are_sorted`) are JAX's.
+    `get` returns the elements, every other method a new `GridArray`; `x` is unchanged. Keywords
+    (`mode`, `fill_value`, `unique_indices`, `indices_are_sorted`) are JAX's.
     """
 
     def __init__(self, x: Any, index: Any) -> None:
@@ -58,7 +58,9 @@ class Places:
         return update
 
     def __setitem__(self, index: Any, values: Any) -> None:
-        raise LayoutError("x.at[index] is not assigned to: x.at[index].set(values) gives a new one")
+        raise LayoutError(
+            "x.at[index] can't be assigned to: x.at[index].set(values) returns a new array"
+        )
 
 
 @dataclass(frozen=True)
