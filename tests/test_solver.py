@@ -184,7 +184,7 @@ def test_bounds_of_messages_are_bounds():
                 kept = tuple(np.where(every[v], own, inf) for v, own in enumerate(problem.costs))
                 narrowed = Problem(kept, problem.fetches, problem.rows)
                 assert isclose(least(narrowed), best, rel_tol=CLOSE)
-            passed.charge(state, bound, 1.0)
+            passed.update_multipliers(state, bound, 1.0)
 
 
 # -- larger ones -----------------------------------------------------------------------------------
@@ -334,8 +334,8 @@ def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
     charged = []
 
     class Relaxation(messages.Relaxation):
-        def charge(self, state, bound, gap):
-            super().charge(state, bound, gap)
+        def update_multipliers(self, state, bound, gap):
+            super().update_multipliers(state, bound, gap)
             charged.append(self.multipliers.max())
 
     monkeypatch.setattr(search, "Relaxation", Relaxation)

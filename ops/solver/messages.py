@@ -22,7 +22,7 @@ SURE = 1e-9  # a choice is dropped if the bound with it exceeds the best cost by
 
 
 @dataclass(eq=False)
-class Parted:
+class DividedFetch:
     """A shared fetch, and the part of its prices that each consumer pays."""
 
     shared: Shared
@@ -54,7 +54,7 @@ class Relaxation:
         for v, w in model.pairs():
             table = np.minimum(model.table(v, w), self.ceiling)
             self.tables[v][w], self.tables[w][v] = table, table.T.copy()
-        self.parted = [Parted(s, np.minimum(s.prices, self.ceiling)) for s in model.shared]
+        self.parted = [DividedFetch(s, np.minimum(s.prices, self.ceiling)) for s in model.shared]
         self.messages = {
             v: {w: np.zeros(len(self.own[v])) for w in ts} for v, ts in self.tables.items()
         }
@@ -71,7 +71,7 @@ class Relaxation:
             found[v] = after, 1 / max(len(after), len(near) - len(after), 1)
         return found
 
-    def _add_part(self, each: Parted, consumer: int, part: np.ndarray) -> None:
+    def _add_part(self, each: DividedFetch, consumer: int, part: np.ndarray) -> None:
         source, read = each.shared.source, each.shared.reads[consumer]
         added = part @ read.T
         self.tables[source][consumer] += added
@@ -124,7 +124,7 @@ class Relaxation:
         table = self.tables[v][w] - self.messages[v][w][:, None]
         return table - self.messages[w][v]
 
-    def charge(self, state: dict[int, int], bound: float, gap: float) -> None:
+    def update_multipliers(self, state: dict[int, int], bound: float, gap: float) -> None:
         """Raise the multipliers of limits that an assignment exceeds, and lower the others.
 
         The step starts from the multipliers with the best bound so far. Whenever the bound did not

@@ -131,7 +131,7 @@ def _eliminate(model: Model, v: int) -> list[int]:
         first, second = (tables[w] for w in others)
         if first.shape[1] * second.shape[1] > GROWTH * (first.size + second.size):
             return []
-        made = _least_over(first.T + own, second)
+        made = _min_plus(first.T + own, second)
     neighbours = tuple((w, model.choices[w], table) for w, table in tables.items())
     model.eliminated.append(Eliminated(v, model.choices[v], own, neighbours))
     model.remove(v)
@@ -148,7 +148,7 @@ def _eliminate(model: Model, v: int) -> list[int]:
     return others
 
 
-def _least_over(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _min_plus(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the min-plus product of two tables."""
     made = np.full((len(left), right.shape[1]), np.inf)
     for k in range(right.shape[0]):

@@ -327,5 +327,5 @@ class Search:
             most = min(part.cost, relaxation.ceiling)
             if monotonic() > until or part.is_solved or rose <= STALLED * (most - part.bound):
                 break
-            relaxation.charge(state, bound, most - bound)
+            relaxation.update_multipliers(state, bound, most - bound)
         return relaxation, kept
