@@ -337,7 +337,7 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
     # The smallest mesh of the kind that has enough memory.
     mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) has enough", refused)[1])
     room = peaks[-1] - 1
-    assert planned(name, chips(mesh[0], room=room)).peak_bytes <= room
+    assert planned(name, chips(mesh[0], room=room), seconds=600).peak_bytes <= room
 
 
 def test_a_refusal_names_what_is_alive():

@@ -53,6 +53,8 @@ What looked like a disagreement so far was one of these, and is no fault of eith
   one is compared. `jax.lax.linalg.cholesky` sets it to 0.
 * Eigenvectors, singular vectors and the factors of `qr` are unique up to signs: no harness of these
   primitives is compared.
+* A sort that need not be stable may order equal keys in any way: no harness of one that sorts other
+  operands by keys is compared.
 """
 # What is imported under another name than it is installed under, or is of interest besides.
 PACKAGES = (
@@ -132,7 +134,7 @@ def _remarks(claims, state, found):
             cases = f"{ran.cases:,} of {part.count:,}"
             lines.append(f"| {claim.name} | {part.name} | {cases} | {ran.cpu / 60:.1f} |")
     refused = [
-        f"* {claim.name}: {reason}, {count:,} cases."
+        f"* {claim.name}: {reason}, {count:,} case{'s' * (count != 1)}."
         for claim in claims
         for reason, count in sorted(_total(found[claim.name]).refused.items())
     ]
