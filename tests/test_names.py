@@ -134,7 +134,7 @@ def test_updates_by_at_differentiate_and_say_what_there_is():
     assert_same(jax.jit(lambda x: x.at[0, 0].add(1.0))(laid()), jnp.asarray(X).at[0, 0].add(1.0))
     with pytest.raises(AttributeError, match="it has get, apply, set"):
         laid().at[0].put(3)
-    with pytest.raises(gl.LayoutError, match="gives a new one"):
+    with pytest.raises(gl.LayoutError, match="returns a new array"):
         laid().at[0][1] = 3
 
 
