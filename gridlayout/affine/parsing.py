@@ -162,7 +162,11 @@ class _Reader:
         """Reads `d0 <> d1 <> d2`."""
         if self.shape is None:
             self.fail("<> joins dims by their extents: give the shape with the map")
-        first, shape = self.next, as_shape(self.shape, "shape")
+        first = self.next
+        try:
+            shape = as_shape(self.shape, "shape")
+        except LayoutError as error:
+            raise LayoutError(f"{error}, at column {first.column}") from None
         found = [self.joined(shape)]
         while self.next.text == "<>":
             self.at += 1
