@@ -7,7 +7,7 @@ import pytest
 from laid_out import layouts, positions
 
 import gridlayout as gl
-from gridlayout.ops.moves.padding import fill_padding, has_padding, padded_parts, valid_mask
+from gridlayout.ops.moves.padding import fill_padding, has_padding, padded_groups, valid_mask
 
 N = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, 4) if N >= 8 else (N,))
@@ -52,16 +52,16 @@ APART = [name for name, layout in LAYOUTS.items() if not layout.is_scatter]
 
 
 @pytest.mark.parametrize("name", APART)
-def test_the_mask_along_some_dims_covers_the_parts_that_touch_them(name):
+def test_the_mask_along_some_dims_covers_the_groups_that_have_them(name):
     layout = LAYOUTS[name]
     placed = DEVICE.placement(layout.core_shape)
     local = (*placed.per_device, *layout.local_shape)
     for along in ([0], [len(local) - 1]):
-        parts = padded_parts(layout, placed, along)
-        assert set(parts) <= set(padded_parts(layout, placed))
-        assert all(set(part.physical) & set(along) for part in parts)
-        touched = {k for part in parts for k in part.physical}
-        # An element anywhere at the same place along the dims of those parts: it is no padding.
+        groups = padded_groups(layout, placed, along)
+        assert set(groups) <= set(padded_groups(layout, placed))
+        assert all(set(group.physical) & set(along) for group in groups)
+        touched = {k for group in groups for k in group.physical}
+        # An element anywhere at the same place along the dims of those groups: it is no padding.
         others = tuple(k for k in range(len(local)) if k not in touched)
         expected = held(layout).any(axis=others, keepdims=True)
         found = on_parts(

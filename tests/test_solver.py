@@ -116,7 +116,7 @@ def test_each_method_without_the_reductions():
         assert isclose(bound, best, rel_tol=1e-7, abs_tol=1e-300)
         free = Problem(problem.costs, problem.fetches)
         made = model.Model.of(free)
-        state, cost = elimination.eliminate(made, elimination.order(made))
+        state, cost = elimination.eliminate(made, elimination.elimination_order(made))
         assert isclose(cost, least(free), rel_tol=CLOSE)
         assert isclose(made.cost(state), cost, rel_tol=CLOSE)
 
@@ -339,7 +339,7 @@ def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
             charged.append(self.multipliers.max())
 
     monkeypatch.setattr(search, "Relaxation", Relaxation)
-    monkeypatch.setattr(search, "STALL", 5)
+    monkeypatch.setattr(search, "STALL_SWEEPS", 5)
     with pytest.raises(Unsolved):
         solve.solve(exact_sum(), 600, methods=(LOCAL,))
     assert len(charged) >= 5
@@ -367,7 +367,7 @@ def test_messages_are_passed_once(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(search, "Relaxation", Relaxation)
-    monkeypatch.setattr(search, "SWEEPS", 3)
+    monkeypatch.setattr(search, "MOST_SWEEPS", 3)
     solve.solve(limited_problem(1, 6), 10, methods=(LOCAL,), gap=1e-6)
     assert len(made) == 1
 

@@ -1,9 +1,9 @@
 """Padding: the physical positions that hold no logical element, as a mask, boxes or counts.
 
-Padding is not always a rectangle at the end, because collapsed dims have gaps inside. The index map
-decomposes into independent *parts*: groups of logical and physical dims that share no dim with
-another part. A position holds an element if it does in every part. So a small mask per part
-suffices, and the mask of all positions is built only on request.
+Padding is not always a rectangle at the end, because collapsed dims have gaps inside. The logical
+and physical dims of the index map form independent *groups*: no dim belongs to two of them. A
+position holds an element if it does in every group. So a small mask per group suffices, and the
+mask of all positions is built only on request.
 """
 
 from __future__ import annotations
@@ -33,42 +33,43 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class DimGroup:
     """Logical and physical dims of a layout that depend on each other and on no other dims."""
 
     logical: tuple[int, ...]
     physical: tuple[int, ...]
 
 
-def parts(layout: Mapped) -> tuple[Part, ...]:
-    """The independent parts of a layout's index map, in the order of their first physical dim.
+def dim_groups(layout: Mapped) -> tuple[DimGroup, ...]:
+    """The independent groups of a layout's dims, in the order of their first physical dim.
 
     >>> from gridlayout import GridLayout
-    >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16)))]
+    >>> layout = GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16))
+    >>> [group.physical for group in dim_groups(layout)]
     [(0, 2, 4), (1, 3, 5)]
     """
     # A logical dim that no result reads has extent 1, or all its indices share one position. A
-    # physical dim that reads no logical dim is a part by itself.
+    # physical dim that reads no logical dim is a group by itself.
     groups = components(layout.index_map.used_dims())
-    found = [Part(tuple(sorted(dims)), physical) for dims, physical in groups]
-    return tuple(sorted(found, key=lambda part: part.physical))
+    found = [DimGroup(tuple(sorted(dims)), physical) for dims, physical in groups]
+    return tuple(sorted(found, key=lambda group: group.physical))
 
 
 # Masks of up to this many bytes are cached; a larger one would displace many other results.
 _MAX_CACHED = 1 << 17
 
 
-def _valid(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
-    """Each part, and the mask of its valid positions over the part's physical dims."""
-    sizes = (prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
+def _valid(layout: Mapped) -> tuple[tuple[DimGroup, NDArray[np.bool_]], ...]:
+    """Each group, and the mask of its valid positions over the group's physical dims."""
+    sizes = (prod(layout.physical_shape[k] for k in group.physical) for group in dim_groups(layout))
     return (_cached_masks if sum(sizes) <= _MAX_CACHED else _masks)(layout)
 
 
-def _masks(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
+def _masks(layout: Mapped) -> tuple[tuple[DimGroup, NDArray[np.bool_]], ...]:
     if 0 in layout.shape:
         everything = tuple(range(len(layout.physical_shape)))
-        return ((Part((), everything), np.zeros(_mask_shape(layout, everything), bool)),)
-    return tuple((part, _part_mask(layout, part)) for part in parts(layout))
+        return ((DimGroup((), everything), np.zeros(_mask_shape(layout, everything), bool)),)
+    return tuple((group, _group_mask(layout, group)) for group in dim_groups(layout))
 
 
 _cached_masks = cached(size=array_bytes)(_masks)
@@ -87,9 +88,9 @@ def _check_mask(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _part_mask(layout: Mapped, part: Part) -> NDArray[np.bool_]:
-    results = tuple(layout.index_map.results[k] for k in part.physical)
-    return image(AffineMap(layout.ndim, results), layout.shape, _mask_shape(layout, part.physical))
+def _group_mask(layout: Mapped, group: DimGroup) -> NDArray[np.bool_]:
+    results = tuple(layout.index_map.results[k] for k in group.physical)
+    return image(AffineMap(layout.ndim, results), layout.shape, _mask_shape(layout, group.physical))
 
 
 def image(map: AffineMap, shape: tuple[int, ...], mask_shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -124,8 +125,8 @@ def padding_mask(layout: Mapped) -> NDArray[np.bool_]:
     rank = len(layout.physical_shape)
     _mask_shape(layout, tuple(range(rank)))
     padding = np.zeros(layout.physical_shape, bool)
-    for part, valid in _valid(layout):
-        padding |= ~_expanded(valid, part.physical, rank)
+    for group, valid in _valid(layout):
+        padding |= ~_expanded(valid, group.physical, rank)
     return padding
 
 
@@ -140,9 +141,9 @@ def padding_per_core(layout: Mapped) -> NDArray[np.int64]:
     """The number of padding positions of each core's buffer: an array of `core_shape`."""
     rank = layout.core_rank
     valid = np.ones(layout.core_shape, np.int64)
-    for part, mask in _valid(layout):
-        inside = tuple(i for i, d in enumerate(part.physical) if d >= rank)
-        cores = tuple(d for d in part.physical if d < rank)
+    for group, mask in _valid(layout):
+        inside = tuple(i for i, d in enumerate(group.physical) if d >= rank)
+        cores = tuple(d for d in group.physical if d < rank)
         count = mask.sum(axis=inside, dtype=np.int64)
         shape = [1] * rank
         for d in cores:
@@ -164,7 +165,9 @@ def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
     >>> elements_per_core(GridLayout((5, 4), grid=(4, 1))).tolist()
     [[8], [8], [4], [0]]
     """
-    counted = sum(prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
+    counted = sum(
+        prod(layout.physical_shape[k] for k in group.physical) for group in dim_groups(layout)
+    )
     if max(counted, layout.num_cores) > _MAX_COUNTED:
         return None
     return prod(layout.local_shape) - padding_per_core(layout)
@@ -208,16 +211,16 @@ def padded_regions(layout: Mapped) -> list[Box]:
     """
     if 0 in layout.physical_shape:
         return []
-    split = [(part, _boxes(mask), _boxes(~mask)) for part, mask in _valid(layout)]
+    split = [(group, _boxes(mask), _boxes(~mask)) for group, mask in _valid(layout)]
     split = [entry for entry in split if entry[2]]
-    # A region k is valid in the parts before k, padding in part k, and anything in the parts after.
-    # Parts with few valid boxes come first, which keeps the products small.
+    # Region k is valid in the groups before k, padding in group k, and anything in those after it.
+    # Groups with few valid boxes come first, which keeps the products small.
     split.sort(key=lambda entry: (len(entry[1]) - 1) / len(entry[2]))
     full = [slice(0, n) for n in layout.physical_shape]
     regions: list[Box] = []
-    for k, (part, _, padding) in enumerate(split):
+    for k, (group, _, padding) in enumerate(split):
         choices = [[(p.physical, box) for box in valid] for p, valid, _ in split[:k]]
-        choices.append([(part.physical, box) for box in padding])
+        choices.append([(group.physical, box) for box in padding])
         for chosen in product(*choices):
             region = list(full)
             for dims, box in chosen:

@@ -1,7 +1,7 @@
 """Masks of the padding in a device's part, and functions that set the padding to a value.
 
 A position is padding where "physical -> logical is in bounds" is false. Idle slots are padding too.
-Masks are computed for one part of the layout at a time and combined late. They broadcast in a
+Masks are computed for one group of dims at a time and combined late. They broadcast in a
 select, so that no array of the full shape is built.
 """
 
@@ -19,7 +19,7 @@ from jax import lax
 from gridlayout.affine.map import AffineMap
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.padding import Part, parts
+from gridlayout.layouts.padding import DimGroup, dim_groups
 from gridlayout.ops.moves import packing
 from gridlayout.sharding.collectives import index_of, slice_at
 from gridlayout.sharding.meshes.placement import Placement
@@ -30,46 +30,47 @@ Dims = tuple[int, ...]
 def has_padding(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> bool:
     """Return whether any position is padding, idle slots included.
 
-    along: look only at parts of the layout that touch one of these physical dims; None is all.
+    along: look only at groups that have one of these physical dims; None is all.
     """
-    return bool(padded_parts(layout, placement, along))
+    return bool(padded_groups(layout, placement, along))
 
 
-def padded_parts(
+def padded_groups(
     layout: Layout, placement: Placement, along: Collection[int] | None = None
-) -> tuple[Part, ...]:
-    """Return the parts of a layout that have padding or idle slots; see `has_padding`."""
+) -> tuple[DimGroup, ...]:
+    """Return the groups of a layout's dims that have padding or idle slots; see `has_padding`."""
     chosen = None if along is None else tuple(along)
-    return _padded_parts(layout.with_oob(None), placement.slots, chosen)
+    return _padded_groups(layout.with_oob(None), placement.slots, chosen)
 
 
 @cached
-def _padded_parts(layout: Layout, slots: Dims, along: Dims | None) -> tuple[Part, ...]:
+def _padded_groups(layout: Layout, slots: Dims, along: Dims | None) -> tuple[DimGroup, ...]:
     storage = (*slots, *layout.local_shape)
     found = []
-    for part in parts(layout):
-        if along is not None and not set(part.physical) & set(along):
+    for group in dim_groups(layout):
+        if along is not None and not set(group.physical) & set(along):
             continue
-        logical = prod(layout.shape[d] for d in part.logical)
-        if logical != prod(storage[k] for k in part.physical):
-            found.append(part)
+        logical = prod(layout.shape[d] for d in group.logical)
+        if logical != prod(storage[k] for k in group.physical):
+            found.append(group)
     return tuple(found)
 
 
 def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> Any:
     """Return a mask of this device's part that is False at padding; it broadcasts to the part.
 
-    For use in `shard_map`. along: look only at padding in parts that touch these physical dims.
+    For use in `shard_map`. along: look only at padding in groups that have one of these physical
+    dims.
     """
     local = (*placement.per_device, *layout.local_shape)
-    padded = padded_parts(layout, placement, along)
+    padded = padded_groups(layout, placement, along)
     mask = jnp.ones((1,) * len(local), bool)
     if not padded:
         return mask
     if layout.is_scatter or layout.size == 0:
         return _scattered(layout, placement)
     index = positions(layout, placement)
-    padded_dims = {k for part in padded for k in part.physical}
+    padded_dims = {k for group in padded for k in group.physical}
     for k in range(layout.core_rank):
         if k in padded_dims and placement.slots[k] != layout.physical_shape[k]:
             mask = _both(mask, lax.lt(index[k], lax.full_like(index[k], layout.physical_shape[k])))

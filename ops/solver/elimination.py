@@ -25,7 +25,7 @@ MOST = 50_000_000  # entries of all tables
 DIMS = 30  # of one table
 
 
-def order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | None:
+def elimination_order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | None:
     """Return the order in which to eliminate the variables; None where a table is too large."""
     counts = {v: len(own) for v, own in model.costs.items()}
     near = {v: set(model.links(v)) for v in counts}

@@ -27,7 +27,7 @@ LATE = 0.25  # least seconds that HiGHS is waited for after its time limit
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
-def size(model: Model) -> int:
+def program_size(model: Model) -> int:
     """Return about how many unknowns the program has."""
     entries = sum(t.size for v, ts in model.tables.items() for w, t in ts.items() if v < w)
     for shared in model.shared:
@@ -38,7 +38,7 @@ def size(model: Model) -> int:
 
 
 @dataclass(eq=False)
-class Program:
+class LinearProgram:
     """Unknowns with costs, the first ones binary, and rows of a sparse matrix with bounds."""
 
     costs: list[np.ndarray] = field(default_factory=list)
@@ -79,9 +79,9 @@ class Program:
 
 def program(
     model: Model, each_step: Callable[[], None] = no_step
-) -> tuple[Program, dict[int, np.ndarray]]:
+) -> tuple[LinearProgram, dict[int, np.ndarray]]:
     """Return the program of a model, and the unknowns of each variable's choices."""
-    made = Program()
+    made = LinearProgram()
     x = {v: made.unknowns(own) for v, own in model.costs.items()}
     made.binary = made.count
     for unknowns in x.values():
@@ -116,7 +116,7 @@ def program(
 
 
 def _couple(
-    made: Program,
+    made: LinearProgram,
     x: np.ndarray,
     y: np.ndarray,
     table: np.ndarray,
@@ -146,7 +146,7 @@ def _classes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _pay(
-    made: Program, both: np.ndarray, which: np.ndarray, read: np.ndarray, prices: np.ndarray
+    made: LinearProgram, both: np.ndarray, which: np.ndarray, read: np.ndarray, prices: np.ndarray
 ) -> None:
     """Add rows: each unknown of `prices` [source choice, form] is at least its pairs' sum."""
     pattern = np.zeros((both.shape[1], read.shape[1]), bool)
@@ -201,7 +201,7 @@ def integer_program(
 
 
 def _run(
-    made: Program,
+    made: LinearProgram,
     most: float,
     times: tuple[float, float],
     nodes: int | None,
@@ -278,7 +278,9 @@ def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) 
     return results[0]
 
 
-def _exclude(made: Program, model: Model, x: dict[int, np.ndarray], state: dict[int, int]) -> None:
+def _exclude(
+    made: LinearProgram, model: Model, x: dict[int, np.ndarray], state: dict[int, int]
+) -> None:
     """Add rows that exclude, for each exceeded limit, all assignments with no less usage."""
     for limit in model.limits:
         used = {v: usage[state[v]] for v, usage in limit.usages.items() if usage[state[v]] > 0}

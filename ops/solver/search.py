@@ -10,8 +10,8 @@ from time import monotonic
 import numpy as np
 
 from gridlayout.ops.solver.descent import Descent
-from gridlayout.ops.solver.elimination import eliminate, order
-from gridlayout.ops.solver.integer import integer_program, size
+from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.integer import integer_program, program_size
 from gridlayout.ops.solver.messages import Relaxation
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.neighbourhoods import improve
@@ -23,16 +23,16 @@ from gridlayout.ops.solver.terms import Expired, Infeasible
 Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
-UNKNOWNS = 150_000  # the largest integer program
-LAST = 500_000  # the largest one after a local search that ends before the deadline
-SWEEPS = 1000  # of messages, forward and backward
-STALLED = 1e-3  # fraction of the gap: messages end when STALL sweeps close less than that
-STALL = 60
-SHARE = 0.4  # of the remaining time, for messages
-PROGRAM = 0.6  # of the remaining time, for an integer program before a local search
-OFTEN = 8  # sweeps between descents from a sweep's assignment
-BETWEEN = 0.25  # seconds between reports of progress
-CLOSE = 1e-9  # relative difference below which costs and bounds count as equal
+LARGEST_PROGRAM = 150_000  # unknowns of the largest integer program
+LARGEST_LAST_PROGRAM = 500_000  # the same after a local search that ends before the deadline
+MOST_SWEEPS = 1000  # of messages, forward and backward
+LEAST_CLOSED = 1e-3  # fraction of the gap; messages end when STALL_SWEEPS sweeps close less
+STALL_SWEEPS = 60
+MESSAGES_SHARE = 0.4  # of the remaining time, for messages
+PROGRAM_SHARE = 0.6  # of the remaining time, for an integer program before a local search
+SWEEPS_PER_DESCENT = 8  # sweeps between descents from a sweep's assignment
+REPORT_SECONDS = 0.25  # seconds between reports of progress
+TOLERANCE = 1e-9  # relative difference below which costs and bounds count as equal
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class Part:
     cost: float = inf
     bound: float = 0.0
     how: str = ELIMINATION
-    gap: float = CLOSE
+    gap: float = TOLERANCE
     spare: float = 0.0
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Search:
         progress: Progress | None,
         gap: float = 0.0,
     ) -> None:
-        self.gap = max(gap, CLOSE)
+        self.gap = max(gap, TOLERANCE)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
@@ -102,7 +102,7 @@ class Search:
         if self.model is None:
             return min(self.problem.least, self.cost)
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
-        return self.cost if self.cost <= found * (1 + CLOSE) else found
+        return self.cost if self.cost <= found * (1 + TOLERANCE) else found
 
     @property
     def how(self) -> str:
@@ -137,7 +137,7 @@ class Search:
         now, known = monotonic(), (self.cost, self.bound)
         if self.progress is None or self.cost == inf or known == self.reported:
             return
-        if now >= self.reported_at + BETWEEN:
+        if now >= self.reported_at + REPORT_SECONDS:
             self.reported_at, self.reported = now, known
             self.progress(*known, now - self.began)
 
@@ -175,7 +175,7 @@ class Search:
                 self._eliminate(part)
         self.report()
         left = [part for part in self.parts if not part.is_solved]
-        left.sort(key=lambda part: size(part.model))
+        left.sort(key=lambda part: program_size(part.model))
         known = [*model.constants, *(part.bound for part in self.parts if part.is_solved)]
         for part in left:
             part.spare = self.gap * max(fsum(known), 0.0) / len(left)
@@ -189,14 +189,14 @@ class Search:
 
     def _solve(self, part: Part) -> None:
         """Try messages if a gap is allowed, then the integer program, then the local search."""
-        is_small = size(part.model) <= UNKNOWNS
+        is_small = program_size(part.model) <= LARGEST_PROGRAM
         passed = None
-        if self.gap > CLOSE and LOCAL in self.methods and part.chosen is not None:
+        if self.gap > TOLERANCE and LOCAL in self.methods and part.chosen is not None:
             passed = self._bound(part)  # often reaches the gap quickly
             if part.is_solved:
                 return
         if INTEGER in self.methods and is_small:
-            share = PROGRAM if LOCAL in self.methods else 1.0
+            share = PROGRAM_SHARE if LOCAL in self.methods else 1.0
             self._program(part, part.model, share)
         if LOCAL in self.methods and not part.is_solved:
             part.how = LOCAL
@@ -209,7 +209,7 @@ class Search:
         if free.limits:
             free = free.part(free.choices, limited=False)
             reduce(free, self.in_time)
-        if (ordered := order(free, self.in_time)) is None:
+        if (ordered := elimination_order(free, self.in_time)) is None:
             return
         state, bound = eliminate(free, ordered, self.in_time)
         bound = fsum([bound, *free.constants])
@@ -266,8 +266,8 @@ class Search:
         if part.is_solved or part.chosen is None:
             return
         narrow()
-        if INTEGER in self.methods and size(part.model) > UNKNOWNS:
-            self._program_narrowed(part, possible, UNKNOWNS, PROGRAM)
+        if INTEGER in self.methods and program_size(part.model) > LARGEST_PROGRAM:
+            self._program_narrowed(part, possible, LARGEST_PROGRAM, PROGRAM_SHARE)
         if part.is_solved:
             return
         model = part.model.part(part.model.choices)
@@ -287,7 +287,7 @@ class Search:
             return
         narrow()
         if INTEGER in self.methods:
-            self._program_narrowed(part, possible, LAST, 1.0)
+            self._program_narrowed(part, possible, LARGEST_LAST_PROGRAM, 1.0)
 
     def _program_narrowed(
         self, part: Part, possible: dict[int, np.ndarray], unknowns: int, share: float
@@ -301,31 +301,33 @@ class Search:
         except Infeasible:  # nothing is better than the assignment that is known
             part.raise_bound(part.cost)
         else:
-            if size(model) <= unknowns:
+            if program_size(model) <= unknowns:
                 self._program(part, model, share)
 
     def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
         """Pass messages; return which choices of the part may be in a better assignment."""
         relaxation = Relaxation(part.model, part.cost)
         descent = Descent(part.model, self.in_time)
-        until = monotonic() + SHARE * (self.deadline - monotonic())
+        until = monotonic() + MESSAGES_SHARE * (self.deadline - monotonic())
         kept = {v: np.ones(len(own), bool) for v, own in part.model.costs.items()}
         bounds: list[float] = []
-        for k in range(SWEEPS):
+        for k in range(MOST_SWEEPS):
             relaxation.sweep(True)
             state = relaxation.sweep(False)
             relaxation.share()
             bound, more = relaxation.bound()
             part.raise_bound(bound)
-            if k % OFTEN == 0 and part.offer(part.model.chosen(descent.run(state, pairs=False))):
+            if k % SWEEPS_PER_DESCENT == 0 and part.offer(
+                part.model.chosen(descent.run(state, pairs=False))
+            ):
                 self.report()
             for v, each in relaxation.possible(bound, more, part.cost).items():
                 kept[v] &= each
             self.report(False)
             bounds.append(part.bound)
-            rose = bounds[-1] - bounds[-STALL] if k >= STALL else inf
+            rose = bounds[-1] - bounds[-STALL_SWEEPS] if k >= STALL_SWEEPS else inf
             most = min(part.cost, relaxation.ceiling)
-            if monotonic() > until or part.is_solved or rose <= STALLED * (most - part.bound):
+            if monotonic() > until or part.is_solved or rose <= LEAST_CLOSED * (most - part.bound):
                 break
             relaxation.update_multipliers(state, bound, most - bound)
         return relaxation, kept

@@ -154,8 +154,8 @@ STEPS = [
 LAYOUTS = [
     Mutation(
         "gridlayout/layouts/padding.py",
-        "padding |= ~_expanded(valid, part.physical, rank)",
-        "padding ^= ~_expanded(valid, part.physical, rank)",
+        "padding |= ~_expanded(valid, group.physical, rank)",
+        "padding ^= ~_expanded(valid, group.physical, rank)",
         "tests/test_grid_layout.py::test_padding",
     ),
     Mutation(
@@ -373,8 +373,8 @@ OPS = [
     ),
     Mutation(
         "ops/moves/padding.py",
-        "if logical != prod(storage[k] for k in part.physical):",
-        "if logical != prod(layout.physical_shape[k] for k in part.physical):",
+        "if logical != prod(storage[k] for k in group.physical):",
+        "if logical != prod(layout.physical_shape[k] for k in group.physical):",
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
     Mutation(
