@@ -257,6 +257,18 @@ def test_the_rule_splits_k_where_that_moves_less_than_half():
     assert notes == {256: "gathered", 4096: "k_split"}
 
 
+def test_sums_scattered_along_columns_are_transposed_first():
+    device = device_of((2, 4))
+    a, b = (
+        gl.put(np.ones(shape, np.float32), gl.GridLayout(shape, grid=(2, 4)), device)
+        for shape in ((256, 256), (256, 64))
+    )
+    for algorithm in ("k_split", "3d"):
+        (row,) = gl.on_grid(jnp.matmul, algorithm=algorithm).report(a, b).rows
+        (sums,) = (c for c in row.collectives if c.kind == "reduce_scatter")
+        assert sums.copied_bytes == sums.received_bytes * sums.group_size // (sums.group_size - 1)
+
+
 def test_scalars_vectors_and_transposed_products_take_any_algorithm():
     cases = itertools.product(("gathered", "ring", "summa", "k_split"), (jnp.vdot, jnp.matmul))
     for number, (algorithm, fn) in enumerate(cases):

@@ -111,7 +111,8 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
     held = SCHEDULES[plan.name].sends(plan, made, a, c, size)
     out = a[0] * a[1] * c[3] * sum_dtype(plan.matrices.dtype).itemsize
     if plan.layers and plan.scattered:
-        made.reduce_scatter(plan.layers, out)
+        # The columns are the last dim; they are the major one if all others have extent 1.
+        made.reduce_scatter(plan.layers, out, dim=int(a[0] * a[1] > 1))
     elif plan.layers:
         made.all_reduce(plan.layers, out)
     return made, held + out
