@@ -479,7 +479,7 @@ def test_gradients_with_auxiliary_and_integer_results():
 
 def test_integer_arguments_have_no_part_in_a_gradient():
     (x,), (g,) = operands((A,), 6)
-    index = gl.put(np.arange(5, dtype="int32"), gl.GridLayout((5,), "int32", (2,)), DEVICE)
+    index = gl.put(np.arange(5, dtype="int32"), gl.GridLayout((5,), "int32", (2,)), g.device)
     loss = lambda x, i: jnp.sum(x * i[:, None])  # noqa: E731
     found = jax.grad(gl.on_grid(loss))(g, index)
     assert_same(found, jax.grad(loss)(x, jnp.arange(5)))
