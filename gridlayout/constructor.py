@@ -42,20 +42,41 @@ def starts_call(text: str) -> bool:
 
 def read_call(text: str) -> Any:
     """Return the result of the call in `text`; `LayoutError` names the column of an error."""
+    call = text.strip()
+    blanks = len(text) - len(text.lstrip())
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(call, mode="eval")
     except SyntaxError as error:
-        raise LayoutError(f"column {error.offset or 1}: {error.msg}") from None
+        at = min(_start(call, error.lineno or 1) + (error.offset or 1) - 1, len(call))
+        raise LayoutError(f"column {blanks + at + 1}: {error.msg}") from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise LayoutError(f"column 1: the text can't be read: {error}") from None
     try:
         return _value(tree.body)
+    except _Refused as refused:
+        start = _start(call, refused.node.lineno)
+        at = start + len(call[start:].encode()[: refused.node.col_offset].decode())
+        raise LayoutError(f"column {blanks + at + 1}: {refused}") from None
     except RecursionError:
         raise LayoutError("column 1: the text is nested too deeply") from None
 
 
+def _start(text: str, line: int) -> int:
+    """Return the position of the first character of a line, which `ast` counts from 1."""
+    ends = [found.end() for found in re.finditer(r"\r\n?|\n", text)]
+    return [0, *ends][:line][-1]
+
+
+class _Refused(Exception):
+    """A node that is refused; the message says why."""
+
+    def __init__(self, node: ast.expr, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
 def _fail(node: ast.expr, message: str) -> NoReturn:
-    raise LayoutError(f"column {node.col_offset + 1}: {message}")
+    raise _Refused(node, message)
 
 
 # No size, index or padding value has more bits, and Python refuses to print the longest integers.
@@ -70,10 +91,8 @@ def _value(node: ast.expr) -> Any:
             return value
         case ast.Tuple(elts) | ast.List(elts):
             return tuple(_value(e) for e in elts)
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)) if isinstance(
-            value, (int, float, complex)
-        ):
-            return -value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() | complex()) as positive):
+            return -_value(positive)
         case ast.BinOp(left, ast.Add() | ast.Sub() as sign, ast.Constant(complex() as imaginary)):
             real = _value(left)  # a complex number prints as a sum
             if isinstance(real, (int, float)):

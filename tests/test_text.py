@@ -496,11 +496,33 @@ def test_numbers_with_many_digits_are_values_of_the_padding():
         ("GridLayout((8,), oob=print(1))", "column 22: 'print' is not one of GridLayout, Metal"),
         ("GridLayout", "column 1: no known layout starts here"),
         ("Layout((5,), 'float32', (d0) -> (d0))", "column 1: a gl.Layout built from steps"),
+        # Python can't print integers of so many digits, nor convert them to floats.
+        (f"GridLayout((-0x{'f' * 9999},))", "column 14: a number of 39996 bits is over"),
+        (f"GridLayout((8,), oob=-0x{'f' * 999} + 1j)", "column 23: a number of 3996 bits"),
+        (f"GridLayout((8,), oob=complex(-0x{'f' * 999}, 1))", "column 31: a number of 3996 bits"),
     ],
 )
 def test_calls_that_make_no_layout(text, says):
     with pytest.raises(gl.LayoutError, match=says):
         gl.parse(text)
+
+
+# A call, and the text at the column that the error names.
+COLUMNS = [
+    ("  \n GridLayout((8, 300), 'float32', grid=wrong)", "wrong)"),
+    ("GridLayout((8, 300),\n  'float32',\r\n  grid=wrong)", "wrong)"),
+    ("mli.tensor(('\u00e9\U0001d7d9', 2), wrong)", "wrong)"),
+    (" GridLayout((8,\r 300), '\u00e9' wrong)", "'\u00e9' wrong)"),
+]
+
+
+@pytest.mark.parametrize(("text", "where"), COLUMNS)
+def test_columns_in_calls_are_counted_from_the_start_of_the_text(text, where):
+    with pytest.raises(gl.LayoutError) as caught:
+        gl.parse(text)
+    assert column(str(caught.value)) == text.index(where) + 1
+    shown, mark = caught.value.__notes__[0].splitlines()
+    assert shown[mark.index("^") :] == where
 
 
 def test_errors_show_the_text_that_they_are_of():
