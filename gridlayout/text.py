@@ -42,7 +42,7 @@ def parse(text: str) -> Layout:
     try:
         return _parsed(text)
     except LayoutError as error:
-        if found := re.match(r"column (\d+): ", str(error)):
+        if found := re.search(r"\bcolumn (\d+)", str(error)):  # errors of maps end with it
             error.add_note(_excerpt(text, int(found[1]) - 1))
         raise
 

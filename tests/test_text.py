@@ -525,6 +525,13 @@ def test_columns_in_calls_are_counted_from_the_start_of_the_text(text, where):
     assert shown[mark.index("^") :] == where
 
 
+def test_errors_of_maps_show_the_text_too():
+    with pytest.raises(gl.LayoutError, match="in the affine map: no such dim") as caught:
+        gl.parse(PLAIN.replace("-> (d0, d1)", "-> (d0, d2)"))
+    shown, mark = caught.value.__notes__[0].splitlines()
+    assert shown[mark.index("^") :].startswith("d2), undef")
+
+
 def test_errors_show_the_text_that_they_are_of():
     text = str(gl.GridLayout((40, 40), grid=(2, 2))).replace(
         "memref<20x20xf32", "memref<20x20x\nf33"
