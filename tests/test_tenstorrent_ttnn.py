@@ -438,6 +438,7 @@ BAD = [
     ({"grid": (2, 2), "core_ranges": [((0, 0), (0, 2)), ((0, 2), (0, 2))]}, "overlaps"),
     ({"grid": (2, 2), "core_ranges": [((0, 0), (4, 4))]}, r"25 cores.*\(0,0\), \(1,1\)"),
     ({"grid": (2, 2), "core_ranges": [((9, k), (9, k)) for k in range(999)]}, "rectangles"),
+    ({"grid": (2, 2), "core_ranges": []}, r"0 cores.*\(0,0\), \(1,1\)"),
     ({"core_ranges": [((0, 0), (0, 0))]}, "no core ranges"),
     ({"grid": (2, 2), "memory_layout": "block_sharded", "buffer_type": "dram"}, "illegal in dram"),
     ({"grid": (2, 1), "buffer_type": "system_memory"}, "interleaved on grid 1x1"),

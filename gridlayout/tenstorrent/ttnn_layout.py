@@ -343,7 +343,7 @@ def _default_ranges(grid: Shape, memory_layout: str) -> Ranges:
 
 
 def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
-    """Return disjoint rectangles with as many cores as the grid; otherwise raise LayoutError."""
+    """Return disjoint rectangles with as many cores as the grid, none if interleaved."""
     try:
         found: Any = tuple(
             tuple(as_shape(corner, "core_ranges") for corner in one) for one in ranges
@@ -365,7 +365,7 @@ def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
         for (e, f), (g, h) in found[:k]:
             if a <= g and e <= c and b <= h and f <= d:
                 raise LayoutError(f"core_ranges {ranges!r}: rectangle {k} overlaps another")
-    if found and sum(x * y for x, y in sizes) != prod(grid):
+    if memory_layout != "interleaved" and sum(x * y for x, y in sizes) != prod(grid):
         raise LayoutError(
             f"core_ranges {ranges!r} are {sum(x * y for x, y in sizes)} cores: the core ranges do "
             f"not follow from {memory_layout} on {dims_text(grid)}; its default is "
