@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from gridlayout import megengine, mli, sophon, strided, xla
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
+from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.metal_layout import MetalLayout
 from gridlayout.tenstorrent.tt_metal import tensor_layout
 from gridlayout.tenstorrent.ttnn_document import ttnn_document
@@ -31,7 +32,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     "xla": {"layout": xla.layout},
 }
 # The classes whose `repr` has no system's name in front.
-_CLASSES = {made.__name__: made for made in (GridLayout, MetalLayout, TtnnLayout)}
+_CLASSES = {made.__name__: made for made in (GridLayout, MetalLayout, TtnnLayout, ChipLayout)}
 _CALL = re.compile(rf"\s*(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\s*\()")
 
 

@@ -14,6 +14,7 @@ from gridlayout.tenstorrent import (
     lower_to_mesh,
     ttnn,
 )
+from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 TEXT = (
@@ -426,6 +427,38 @@ def test_damaged_text_is_a_layout_or_an_error(at, new):
     except gl.LayoutError:
         return
     assert gl.parse(str(layout)) == layout
+
+
+# -- one tensor on each of several chips ---------------------------------------------------------
+
+LOCAL = [
+    ttnn((53, 63), "float32", (2, 1), (32, 32)),
+    ttnn((53, 63), "bfloat16", (2, 1), (32, 32), tile_format="bfp_bf8", oob=0),
+    ttnn((53, 60), "bfloat16", (2, 3), row_alignment=16),
+    ttnn((96, 96), tile=(32, 32), grid=(2, 2), memory_layout="interleaved"),
+    ttnn((5, 64, 64), "bfloat16", (5, 1), (32, 32), buffer_type="dram"),
+]
+
+
+@pytest.mark.parametrize("local", LOCAL)
+def test_a_layout_of_several_chips_is_about_one_of_them(local):
+    layout = ChipLayout((2, 16), local, oob=local.oob)
+    for name in ("tile_counts", "held", "memory", "row_multiple", "workers", "bytes_per_core"):
+        assert getattr(layout, name) == getattr(local, name), name
+    assert layout.fits("wormhole").needed == local.fits("wormhole").needed
+    assert layout.can_be_on("wormhole") == local.can_be_on("wormhole")
+    for each in (layout, layout.with_oob(1), layout.with_dtype("float16", 0)):
+        assert gl.parse(str(each)) == each
+        assert each.replace() == each
+    changed = layout.with_dtype("float16")
+    assert changed == ChipLayout((2, 16), local.with_dtype("float16"))
+    assert changed.replace(oob=1).dtype == "float16"
+
+
+def test_rows_of_several_chips_take_whole_bytes():
+    layout = ChipLayout((2,), ttnn((6, 6), "int8", row_alignment=2))
+    with pytest.raises(gl.LayoutError, match="take no whole bytes"):
+        layout.with_dtype("int2")
 
 
 BAD = [

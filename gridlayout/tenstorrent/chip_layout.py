@@ -1,14 +1,20 @@
-"""`ChipLayout`: one tensor per chip of a mesh, all in the same TTNN layout."""
+"""`ChipLayout`: one tensor per chip of a mesh, all in the same TTNN layout.
+
+The memory of each chip holds one of the tensors, so all questions about memory and tiles are about
+the layout of one tensor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import Chip, Held
 from gridlayout.layouts.steps import Join, Pad, Split, Step, Unit
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
@@ -25,6 +31,8 @@ class ChipLayout(Layout):
     ((1, 2, 53, 63), (1, 2, 2, 1), 'l1')
     """
 
+    one_bank_per_shard = True
+
     def __init__(self, chips: Sequence[int], local: TtnnLayout, *, oob: Any = None) -> None:
         self.chips: Shape = positive(chips, "chips")
         if not isinstance(local, TtnnLayout):
@@ -32,7 +40,9 @@ class ChipLayout(Layout):
         self.local: TtnnLayout = local.with_oob(None)
         self.tile: Shape | None = local.tile
         self.tile_format: str | None = local.tile_format
+        self.row_multiple: int = local.row_multiple
         self.memory_layout: str = local.memory_layout
+        self.workers: Shape | None = local.workers
         count = len(self.chips)
         super().__init__(
             (*self.chips, *local.shape),
@@ -49,13 +59,36 @@ class ChipLayout(Layout):
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         return ChipLayout, {"chips": self.chips, "local": self.local, "oob": self.oob}
 
+    def _changed(self, **fields: Any) -> Self:
+        if "dtype" in fields:
+            fields["local"] = self.local.with_dtype(fields["dtype"])
+        return super()._changed(**fields)
+
     def __repr__(self) -> str:
-        return f"ChipLayout({self.chips}, {self.local!r})"
+        return call_text("ChipLayout", self.chips, self.local, **oob_argument(self.oob))
+
+    @property
+    def tile_counts(self) -> Shape:
+        """The shard of each core in tiles."""
+        return self.local.tile_counts
 
     @property
     def memory(self) -> str:
         """The memory space of each chip's tensor."""
         return self.local.memory
+
+    @property
+    def held(self) -> Held:
+        """The bytes that each chip allocates for its tensor."""
+        return self.local.held
+
+    def is_placed(self, chip: Chip | str) -> bool:
+        """Whether one chip has cores or banks for the shards of its tensor."""
+        return self.local.is_placed(chip)
+
+    def can_be_on(self, chip: Chip | str) -> bool:
+        """Whether a program can use the layout on chips of this kind, one tensor on each."""
+        return self.local.can_be_on(chip)
 
 
 def _shifted(step: Step, count: int) -> Step:
