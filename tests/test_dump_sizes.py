@@ -47,6 +47,10 @@ ODD = [
     "memref<4x3xf32, #ttcore.cb_layout<12x4, 2>, #ttcore.memory_space<l1>>",
     "memref<2x2x1x1x!ttcore.tile<32x32, bfp_bf8>, #ttcore.view<4>, #ttcore.memory_space<l1>>",
     "memref<1x1x2x2x!ttcore.tile<32x32, bfp_bf8>, #ttcore.shard<1x1>, #ttcore.memory_space<l1>>",
+    "memref<1x2x2x5x3x2x!ttcore.tile<32x32, f32>, #ttcore.shard<24576x8192x4096, 1>, "
+    "#ttcore.memory_space<l1>>",
+    "tensor<1x1x1x33x2x1x!ttcore.tile<32x32, f32>, #ttcore.metal_layout<logical_shape = 33x64x8, "
+    "dim_alignments = 1x32x33, collapsed_intervals = dense<> : tensor<0x2xi64>, l1, sharded>>",
     "tensor<40x50xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <2x2>, memref<20x25xf32, "
     "#ttcore.memory_space<l1>>>>",
     "tensor<8x96x32xf32, #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 96 + d1, d2), undef, <8x1>, "
@@ -83,6 +87,15 @@ def test_odd_types_are_sized_as_their_layouts_are_or_not_at_all(text):
         assert (found.held, found.data_bytes) == (layout.held, layout.data_bytes)
         assert found.shape in (None, layout.shape)
         assert found.kind is None or isinstance(layout, Layout)
+
+
+def test_buffers_of_any_rank_have_tiles_in_their_last_dims():
+    counts = "5x3x2x!ttcore.tile<32x16, f32>"
+    found = layout_of(f"memref<{counts}, #ttcore.memory_space<l1>>")
+    assert (found.shape, found.local_shape) == ((5, 96, 32), (5, 96, 32))
+    assert (found.nbytes, found.padding_share) == (4 * 5 * 96 * 32, 0)
+    metal = next(text for text in ODD if "33x64x8" in text)
+    assert layout_of(metal).padding_share == 1 - (33 * 64 * 8) / (33 * 64 * 32)
 
 
 def test_keys_are_equal_where_layouts_are():

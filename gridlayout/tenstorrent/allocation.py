@@ -314,8 +314,9 @@ def unit_of(element: str) -> Unit:
 
 
 def _tiled(counts: Shape, sides: Shape) -> Shape:
-    last = (1,) * (2 - len(counts)) + counts[-2:]
-    return tuple(n * side for n, side in zip(last, sides, strict=True))
+    """The elements of `counts` tiles along each dim; tiles have the last two."""
+    rows, columns = (1,) * (2 - len(counts)) + counts[-2:]
+    return (*counts[:-2], rows * sides[0], columns * sides[1])
 
 
 def _dims(text: str) -> Shape:
