@@ -50,11 +50,13 @@ FROM_XLA: dict[str, str] = {
 # Tiles have their own names for these types (Tenstorrent's `!ttcore.tile<32x32, si32>`).
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
 FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
+# MLIR's integers with a stated sign; those of `MLIR_NAMES` have none, such as i32.
+FROM_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
 # Every name that the library prints, and MLIR's other signed integers. They take precedence over
 # NumPy's codes, which count bytes: "u8" means uint8 here, but uint64 in NumPy.
 _PRINTED = {
-    **{f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **FROM_SIGNED,
     **FROM_MLIR,
     **FROM_XLA,
     **FROM_TILE,

@@ -14,6 +14,7 @@ from gridlayout.tenstorrent import (
     lower_to_mesh,
     ttnn,
 )
+from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
@@ -366,18 +367,32 @@ def test_what_programs_say_besides_is_of_no_place(old, new):
         gl.parse(text)
 
 
+@pytest.mark.parametrize("form", ["bfp_bf8", "bfp_bf4", "bfp_bf2"])
+def test_tensors_in_block_formats(form):
+    layout = ttnn((70, 100), "bfloat16", tile=(32, 32), tile_format=form)
+    plain = "tensor<70x100xbf16"
+    text = str(layout).replace(plain, f"tensor<70x100x{TILE.format(form)}")
+    found = read_tensor_type(text)
+    assert (found.tile_format, found.dtype.name) == (form, "bfloat16")
+    assert found.layout == gl.parse(text) == gl.parse(str(layout)) == layout
+    assert gl.explain(text).layouts == 1
+    for other in ("!ttcore.tile<16x32, bf16>", "!ttcore.tile<32x32, bf16>"):
+        with pytest.raises(gl.LayoutError, match=r"column \d+: the memref holds"):
+            gl.parse(text.replace(f"memref<3x4x{TILE.format(form)}", f"memref<3x4x{other}"))
+    with pytest.raises(gl.LayoutError, match="tiles of 32x32, but the tensor has tiles of 16x32"):
+        gl.parse(str(layout).replace(plain, f"tensor<70x100x!ttcore.tile<16x32, {form}>"))
+    # A memref that does not follow from the shape states buffers only.
+    allocation = read_allocation(text.replace("memref<3x4", "memref<3x5"))
+    assert (allocation.shape, allocation.nbytes) == ((70, 100), 15 * layout.nbytes // 12)
+
+
 def test_types_in_programs_that_parse_refuses():
     host = ttnn((64, 64), tile=(32, 32), buffer_type="system_memory")
     for words in ("", ", exactGrid = true", ", <interleaved>, exactGrid = true"):
         assert read_tensor_type(str(host).replace(", <interleaved>", words)).layout == host
     assert read_tensor_type("tensor<f32>").layout is None
     assert read_tensor_type("tensor<2x3xsi32>") == TensorType((2, 3), np.dtype("int32"), None)
-    tile = TILE.format("bfp_bf8")
-    text = str(ttnn((70, 100), "bfloat16", tile=(32, 32), tile_format="bfp_bf8"))
-    found = read_tensor_type(text.replace("tensor<70x100xbf16", f"tensor<70x100x{tile}"))
-    assert (found.tile_format, found.dtype.name) == ("bfp_bf8", "bfloat16")
-    assert found.layout == gl.parse(text)
-    assert read_tensor_type(f"tensor<32x32x{tile}>").tile_format == "bfp_bf8"
+    assert read_tensor_type(f"tensor<32x32x{TILE.format('bfp_bf8')}>").tile_format == "bfp_bf8"
     sharded = TEXT.replace(", core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>", "")
     assert read_tensor_type(sharded).layout == gl.parse(TEXT)
 

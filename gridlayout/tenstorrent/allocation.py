@@ -60,7 +60,6 @@ _STRIDES = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
 _COUNT = re.compile("[0-9]{1,9}")
 SPACES = {"l1_small": "l1", "system_memory": "system"}
 _IN_PAGES = ("shard", "cb_layout", "metal")
-_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 # Tile formats that are treated as the block formats of the same size.
 _TILE_FORMATS = {"bfp_f8": "bfp_bf8", "bfp_f4": "bfp_bf4", "bfp_f2": "bfp_bf2"}
 
@@ -245,23 +244,18 @@ def _inside(kind: str | None, inner: str) -> tuple[Shape, int]:
 
 def _of_ttnn(found: re.Match[str]) -> Stated:
     dims, element, _, grid, counts, stored, space, layout, _ = found.groups()
-    tile = _TILE.match(element)
-    name = tile[3] if tile else element
-    logical = None if tile else _dims(dims)
+    unit_of(element)  # LayoutError for an unknown type
     cores = _dims(grid)
     if layout in (None, "interleaved"):
         # The memref counts the pages of one worker if there is a grid of workers, else all pages.
         pages = _dims(counts)
         sizes = (prod(pages) * prod(cores),) if prod(cores) != 1 else pages
         cores = (1,) * len(cores)
-        if tile is None and _TILE.match(stored) and len(sizes) == 1:
+        if _TILE.match(stored) and len(sizes) == 1:
             sizes = (1, *sizes)
     else:
         sizes = _dims(counts)
-    made = _made("ttnn", logical, cores, sizes, stored, space, layout or "interleaved")
-    if _dtype(name) is None:
-        raise LayoutError(f"column 1: element type {name!r} is not known")
-    return made
+    return _made("ttnn", _dims(dims), cores, sizes, stored, space, layout or "interleaved")
 
 
 def _of_metal(dims: str, element: str, logical: str, space: str, layout: str | None) -> Stated:
@@ -327,4 +321,5 @@ def _dims(text: str) -> Shape:
 
 
 def _dtype(name: str) -> str | None:
-    return _SIGNED.get(name) or dtypes.FROM_TILE.get(name) or dtypes.FROM_MLIR.get(name)
+    names = (dtypes.FROM_SIGNED, dtypes.FROM_TILE, dtypes.FROM_MLIR)
+    return next((known[name] for known in names if name in known), None)

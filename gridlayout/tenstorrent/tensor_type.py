@@ -1,8 +1,8 @@
 """Types of values in a compiled TTNN program, such as `tensor<53x63xf32, #ttnn_layout>`.
 
 `gl.parse` reads the same text, with aliases resolved, as the same layout; both use one grammar
-(`ttnn_layout_text.py`). In addition, values of a program may have types without a layout, elements
-in block formats, and layouts with words that do not affect the placement (`mesh`, `exactGrid`).
+(`ttnn_layout_text.py`). In addition, values of a program may have types without a layout, and
+layouts with words that do not affect the placement (`mesh`, `exactGrid`).
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
         layout = read_layout(reader, shape, element, compiled=True)
     reader.expect(">", " after one encoding")
     reader.end()
-    tile_format = element if element in dtypes.BLOCK_FORMATS else None
+    tile_format = element.name if element.name in dtypes.BLOCK_FORMATS else None
     if layout is not None:
         tile_format = layout.tile_format or tile_format
-    return TensorType(shape, dtypes.as_dtype(dtype_of(element)), layout, tile_format)
+    return TensorType(shape, dtypes.as_dtype(dtype_of(element.name)), layout, tile_format)
 
 
 def _written_out(text: str, resolved: Callable[[str], str]) -> str:

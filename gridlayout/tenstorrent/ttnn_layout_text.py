@@ -3,12 +3,14 @@
 `tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, memref<1x1x!ttcore.tile<32x32,
 bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>`.
 This library adds `, row_alignment = 16` (in bytes) and `, oob = zero` after the last word, because
-the attribute states neither the alignment of rows nor the value of padding.
+the attribute states neither the alignment of rows nor the value of padding. A tensor in a block
+format has tiles for elements, `tensor<70x100x!ttcore.tile<32x32, bfp_bf8>, ...>`, but its shape
+counts elements as well.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
@@ -19,13 +21,18 @@ from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-# Names of signed integers; MLIR's i32 is signless.
-_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 # All values of a block format are exact in bfloat16.
 _BLOCKS = dict.fromkeys(dtypes.BLOCK_FORMATS, "bfloat16")
-_DTYPES = {**_SIGNED, **dtypes.FROM_TILE, **dtypes.FROM_MLIR, **_BLOCKS}
+_DTYPES = {**dtypes.FROM_SIGNED, **dtypes.FROM_TILE, **dtypes.FROM_MLIR, **_BLOCKS}
 # Further words in a compiled program's types, which do not affect the placement of elements.
 _IGNORED = ("mesh", "exactGrid", "ignorePhysicalLayout")
+
+
+class Element(NamedTuple):
+    """The element type of a tensor; for a tile, that of its elements or its block format."""
+
+    name: str
+    tile: Shape | None = None
 
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
@@ -33,7 +40,7 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
     for word in ("tensor", "<"):
         reader.expect(word)
     shape = reader.dims_before_element()
-    element = reader.element(also=tuple(_SIGNED))
+    element = read_element(reader)
     reader.expect(",")
     layout = read_layout(reader, shape, element)
     reader.expect(">")
@@ -42,7 +49,7 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
 
 
 def read_layout(
-    reader: Reader, shape: Shape, element: str, *, compiled: bool = False
+    reader: Reader, shape: Shape, element: Element, *, compiled: bool = False
 ) -> TtnnLayout:
     """Read the attribute of a tensor of this shape and element type, including its `>`.
 
@@ -73,7 +80,7 @@ def read_layout(
     at_ranges, ranges = _read_rest(reader, found, compiled)
     reader.expect(">")
     try:
-        layout = TtnnLayout(shape, dtype_of(element), grid or (1, 1), **found)
+        layout = TtnnLayout(shape, dtype_of(element.name), grid or (1, 1), **found)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
     if compiled and not ranges:
@@ -128,16 +135,16 @@ def _skip_word(reader: Reader) -> None:
     reader.match(r"[#\w.]+(?:\s*<[^<>]*>)?|<[^<>]*>", "its value")
 
 
-def read_element(reader: Reader) -> str:
-    """Read the element type of a tensor; for a tile, that of its elements or its block format."""
-    if reader.take("!ttcore.tile"):
-        reader.expect("<")
-        reader.dims()
-        reader.expect(",")
-        name = reader.element(also=(*_SIGNED, *dtypes.FROM_TILE, *_BLOCKS))
-        reader.expect(">")
-        return name
-    return reader.element(also=tuple(_SIGNED))
+def read_element(reader: Reader) -> Element:
+    """Read the element type of a tensor or memref."""
+    if not reader.take("!ttcore.tile"):
+        return Element(reader.element(also=tuple(dtypes.FROM_SIGNED)))
+    reader.expect("<")
+    tile = reader.dims()
+    reader.expect(",")
+    name = reader.element(also=(*dtypes.FROM_SIGNED, *dtypes.FROM_TILE, *_BLOCKS))
+    reader.expect(">")
+    return Element(name, tile)
 
 
 def dtype_of(element: str) -> str:
@@ -190,26 +197,28 @@ def _is_same_map(linear: AffineMap, layout: TtnnLayout) -> bool:
     return first == second
 
 
-def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[str, Any]]:
-    found: dict[str, Any] = {}
+def _read_memref(reader: Reader, element: Element) -> tuple[Shape, dict[str, Any]]:
+    """Read a memref: its shape, and the constructor arguments that it states."""
     reader.expect("memref")
     reader.expect("<")
     counts = reader.dims_before_element()
     reader.skip()
     at = reader.at
-    if reader.take("!ttcore.tile"):
-        reader.expect("<")
-        found["tile"] = reader.dims()
-        reader.expect(",")
-        name = reader.element(also=(*dtypes.FROM_TILE, *_BLOCKS))
-        if name in _BLOCKS:
-            found["tile_format"] = name
-            name = name if element in _BLOCKS else element
-        reader.expect(">")
-    else:
-        name = reader.element(also=tuple(_SIGNED))
-    if dtype_of(name) != dtype_of(element) or (element in _BLOCKS and name != element):
-        reader.fail(f"the memref holds {name}, but the tensor holds {element}", at)
+    name, tile = read_element(reader)
+    found: dict[str, Any] = {"tile": tile}
+    if name in _BLOCKS:
+        found["tile_format"] = name
+    is_same = name == element.name
+    if element.name not in _BLOCKS:
+        is_same = name in _BLOCKS or dtype_of(name) == dtype_of(element.name)
+    if not is_same:
+        reader.fail(f"the memref holds {name}, but the tensor holds {element.name}", at)
+    if element.tile not in (None, tile):
+        reader.fail(
+            f"the memref holds tiles of {dims_text(tile or (1, 1))}, but the tensor has tiles of "
+            f"{dims_text(element.tile or ())}",
+            at,
+        )
     for word in (",", "#ttnn.buffer_type", "<"):
         reader.expect(word)
     found["buffer_type"] = reader.match(r"[A-Za-z0-9_]+", "a buffer type")
