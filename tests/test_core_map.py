@@ -290,21 +290,44 @@ def test_the_device_attribute_is_read():
         "#tt.device<workerGrid = #ttcore.grid<2x3, (d0, d1) -> (0, d1, d0)>>"
     )
     assert (old.devices, old.rectangle, old.inverse(0, 2, 1)) == (1, (3, 2), (1, 2))
+    # Without a mesh, tt-mlir prints no sizes.
+    alone = DEVICE.replace("2x4", "").replace("d0 floordiv 4, d0 mod 4", "0, d0")
+    assert gl.tenstorrent.CoreMap.parse(alone).devices == 1
     # Cores outside the worker grid are on no device.
     device = gl.DeviceGrid(
         (1,), core_map=DEVICE.replace("2x4", "1x1").replace("d0 floordiv 4, d0 mod 4", "0, d0")
     )
     assert device._stated.placement((8, 8)) is not None
     assert device._stated.placement((9, 8)) is None
-    for text in [
-        "workerGrid",
-        "workerGrid = #ttcore.grid<0x2, (d0) -> (0)>",
-        DEVICE[:80],
-        "",
-        None,
-    ]:
-        with pytest.raises(gl.LayoutError):
-            gl.tenstorrent.CoreMap.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("8x8", "0x8", "column 60: workerGrid 0x8 must have 1 to"),
+        ("8x8", "8x8x8", "column .*: a worker grid of rank 3 needs a map"),
+        ("(d0 * 4 + d1, d2)", "(d0 * 4 + d1)", "column .*: a worker grid of rank 2 .* inverse"),
+        ("(d0, d1, d2) -> (d0 * 4 + d1, d2)", "(d0, d1) -> (d0, d1)", "may have its inverse"),
+        ("d0 mod 4, d1", "-(d0 mod 4), d1", "column .* must give devices 0 to 7, and rows"),
+        ("2x4", "1", "column .* must give devices 0 to 0"),
+        ("2x4", f"2x{2**62}", "column .*: meshShape 2x4611686018427387904 must have 1 to"),
+        (
+            "d0 mod 4, d1),\n  physical_to_virt_map = (d0, d1, d2) -> (d0 * 4 + d1, d2)",
+            "d0 mod 4, 0)",
+            "column .* is not injective",
+        ),
+    ],
+)
+def test_device_attributes_that_are_refused(old, new, rule):
+    assert old in DEVICE
+    with pytest.raises(gl.LayoutError, match=rule):
+        gl.tenstorrent.CoreMap.parse(DEVICE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("text", ["workerGrid", DEVICE[:80], "", None])
+def test_what_is_no_device_attribute(text):
+    with pytest.raises(gl.LayoutError):
+        gl.tenstorrent.CoreMap.parse(text)
 
 
 # Functions whose work goes on a grid of another rank than their operands', which the map does not

@@ -17,10 +17,10 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_flag, positive
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_flag, as_int, positive
 from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.reader import Reader
+from gridlayout.layouts.reader import Reader, dims_text
 
 # Rectangles are found by trial division up to the square root of this.
 _MAX_CORES = 1 << 32
@@ -68,26 +68,40 @@ class CoreMap:
         reader.at = at
         for word in ("workerGrid", "=", "#ttcore.grid", "<"):
             reader.expect(word)
-        grid = positive(reader.dims(), "workerGrid")
+        grid = _read_sizes(reader, "workerGrid")
         maps = []
         while reader.take(","):
             reader.match(r"([a-z_]+\s*=)?", "a map")
             maps.append(read_map(reader))
         reader.expect(">")
-        if not maps or (maps[0].num_dims, len(maps[0].results)) != (len(grid), 3):
+        ranks = [(each.num_dims, len(each.results)) for each in maps[:2]]
+        if not ranks or ranks != [(len(grid), 3), (3, len(grid))][: len(ranks)]:
             reader.fail(
-                f"a worker grid of rank {len(grid)} needs a map of its dims to (device, y, x)", at
+                f"a worker grid of rank {len(grid)} needs a map of its dims to (device, y, x), "
+                "and may have its inverse",
+                at,
             )
         devices = 1
         if (found := text.find("meshShape", reader.at)) >= 0:
             reader.at = found
             reader.expect("meshShape")
             reader.expect("=")
-            devices = prod(positive(reader.dims(), "meshShape"))
+            # The shape of a mesh of one device may be empty.
+            devices = prod(_read_sizes(reader, "meshShape")) if reader.peek_digit() else 1
+        try:
+            ranges = maps[0].range(grid)
+            back = maps[1] if len(maps) > 1 else maps[0].inverse(grid).map
+        except LayoutError as error:
+            reader.fail(str(error), at)
+        if min(low for low, _ in ranges) < 0 or ranges[0][1] >= devices:
+            reader.fail(
+                f"the map {maps[0]} must give devices 0 to {devices - 1}, and rows and columns "
+                ">= 0",
+                at,
+            )
         # The rows and columns of cores: up to the largest coordinates that the map takes.
-        box = tuple(high + 1 for _, high in maps[0].range(grid)[1:])
-        back = maps[1] if len(maps) > 1 else maps[0].inverse(grid).map
-        return CoreMap(grid, devices, box, maps[0], back)
+        rectangle = tuple(high + 1 for _, high in ranges[1:])
+        return CoreMap(grid, devices, rectangle, maps[0], back)
 
 
 def device_map(
@@ -175,13 +189,21 @@ def dram_map(banks: int, page_bytes: int, base: int = 0) -> AffineMap:
     (d0) -> ((d0 floordiv 2048) mod 12, (d0 floordiv 24576) * 2048 + d0 mod 2048 + 32)
     """
     banks, page_bytes = positive((banks, page_bytes), "banks and page_bytes")
-    if isinstance(base, bool) or not isinstance(base, int) or not 0 <= base <= MAX_ELEMENTS:
-        raise LayoutError(f"base {base!r} must be a whole number of bytes, 0 to 2**62")
+    if (base := as_int(base, "base")) < 0:
+        raise LayoutError(f"base {base} must be a whole number of bytes, 0 to 2**62")
     if banks * page_bytes > MAX_ELEMENTS:
         raise LayoutError(f"{banks} banks x pages of {page_bytes} bytes is more than 2**62")
     bank = dim(0) // page_bytes % banks
     row = dim(0) // (page_bytes * banks)
     return AffineMap(1, (bank, row * page_bytes + dim(0) % page_bytes + base))
+
+
+def _read_sizes(reader: Reader, what: str) -> Shape:
+    reader.skip()
+    at, sizes = reader.at, reader.dims()
+    if 0 in sizes or prod(sizes) > MAX_ELEMENTS:
+        reader.fail(f"{what} {dims_text(sizes)} must have 1 to 2**62 places", at)
+    return sizes
 
 
 def _rectangle(local: Shape, chip: Shape) -> Shape:
