@@ -532,6 +532,16 @@ def test_refusals(bad, rule):
         tensor_layout(**{"shape": (64, 64), **bad})
 
 
+def test_shardings_take_the_distribution_of_shards():
+    found = sharded_across((64, 128), "float32", [0, 1], (2, 4), distribution="grid_2d")
+    assert (found.distribution, found.shard_shape) == ("grid_2d", (32, 32))
+    assert found.locate((32, 64)).core == (1, 2)
+    blocks = block_sharded((64, 128), "float32", (2, 4), distribution="grid_2d")
+    assert blocks == block_sharded((64, 128), "float32", (2, 4))
+    with pytest.raises(gl.LayoutError, match="'grid_2d' of height_sharded must be 'round_robin'"):
+        height_sharded((64, 128), "float32", (2, 4), distribution="grid_2d")
+
+
 def test_refusals_of_shardings():
     with pytest.raises(gl.LayoutError, match="dim 2 is outside the padded shape's 2 dims"):
         sharded_across((64, 64), "float32", [2], 4)

@@ -39,7 +39,7 @@ def height_sharded(
     >>> height_sharded((5, 1184, 128), "bfloat16", (4, 4)).shard_shape
     (384, 128)
     """
-    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    plain = _undivided(shape, dtype, page, cores, options)
     rows, width = plain.plane
     shard = merged((_part(rows, prod(plain.cores)), max(width, 1)), plain.tile or (1,))
     return tensor_layout(
@@ -61,7 +61,7 @@ def width_sharded(
     >>> width_sharded((17, 167), "float32", 16, "row_major").shard_shape
     (17, 11)
     """
-    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    plain = _undivided(shape, dtype, page, cores, options)
     rows, width = plain.plane
     shard = merged((max(rows, 1), _part(width, prod(plain.cores))), plain.tile or (1,))
     return tensor_layout(
@@ -84,7 +84,7 @@ def block_sharded(
     >>> block_sharded((333, 555), "float32", (4, 4), "row_major").shard_shape
     (84, 144)
     """
-    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    plain = _undivided(shape, dtype, page, cores, options)
     if len(plain.cores) != 2:
         raise LayoutError(f"cores {plain.cores} of a block sharding must be (rows, columns)")
     is_swapped = plain.orientation == "col_major"
@@ -114,7 +114,7 @@ def sharded_across(
     >>> sharded_across((5, 3, 128, 128), "bfloat16", [-1], 16).shard_shape
     (5, 3, 128, 32)
     """
-    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    plain = _undivided(shape, dtype, page, cores, options)
     shard = [max(n, 1) for n in plain.padded_shape]
     for d in _as_dims(dims, len(shard)):
         shard[d] = 1
@@ -206,6 +206,14 @@ def _shard_of_plane(shard: Shape, padded: Shape) -> Shape | None:
             return None
         break
     return (rows, shard[-1])
+
+
+def _undivided(
+    shape: Sequence[int], dtype: DTypeLike, page: str, cores: Any, options: dict[str, Any]
+) -> TensorLayout:
+    """The tensor in interleaved pages, with all options but those of shards."""
+    others = {name: value for name, value in options.items() if name != "distribution"}
+    return tensor_layout(shape, dtype, page, cores=cores, **others)
 
 
 def _part(n: int, cores: int) -> int:
