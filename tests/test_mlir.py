@@ -66,12 +66,43 @@ def test_a_module_is_read():
         ("#a = <" + "<" * (MAX_DEPTH + 1), "line 1: brackets are nested deeper"),
         ('#a = <"', "line 1: a string is not closed"),
         ("func.func @f(%x: a<b)) { return }", r"line 1: '\)' does not match"),
+        ("func.func @f(%x: i1) {\n return %x) junk : i1 }", r"line 2: '\)' does not match"),
+        ("func.func @f(%x: i1) {\n return %x< : i1 }", r"line 2: '\)' does not match"),
+        ("func.func @f() { return }\n{-# resources: {}", "line 2: '{-#' without '#-}'"),
         ("", "no func.func"),
     ],
 )
 def test_what_is_refused_has_its_line(text, message):
     with pytest.raises(LayoutError, match=message):
         read_module(text)
+
+
+def test_aliases_end_with_their_brackets():
+    """Arrows, strings and comments are no brackets."""
+    module = read_module(
+        "#wrapped = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), // the map <\n  <1x1>, memref<4xf32>>\n"
+        '#place = loc("a<(":1:2) // of (no use\n'
+        "func.func @f() { return }"
+    )
+    assert module.aliases == {
+        "#wrapped": "#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<4xf32>>",
+        "#place": 'loc("a<(":1:2)',
+    }
+
+
+def test_data_of_dense_resources_are_skipped():
+    module = read_module(
+        "module {\n  func.func @f() { return }\n}\n\n"
+        '{-#\n  dialect_resources: {\n    builtin: {\n      a: "0x04"\n    }\n  }\n#-}\n'
+        "#alias = unit"
+    )
+    assert (list(module.functions), module.aliases) == (["f"], {"#alias": "unit"})
+
+
+def test_comments_end_values():
+    module = read_module("func.func @f(%x: i1) {\n  return %x // (used once\n    : i1\n}")
+    (last,) = module.functions["f"].operations
+    assert (last.operands, last.operand_types) == (("%x",), ("i1",))
 
 
 def test_aliases_that_mean_each_other_end():

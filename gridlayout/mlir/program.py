@@ -9,19 +9,22 @@ callers parse those that they need.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gridlayout.errors import LayoutError
-from gridlayout.mlir.source import Source, fields, parts
+from gridlayout.mlir.source import Source, fields, parts, uncommented
 
 MAX_TEXT = 1 << 28
 MAX_RESULTS = 1 << 10
 
+_T = TypeVar("_T")
 _NAME = r"%[\w$.-]+(?:#[0-9]{1,4})?"
 _SYMBOL = r'@(?:[\w$.-]+|"[^"\n]*")'
 _OP = r'"[\w$.-]+"|[A-Za-z_][\w$.-]*'
+# What contains no brackets that are nested: strings, comments, arrows.
+_NO_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->')
 _MODULES = ("module", "builtin.module", "ttcore.device_module")
 
 
@@ -115,6 +118,8 @@ def read_module(text: Any) -> Module:
     while not source.ended:
         if source.peek("#") or source.peek("!"):
             _alias(source, module)
+        elif source.take("{-#"):
+            _skip_resources(source)
         elif source.take("}"):
             depth -= 1
             if depth < 0:
@@ -133,10 +138,20 @@ def _alias(source: Source, module: Module) -> None:
     source.expect("=")
     start = source.at
     value = source.match(r"[^\n]*", "an attribute")
-    if sum(map(value.count, "<([{")) > sum(map(value.count, ">)]}")):  # it has several lines
+    plain = _NO_BRACKETS.sub("", value)
+    if sum(map(plain.count, "<([{")) > sum(map(plain.count, ">)]}")):  # it has several lines
         source.at = start
         value = source.match(r"[#!]?[\w$.]*", "an attribute") + source.balanced()
-    module.aliases[name] = re.sub(r"\s+", " ", value.strip())
+    module.aliases[name] = re.sub(r"\s+", " ", uncommented(value).strip())
+
+
+def _skip_resources(source: Source) -> None:
+    """Skip the data of dense resources after a module, `{-# ... #-}`."""
+    start = source.at - 3
+    end = source.text.find("#-}", source.at)
+    if end < 0:
+        source.fail("'{-#' without '#-}'", start)
+    source.at = end + 3
 
 
 def _outside(source: Source, module: Module) -> int:
@@ -167,8 +182,13 @@ def _outside(source: Source, module: Module) -> int:
 
 def _braced(source: Source) -> dict[str, str]:
     at = source.at
+    return _divided(fields, source, source.balanced().strip()[1:-1], at)
+
+
+def _divided(by: Callable[[str], _T], source: Source, text: str, at: int | None = None) -> _T:
+    """Return `by(text)`; its errors name the line of `at`, or the current line."""
     try:
-        return fields(source.balanced().strip()[1:-1])
+        return by(text)
     except LayoutError as error:
         source.fail(re.sub(r"^line \d+: ", "", str(error)), at)
 
@@ -267,7 +287,7 @@ def _operation(source: Source) -> Operation:
 
 
 def _values(source: Source, text: str) -> tuple[str, ...]:
-    names = parts(text.strip().removeprefix("(").removesuffix(")"))
+    names = _divided(parts, source, text.strip().removeprefix("(").removesuffix(")"))
     for name in names:
         if not re.fullmatch(_NAME, name):
             source.fail(f"operand {name[:40]!r} is not a value, such as %0")
@@ -300,7 +320,8 @@ def _signature(
         while source.take(","):
             found.append(_one(source))
         return tuple(found), ()
-    before = tuple(map(_without_location, parts(source.balanced().strip()[1:-1])))
+    types = _divided(parts, source, source.balanced().strip()[1:-1])
+    before = tuple(map(_without_location, types))
     source.expect("->")
     return before, tuple(kind for kind, _ in _typed_results(source))
 

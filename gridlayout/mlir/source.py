@@ -14,6 +14,7 @@ MAX_DEPTH = 256
 _BLANK = re.compile(r"(?:\s+|//[^\n]*)*")
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>()\[\]{},"]')
 _CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
+_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
 
 
 class Source(Reader):
@@ -82,19 +83,30 @@ class Source(Reader):
         self.fail("a bracket is not closed", start)
 
 
+def uncommented(text: str) -> str:
+    """The text without comments; `//` in a string starts none.
+
+    >>> uncommented('a, // b')
+    'a, '
+    """
+    return _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
+
+
 def parts(text: str) -> list[str]:
     """Split a text at commas outside brackets and strings.
 
     >>> parts("a, <b, c>, [d]")
     ['a', '<b, c>', '[d]']
     """
-    source, found = Source(f"({text})"), []
+    source, found = Source(f"({uncommented(text)})"), []
     source.at = 1
     while not source.peek(")"):
         found.append(source.balanced(","))
         if not source.take(","):
             break
     source.expect(")")
+    if not source.ended:
+        source.fail("')' does not match an open bracket", source.at - 1)
     return found
 
 
