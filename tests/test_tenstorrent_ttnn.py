@@ -217,6 +217,11 @@ NOT_A_MESH = [
     (gl.GridLayout((4, 4, 4), grid=(2, 2)), "grid of rank 3"),
     (gl.GridLayout((4, 4, 4, 4), grid=(2, 2, 2), collapse=[(0, 2)]), "must leave d0"),
     (gl.GridLayout((3, 4, 4), grid=(2, 2, 2), collapse=[]), "do not divide over 2 devices"),
+    # The first device would hold three of the four indices of d0.
+    (
+        gl.GridLayout((4, 4, 4), grid=(2, 2, 2), collapse=[], shard_shape=(3, None, None)),
+        "states more than the 2 indices of d0 per device",
+    ),
 ]
 
 

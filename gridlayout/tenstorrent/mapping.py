@@ -129,6 +129,11 @@ def lower_to_mesh(layout: GridLayout, *, as_document: bool = False) -> MeshLower
             f"{batch} indices of d0 do not divide over {devices} devices: parts of a mesh tensor "
             "have equal sizes; pad d0, or use another grid"
         )
+    if layout.shard_shape[0] != batch // devices:
+        raise LayoutError(
+            f"shard_shape {layout.shard_shape} states more than the {batch // devices} indices of "
+            "d0 per device, so that devices hold other indices; state only the other extents"
+        )
     part = (batch // devices, *layout.shape[1:])
     if as_document:
         each = layout.replace(
