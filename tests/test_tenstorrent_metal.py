@@ -374,5 +374,7 @@ def test_compare_refusals():
         compare((4, 4))["xla"]
     with pytest.raises(gl.LayoutError, match="too many to enumerate"):
         compare((1 << 30, 1))
+    with pytest.raises(gl.LayoutError, match="rows of cores, too many to list"):
+        compare((4, 4), (1 << 40, 1))
     with pytest.raises(gl.LayoutError, match="not known"):
         compare((4, 4), dtype="f33")

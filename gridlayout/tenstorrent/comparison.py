@@ -28,7 +28,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-# Rows are enumerated.
+# Rows of the tensor and of cores are enumerated.
 _MAX_ROWS = 1 << 24
 
 
@@ -112,6 +112,8 @@ def compare(
         raise LayoutError(f"grid {grid} must have rank 2, which all models support")
     if prod(shape[:-1]) > _MAX_ROWS:
         raise LayoutError(f"shape {shape} has over {_MAX_ROWS} rows, too many to enumerate")
+    if grid[0] > _MAX_ROWS:
+        raise LayoutError(f"grid {grid} has over {_MAX_ROWS} rows of cores, too many to list")
 
     def aligned() -> Layout:
         alignments = grid_multiple_alignments(shape, grid, block)
@@ -143,7 +145,7 @@ def _rows_per_core(layout: Layout) -> Shape:
     rows = layout.shape[:-1]
     if 0 in layout.shape:
         return (0,) * layout.core_shape[0]
-    index: list[Any] = [*np.indices(rows), *(0 for _ in layout.shape[-1:])]
+    index: list[Any] = [*np.indices(rows, sparse=True), *(0 for _ in layout.shape[-1:])]
     core = np.broadcast_to(layout.index_map(*index)[0], rows)
     return tuple(np.bincount(core.ravel(), minlength=layout.core_shape[0]).tolist())
 
