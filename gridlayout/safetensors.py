@@ -57,7 +57,8 @@ def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, 
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, LayoutError):
             raise
-        raise LayoutError(f"{path!r} can't be read as a safetensors file: {error}") from None
+        shown = str(path) if isinstance(path, Path) else path
+        raise LayoutError(f"{shown!r} can't be read as a safetensors file: {error}") from None
     start = 8 + length
     entries = _entries(path, text, size - start)
     data = np.memmap(path, np.uint8, "r")
@@ -81,11 +82,14 @@ def _entries(path: Path, text: bytes, size: int) -> dict[str, tuple[int, int, An
     spans = {name: _span(path, name, entry) for name, entry in found.items()}
     for name, (low, high) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
         dtype, shape = _type(path, name, found[name])
-        if low != end or high > size:
+        where = f"{name!r} has the bytes {low:,} to {high:,}"
+        if high > size:
+            raise _wrong(path, f"{where}, but the file has only {size:,} after its header")
+        if low != end:
             raise _wrong(
                 path,
-                f"{name!r} has the bytes {low:,} to {high:,} of {size:,}, but the tensor before it "
-                f"ends at {end:,}; tensors must follow each other without gaps",
+                f"{where}, but the tensor before it ends at {end:,}; tensors must follow each "
+                "other without gaps",
             )
         if prod(shape) * dtype.itemsize != high - low:
             raise _wrong(path, f"{name!r}, {dtype.name}{list(shape)}, is not {high - low:,} bytes")

@@ -495,6 +495,12 @@ def test_a_hostile_file_is_refused(tmp_path, name):
         gl.open_safetensors(path)
 
 
+def test_a_file_that_ends_within_a_tensor_is_refused(tmp_path):
+    path = safetensors(tmp_path / "x", {"a": entry("I8", [9], 0, 9)}, b"1234")
+    with pytest.raises(gl.LayoutError, match="bytes 0 to 9, but the file has only 4 after its"):
+        gl.open_safetensors(path)
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"1234567", b"\xff" * 8, (2**40).to_bytes(8, "little") + b"{}"]
 )
