@@ -273,10 +273,11 @@ def grid_aware_alignments(
 def grid_multiple_alignments(
     shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = (32, 32)
 ) -> Shape:
-    """Alignments for which any tensor divides over a 2-D grid, even with few tiles.
+    """Alignments for which a tensor of rank 2 or more divides over a 2-D grid, even with few tiles.
 
     The first dims of the default intervals are aligned to the grid times the tile, or times 1 for
-    scalars. Cores may hold only padding.
+    scalars. Cores may hold only padding. A tensor of lower rank has 32 rows, which no alignment
+    changes.
 
     >>> grid_multiple_alignments((53, 63), (3, 2))
     (96, 64)
