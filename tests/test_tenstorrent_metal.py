@@ -341,6 +341,15 @@ def test_wrong_earlier_text(end, rule):
         gl.parse(START + end)
 
 
+def test_signed_integers():
+    """Programs state the sign of integers; layouts print MLIR's integers without one."""
+    start, layout = START.replace("xf32", "x{}"), metal((32, 32), "int16")
+    assert gl.parse(start.format("si16") + "l1, sharded>>") == layout
+    assert gl.parse(start.format("i16") + "l1, sharded>>") == layout
+    tile = start.replace("1x1x32x32x", "1x1x1x1x").format("!ttcore.tile<32x32, si16>")
+    assert gl.parse(tile + "l1, sharded>>") == metal((32, 32), "int16", tile=(32, 32))
+
+
 def test_interval_count_of_the_text():
     with pytest.raises(gl.LayoutError, match="are 2 pairs"):
         gl.parse(TEXT.replace("2x2xi64", "3x2xi64"))

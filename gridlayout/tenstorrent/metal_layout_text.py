@@ -107,18 +107,24 @@ def _read_dims(reader: Reader) -> tuple[int, ...]:
 
 def _read_element(reader: Reader) -> dict[str, Any]:
     if not reader.take("!ttcore.tile"):
-        return {"dtype": dtypes.FROM_MLIR[reader.element()]}
+        name = reader.element(also=tuple(dtypes.FROM_SIGNED))
+        return {"dtype": _dtype_of(name)}
     reader.expect("<")
     found: dict[str, Any] = {"tile": reader.dims()}
     reader.expect(",")
-    name = reader.element(also=(*dtypes.FROM_TILE, *dtypes.BLOCK_FORMATS))
+    name = reader.element(also=(*dtypes.FROM_SIGNED, *dtypes.FROM_TILE, *dtypes.BLOCK_FORMATS))
     if name in dtypes.BLOCK_FORMATS:
         found["tile_format"], name = name, "bf16"
         if reader.take(","):
             name = reader.element()
-    found["dtype"] = dtypes.FROM_TILE.get(name) or dtypes.FROM_MLIR[name]
+    found["dtype"] = _dtype_of(name)
     reader.expect(">")
     return found
+
+
+def _dtype_of(element: str) -> str:
+    names = (dtypes.FROM_SIGNED, dtypes.FROM_TILE, dtypes.FROM_MLIR)
+    return next(known[element] for known in names if element in known)
 
 
 def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
