@@ -567,6 +567,17 @@ UNORDERED = {
     "grid": lambda: gl.GridLayout((5, 7), grid=frozenset({2, 1})),
     "tile": lambda: gl.GridLayout((5, 7), grid=(1, 1), tile={2: 0, 4: 0}),
     "order": lambda: gl.Layout((2, 3), "float32", (), {1, 0}),
+    "strides": lambda: gl.strided.layout((2, 3), {3, 1}, "int8"),
+    "strides {": lambda: gl.sophon.local((2, 3, 4, 5), "int8", strides={60, 20, 5, 1}),
+    "minor_to_major": lambda: gl.xla.layout((3, 5), minor_to_major={1, 0}),
+    "tiles": lambda: gl.xla.layout((3, 5), tiles={(8, 128), (2, 1)}),
+    "tile {": lambda: gl.xla.layout((3, 5), tiles=[{8, 128}]),
+    "splits": lambda: gl.xla.layout((3, 5), splits={0: (1,)}),
+    "splits .* indices": lambda: gl.xla.layout((3, 5), splits=[(0, {1, 2})]),
+    "padding": lambda: gl.mli.conv2d(
+        *(gl.mli.tensor((4, 4, 3), "HWC", "int8"), gl.mli.tensor((2, 2, 3, 1), "HWCN", "int8")),
+        padding={(0, 0), (1, 1)},
+    ),
 }
 
 

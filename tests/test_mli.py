@@ -722,7 +722,7 @@ REFUSED = {
     ),
     "one pad": (
         lambda: mli.conv2d(hwc(), filters(), padding=1),
-        r"padding 1 must be \(\(above, below\), \(left, right\)\)",
+        r"padding 1 must be a sequence of pairs \(\(above, below\), \(left, right\)\)",
     ),
     "two pads of a convolution": (
         lambda: mli.conv2d(hwc(), filters(), padding=(1, 1)),

@@ -11,7 +11,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Step, StepBuilder, nest
 
@@ -93,8 +93,8 @@ def as_count(value: Any, what: str) -> int:
 
 def as_strides(strides: Any, shape: Shape) -> Shape:
     """Return `strides` as a tuple of ints of any sign, one for each dim of `shape`."""
+    given = as_items(strides, "strides", "whole numbers")
     try:
-        given = tuple(strides)
         found = tuple(operator.index(s) for s in given)
     except TypeError:
         raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None

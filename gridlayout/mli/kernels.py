@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, as_items, as_shape, positive
 from gridlayout.errors import LayoutError
 from gridlayout.mli.tensors import TensorLayout
 
@@ -227,12 +227,10 @@ def _pair(values: Sequence[int], what: str) -> Shape:
 
 def _pads(padding: Pads, reach: Shape) -> list[Shape]:
     """Return the zeros before and after H and W; LayoutError unless fewer than `reach`."""
-    try:
-        pairs = [as_shape(pair, "padding") for pair in padding]
-    except TypeError:
-        pairs = []
+    form = "pairs ((above, below), (left, right))"
+    pairs = [as_shape(pair, "padding") for pair in as_items(padding, "padding", form)]
     if [len(pair) for pair in pairs] != [2, 2]:
-        raise LayoutError(f"padding {padding!r} must be ((above, below), (left, right))")
+        raise LayoutError(f"padding {padding!r} must be {form}")
     for k, pads in enumerate(pairs):
         if max(pads) >= reach[k]:
             raise LayoutError(

@@ -13,7 +13,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Step, StepBuilder, nest
 from gridlayout.sophon.chip import Chip, as_count
@@ -48,10 +48,7 @@ def as_strides(strides: Any, extents: Shape) -> Shape:
     >>> as_strides((120, None, None, 2), extents=(2, 1, 1, 10))
     (120, 0, 0, 2)
     """
-    try:
-        given = tuple(strides)
-    except TypeError:
-        raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
+    given = as_items(strides, "strides", "whole numbers")
     if len(given) != 4:
         raise LayoutError(f"strides {given} must be four: of N, C, H and W")
     for name, stride, extent in zip("NCHW", given, extents, strict=True):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_shape
+from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
@@ -77,7 +77,7 @@ class XlaLayout(Layout):
         shape = as_shape(shape, "shape")
         element = dtypes.as_dtype(dtype)
         self.minor_to_major: Shape = _permutation(minor_to_major, len(shape))
-        self.tiles: Tiles = tuple(_tile(tile) for tile in _sequence(tiles, "tiles"))
+        self.tiles: Tiles = tuple(_tile(tile) for tile in _sequence(tiles, "tiles", "tiles"))
         self.tail_alignment: int = _count(tail_alignment, "tail_alignment (L)", 1)
         self.index_type: str | None = _index_type(index_type, "index_type (#)")
         self.pointer_type: str | None = _index_type(pointer_type, "pointer_type (*)")
@@ -316,13 +316,10 @@ def _tiled(builder: StepBuilder, order: list[int], tile: Shape) -> list[int]:
     return order
 
 
-def _sequence(value: Any, what: str) -> tuple[Any, ...]:
+def _sequence(value: Any, what: str, of: str) -> tuple[Any, ...]:
     if isinstance(value, str):
-        raise LayoutError(f"{what} {value!r} must be a sequence")
-    try:
-        return tuple(value)
-    except TypeError:
-        raise LayoutError(f"{what} {value!r} must be a sequence") from None
+        raise LayoutError(f"{what} {value!r} must be a sequence of {of}")
+    return as_items(value, what, of)
 
 
 def _count(value: Any, what: str, least: int) -> int:
@@ -338,7 +335,7 @@ def _count(value: Any, what: str, least: int) -> int:
 def _permutation(minor_to_major: Any, rank: int) -> Shape:
     if minor_to_major is None:
         return tuple(reversed(range(rank)))
-    order = as_shape(_sequence(minor_to_major, "minor_to_major"), "minor_to_major")
+    order = as_shape(minor_to_major, "minor_to_major")
     if sorted(order) != list(range(rank)):
         raise LayoutError(
             f"minor_to_major {order} must name each of the {rank} dims once: it is a permutation "
@@ -348,7 +345,7 @@ def _permutation(minor_to_major: Any, rank: int) -> Shape:
 
 
 def _tile(tile: Any) -> Shape:
-    sizes = _sequence(tile, "tile")
+    sizes = _sequence(tile, "tile", "sizes")
     if not sizes:
         raise LayoutError("a tile must have at least one dim; leave it out instead")
     combined = [isinstance(n, (int, np.integer)) and n == COMBINE for n in sizes]
@@ -369,13 +366,14 @@ def _index_type(name: Any, what: str) -> str | None:
 def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:
     """Return checked splits; `physical` has the extents in physical order, the major first."""
     found: dict[int, Shape] = {}
-    for pair in _sequence(splits, "splits (SC)"):
+    for pair in _sequence(splits, "splits (SC)", "pairs"):
         try:
             d, at = pair
         except (TypeError, ValueError):
             raise LayoutError(f"splits (SC) {pair!r} must be a pair (dim, indices)") from None
         d = _count(d, "splits (SC): dim", 0)
-        at = tuple(_count(i, "splits (SC): index", 0) for i in _sequence(at, "splits (SC): at"))
+        indices = _sequence(at, "splits (SC): indices", "whole numbers")
+        at = tuple(_count(i, "splits (SC): index", 0) for i in indices)
         if d >= len(physical):
             raise LayoutError(f"splits (SC): dim {d} is outside the rank {len(physical)}")
         if d in found:
