@@ -415,6 +415,8 @@ def test_facts_and_types_change_alone():
     known = layout.with_oob(float("-inf"))
     assert str(known).startswith("xla.layout(")  # XLA's text can't say it
     assert gl.parse(str(known)) == known
+    assert known.shard_text == layout.shard_text == "{1,0:T(2,4)(2,1)E(32)}"
+    assert "laid out as {1,0:T(2,4)(2,1)E(32)}" in str(known.summary())
     infinite = xla.layout((3,), "complex64", oob="inf")
     assert gl.parse(str(infinite)) == infinite
 

@@ -118,10 +118,7 @@ class XlaLayout(Layout):
         if self.oob is not None or self.dtype.name not in _NAMES:
             return repr(self)
         dims = ",".join(map(str, self.shape))
-        inside = ",".join(map(str, self.minor_to_major))
-        fields = self._text_fields()
-        braces = f"{{{inside}{':' if fields else ''}{fields}}}"
-        return f"{_NAMES[self.dtype.name]}[{dims}]{braces if inside or fields else ''}"
+        return f"{_NAMES[self.dtype.name]}[{dims}]{self.shard_text}"
 
     def _text_fields(self) -> str:
         tiles = "".join(
@@ -155,8 +152,9 @@ class XlaLayout(Layout):
     @property
     def shard_text(self) -> str:
         """The braces of the type's text."""
-        inside = str(self).partition("{")[2]
-        return f"{{{inside}" if inside else ""
+        inside, fields = ",".join(map(str, self.minor_to_major)), self._text_fields()
+        braces = f"{{{inside}{':' if fields else ''}{fields}}}"
+        return braces if inside or fields else ""
 
     @property
     def memory(self) -> str:
