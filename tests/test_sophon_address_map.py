@@ -1,6 +1,7 @@
 """Tensors that share local memory, by address (Sophon, "Address of Tensor in Local Memory")."""
 
 import re
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -192,6 +193,18 @@ def test_a_map_of_a_whole_chip():
         (3, 64, 0, 81000, "pad"),
         (3, 64, 81000, 2**19, "paper"),
     ]
+
+
+def test_a_map_of_many_tensors_takes_no_time():
+    tensors = {f"x{k}": local((4, 70, 8, 16), "float32", start=k * 128) for k in range(64)}
+    start = time.process_time()
+    found = memory_map(tensors)
+    # Each allocation is 4096 B, so that tensors overlap if they start less than 32 * 128 B apart.
+    assert set(found.overlaps) == {
+        (f"x{j}", f"x{k}") for j in range(64) for k in range(j + 1, min(j + 32, 64))
+    }
+    assert "x1 reuses empty blocks of x0" in str(found)
+    assert time.process_time() - start < 30
 
 
 def test_names_are_text():

@@ -15,7 +15,6 @@ from gridlayout.sophon.local_memory import LocalLayout
 from gridlayout.sophon.occupancy import (
     Overlap,
     Reuse,
-    allocated,
     check_tensors,
     held,
     held_at,
@@ -98,8 +97,7 @@ class MemoryMap:
         544
         """
         x = self._tensor(name)
-        found = ((end - npu) * int((allocated(x) & ~held(x, npu)).sum()) for npu, end in runs([x]))
-        return sum(found)
+        return sum((end - npu) * int((~held(x, npu)).sum()) for npu, end in runs([x]))
 
     def _tensor(self, name: str) -> LocalLayout:
         if not isinstance(name, str) or name not in self.tensors:

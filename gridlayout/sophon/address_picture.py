@@ -18,7 +18,7 @@ from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Ints, Span
 from gridlayout.draw.panels import Axis, Box, Panel, figure
 from gridlayout.palette import HUES
 from gridlayout.sophon.local_memory import LocalLayout
-from gridlayout.sophon.occupancy import allocated, held, held_at, runs
+from gridlayout.sophon.occupancy import held, held_at, runs
 from gridlayout.svg import Drawing
 
 MAX_COLUMNS = 96  # with more, columns follow allocations instead of features
@@ -106,11 +106,12 @@ def _table(tensors: Mapping[str, LocalLayout]) -> _Table:
 def _row(layouts: Sequence[LocalLayout], npu: int) -> NDArray[np.int8]:
     """The contents of each byte of an NPU: the number of a tensor, or a special key."""
     found = np.full(layouts[0].chip.npu_bytes, NOTHING, np.int8)
-    for layout in layouts:
-        found[allocated(layout)] = PADDING
-    for number, layout in enumerate(layouts):
+    parts = [found[x.offset : x.offset + x.bytes_per_core] for x in layouts]
+    for part in parts:
+        part[:] = PADDING
+    for number, (part, layout) in enumerate(zip(parts, layouts, strict=True)):
         mask = held(layout, npu)
-        found[mask] = np.where(found[mask] == PADDING, number, MIXED)
+        part[mask] = np.where(part[mask] == PADDING, number, MIXED)
     return found
 
 

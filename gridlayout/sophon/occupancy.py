@@ -1,8 +1,8 @@
 """Occupancy: the bytes of local memory that tensors hold, overlaps, and reuse of gaps.
 
-The results are exact, but elements are not enumerated: an NPU's memory is one mask of bytes, and
-each dim of a tensor repeats the mask of its inner dims at its stride. Most neighbouring NPUs hold
-the same rows of channels, so only one NPU per run of equal rows is examined.
+The results are exact, but elements are not enumerated: a tensor's allocation in one NPU is a mask
+of bytes, and each dim of the tensor repeats the mask of its inner dims at its stride. Most
+neighbouring NPUs hold the same rows of channels, so only one NPU per run of equal rows is examined.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.caching import array_bytes, cached
 from gridlayout.errors import LayoutError
 from gridlayout.sophon.local_memory import LocalLayout
 
@@ -94,8 +95,7 @@ def reuse(tensor: LocalLayout, other: LocalLayout) -> Reuse | None:
     None
     """
     check_tensors((tensor, other))
-    taken = allocated(tensor)
-    found = _first_byte(tensor, other, lambda a, b: taken & b & ~a)
+    found = _first_byte(tensor, other, lambda a, b: b & ~a)
     return None if found is None else Reuse(*found, held_at(other, *found))
 
 
@@ -120,15 +120,16 @@ def check_tensors(layouts: Sequence[LocalLayout]) -> None:
 def _first_byte(
     first: LocalLayout, second: LocalLayout, matches: Callable[[Mask, Mask], Mask]
 ) -> tuple[int, int] | None:
-    """The first (NPU, byte) where `matches` of the masks of both tensors is True, or None."""
-    if first.offset + first.bytes_per_core <= second.offset:
+    """The first (NPU, byte) of both allocations where `matches` of the masks is True, or None."""
+    two = (first, second)
+    low = max(x.offset for x in two)
+    high = min(x.offset + x.bytes_per_core for x in two)
+    if low >= high:
         return None
-    if second.offset + second.bytes_per_core <= first.offset:
-        return None
-    for npu, _ in runs((first, second)):
-        found = matches(held(first, npu), held(second, npu))
+    for npu, _ in runs(two):
+        found = matches(*(held(x, npu)[low - x.offset : high - x.offset] for x in two))
         if found.any():
-            return npu, int(found.argmax())
+            return npu, low + int(found.argmax())
     return None
 
 
@@ -148,24 +149,23 @@ def runs(layouts: Sequence[LocalLayout]) -> list[tuple[int, int]]:
 
 
 def held(layout: LocalLayout, npu: int) -> Mask:
-    """A mask of the bytes of an NPU's memory that hold elements of a tensor or dummies."""
-    mask = np.zeros(layout.chip.npu_bytes, bool)
+    """A mask of the bytes of a tensor's allocation that hold elements or dummies in an NPU."""
+    return _held(layout, _rows(layout, npu))
+
+
+@cached(size=array_bytes)
+def _held(layout: LocalLayout, rows: _Rows) -> Mask:
+    mask = np.zeros(layout.bytes_per_core, bool)
     groups, _, height, _ = layout.view_shape
     n_stride, c_stride, h_stride, w_stride = layout.strides
     bits = dtypes.bits(layout.dtype) * layout.lanes
-    for first, last, width in _rows(layout, npu):
+    for first, last, width in rows:
         dims = [
             *((w_stride, width), (h_stride, height)),
             *((c_stride, last - first + 1), (n_stride, groups)),
         ]
-        mask |= _repeated(mask.size, layout.offset * 8, first * c_stride, dims, bits)
-    return mask
-
-
-def allocated(layout: LocalLayout) -> Mask:
-    """A mask of the bytes of a tensor's allocation, which is the same in every NPU."""
-    mask = np.zeros(layout.chip.npu_bytes, bool)
-    mask[layout.offset : layout.offset + layout.bytes_per_core] = True
+        mask |= _repeated(mask.size, first * c_stride, dims, bits)
+    mask.flags.writeable = False  # the cached mask is shared
     return mask
 
 
@@ -196,16 +196,16 @@ def _rows(layout: LocalLayout, npu: int) -> _Rows:
     return (*full, (last, last, rest))
 
 
-def _repeated(size: int, start: int, slot: int, dims: Sequence[tuple[int, int]], bits: int) -> Mask:
+def _repeated(size: int, slot: int, dims: Sequence[tuple[int, int]], bits: int) -> Mask:
     """A mask of the bytes of an element, repeated along dims given as (stride, extent).
 
-    The element has `bits` bits and starts at bit `start + slot * bits`; strides are in elements.
+    The element has `bits` bits and is element number `slot`; strides are in elements.
     """
     # Elements smaller than a byte share bytes, so the mask has a finer unit until the end.
     unit = gcd(bits, 8)
     mask = np.zeros(size * 8 // unit, bool)
-    at, wide = (start + slot * bits) // unit, bits // unit
-    mask[at : at + wide] = True
+    wide = bits // unit
+    mask[slot * wide : (slot + 1) * wide] = True
     for stride, extent in dims:
         done = 1
         while done < extent and stride:
@@ -213,4 +213,4 @@ def _repeated(size: int, start: int, slot: int, dims: Sequence[tuple[int, int]],
             shift = step * stride * wide
             mask[shift:] |= mask[:-shift]
             done += step
-    return np.asarray(mask.reshape(size, 8 // unit).any(axis=1))
+    return mask if unit == 8 else np.asarray(mask.reshape(size, 8 // unit).any(axis=1))
