@@ -19,6 +19,19 @@ TILED = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
 BLOCKS = gl.GridLayout((64, 64), "bfloat16", tile=(32, 32), tile_format="bfp_bf8")
 
 
+STORED = gl.sophon.system((6, 5, 4, 3), "int8", storage="4N")
+BLOCKED = {
+    "NCHW4": "s8[2,6,3,5]{3,2,1,0:T(4,1,1)}",
+    "NCHW32": "s8[2,6,3,5]{3,2,0,1:T(32,1,1,1)}",
+    "CHWN4": "s8[2,6,3,5]{0,3,2,1:T(4,1,1,1)}",
+    "NHWCD4": "s8[2,6,3,5]{3,1,2,0:T(4,1)}",
+}
+
+
+def format_of(name, channels=6):
+    return gl.megengine.format((2, channels, 3, 5), name, "int8")
+
+
 def places(layout, end_to_end):
     """The core's number and the first bit of each element; or the bit in all buffers in a row."""
     found = {}
@@ -116,6 +129,19 @@ def test_the_document_says_every_system(table):
         (gl.GridLayout((4, 6), "int4"), "strided", ["memory"], None),
         (gl.GridLayout((3, 5), "int4"), "strided", ["places", "bytes", "memory"], None),
         (gl.GridLayout((0, 5), grid=(2, 1)), "xla", ["cores", "memory"], "f32[0,5]{1,0}"),
+        # Elements smaller than a byte, blocks of one dim, storage modes and addresses.
+        (gl.GridLayout((4, 6), "int4"), "xla", ["memory"], "s4[4,6]{1,0:E(4)}"),
+        (gl.parse("s4[4,6]{1,0}"), "strided", ["format", "places", "bytes"], None),
+        *((format_of(name), "xla", [], text) for name, text in BLOCKED.items()),
+        *((format_of(name, 1), "xla", [], None) for name in BLOCKED),
+        (STORED, "xla", [], "s8[6,5,4,3]{3,2,1,0:T(4,1,1,1)}"),
+        (gl.parse("s8[6,5,4,3]{3,2,1,0:T(4,1,1,1)}"), "sophon", [], str(STORED)),
+        (
+            gl.strided.layout((2, 3, 4, 5), (60, 20, 5, 1), "float32", start=4),
+            "sophon",
+            ["bytes"],
+            "sophon.system((2, 3, 4, 5), 'float32', start=16)",
+        ),
     ],
 )
 def test_what_is_lost_has_a_name(layout, to, lost, text):

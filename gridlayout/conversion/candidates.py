@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import prod
 from typing import Any
 
-from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
+from gridlayout import dtypes, megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
@@ -33,23 +34,27 @@ def strides_of(layout: Layout) -> tuple[int, Shape]:
     Both are in elements, in the concatenation of all cores' buffers.
     """
 
-    def place(index: Shape) -> int:
-        at, number = layout.locate(index), 0
-        for i, n in zip(at.core, layout.core_shape, strict=True):
-            number = number * n + i
-        local = 1
-        for n in layout.local_shape:
-            local *= n
-        return number * local + at.offset
-
     if 0 in layout.shape:
         return 0, (1,) * layout.ndim
-    start = place((0,) * layout.ndim)
-    strides = []
-    for d, n in enumerate(layout.shape):
-        index = tuple(int(k == d and n > 1) for k in range(layout.ndim))
-        strides.append(place(index) - start if n > 1 else 1)
-    return start, tuple(strides)
+    start = _place(layout, (0,) * layout.ndim)
+    steps = (_along(layout, d, 1) for d in range(layout.ndim))
+    return start, tuple(1 if step is None else step for step in steps)
+
+
+def _along(layout: Layout, d: int, count: int) -> int | None:
+    """The distance, in elements, to `count` indices further along a dim; None if it is shorter."""
+    if count >= layout.shape[d]:
+        return None
+    zero = (0,) * layout.ndim
+    return _place(layout, (*zero[:d], count, *zero[d + 1 :])) - _place(layout, zero)
+
+
+def _place(layout: Layout, index: Shape) -> int:
+    """The offset of an element in the concatenation of all cores' buffers."""
+    at, number = layout.locate(index), 0
+    for i, n in zip(at.core, layout.core_shape, strict=True):
+        number = number * n + i
+    return number * prod(layout.local_shape) + at.offset
 
 
 def _buffer(layout: Layout) -> int:
@@ -226,16 +231,37 @@ def of_tt_metal(layout: Layout) -> Candidates:
 
 
 def of_xla(layout: Layout) -> Candidates:
-    """XLA layouts: shard, tile and face as tiles; then an order of dims; then row-major."""
-    make = partial(xla.layout, layout.shape, layout.dtype)
+    """XLA layouts: shard, tile and face as tiles; a block as tile; an order of dims; row-major."""
+    bits = layout.stored_bits
+    element_bits = 0 if bits == max(dtypes.bits(layout.dtype), 8) else bits
+    make = partial(xla.layout, layout.shape, layout.dtype, element_bits=element_bits)
     for found in _documented(layout):
         if found.num_cores == 1:
             yield partial(_of_tiles, make, found, is_one_shard=True)
         yield partial(_of_tiles, make, found)
     _, strides = strides_of(layout)
+    if layout.blocks and layout.size:
+        for d in (d for d in range(layout.ndim) if strides[d] == 1):
+            yield partial(_of_block, make, layout, d)
     order = sorted(range(layout.ndim), key=lambda d: (strides[d], -d))
     yield partial(make, order, oob=layout.oob)
     yield partial(make, oob=layout.oob)
+
+
+def _of_block(make: Callable[..., Layout], layout: Layout, blocked: int) -> Layout:
+    """An XLA layout with one tile: the layout's innermost block, which divides the dim `blocked`.
+
+    NCHW4 becomes `{3,2,1,0:T(4,1,1)}`, and 4N becomes `{3,2,1,0:T(4,1,1,1)}`.
+    """
+    block = layout.blocks[-1]
+    steps = []
+    for d, n in enumerate(layout.shape):
+        step = _along(layout, d, block if d == blocked else 1)
+        # A dim that is a single block can be the major one, and a dim of extent 1 the minor one.
+        steps.append(step if step is not None else 1 if n == 1 else layout.nbytes * 8)
+    order = sorted(range(layout.ndim), key=lambda d: (steps[d], -d))
+    tile = (block, *(1,) * order.index(blocked))
+    return make(order, [tile], oob=layout.oob)
 
 
 def _of_tiles(
@@ -298,8 +324,12 @@ def of_mli(layout: Layout) -> Candidates:
 
 
 def of_sophon(layout: Layout) -> Candidates:
-    """Sophon tensors: local memory if a chip has as many NPUs as cores, then system memory."""
-    _, strides = strides_of(layout)
+    """Sophon tensors: local memory if a chip has as many NPUs as cores, then system memory.
+
+    In system memory: by strides, with the innermost block as a group of a storage mode, then
+    continuous.
+    """
+    start, strides = strides_of(layout)
     chips = (sophon.BM1684, sophon.BM1684X, sophon.BM1688, sophon.BM1690)
     for chip in chips:
         if layout.num_cores == chip.npus:
@@ -310,8 +340,14 @@ def of_sophon(layout: Layout) -> Candidates:
                     chip=chip,
                     oob=layout.oob,
                 )
-    yield partial(sophon.system, layout.shape, layout.dtype, strides, oob=layout.oob)
-    yield partial(sophon.system, layout.shape, layout.dtype, oob=layout.oob)
+    make = partial(sophon.system, layout.shape, layout.dtype, oob=layout.oob)
+    byte, bit = divmod(start * layout.stored_bits, 8)
+    if byte and not bit:
+        yield partial(make, strides, start=byte)
+    yield partial(make, strides)
+    if layout.blocks:
+        yield partial(make, lanes=layout.blocks[-1])
+    yield make
 
 
 def of_megengine(layout: Layout) -> Candidates:
