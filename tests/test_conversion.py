@@ -50,7 +50,7 @@ def check(before, found):
     after, lost = found.layout, {loss.what for loss in found.losses}
     assert (after.shape, after.dtype) == (before.shape, before.dtype)
     assert gl.parse(str(after)) == after
-    assert lost <= {"format", "cores", "places", "bytes", "memory", "pages", "oob"}
+    assert lost <= {"format", "cores", "places", "bytes", "memory", "pages", "fields", "oob"}
     if before.tile_format == after.tile_format:
         end_to_end = before.num_cores != after.num_cores
         here, there = places(before, end_to_end), places(after, end_to_end)
@@ -142,6 +142,10 @@ def test_the_document_says_every_system(table):
             ["bytes"],
             "sophon.system((2, 3, 4, 5), 'float32', start=16)",
         ),
+        # What only the source's system states.
+        (gl.parse("f32[4,6]{1,0:#(u32)*(u16)}"), "strided", ["fields"], None),
+        (gl.parse("f32[4,6]{1,0:SC(0:2)M(8)}"), "document", ["fields"], None),
+        (gl.mli.tensor((4, 6), "HW", "int8", capacity=99), "xla", ["fields"], "s8[4,6]{1,0}"),
     ],
 )
 def test_what_is_lost_has_a_name(layout, to, lost, text):

@@ -20,17 +20,23 @@ from gridlayout.sophon.tensors import Tensor
 
 # The most elements that are compared by enumeration, per group of independent dims.
 MAX_COMPARED = 1 << 22
+# Arguments of one system that change neither places nor bytes, and their defaults.
+_EXTRAS = {
+    **{"index_type": None, "pointer_type": None, "splits": (), "metadata_bytes": 0},  # XLA
+    "capacity": None,  # MLI
+}
 # The memory of a layout that states none; 0 is XLA's default.
 _DEFAULT_MEMORY = (None, "memory 0")
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One lost property. what: format, cores, places, bytes, memory, pages or oob.
+    """One lost property. what: format, cores, places, bytes, memory, pages, fields or oob.
 
     The loss of "places" means that some element is on another core or at another byte; otherwise
     every element keeps its place. If the number of cores changes, places count in the concatenation
-    of the cores' buffers.
+    of the cores' buffers. "fields" are arguments that only the system of the source has, such as
+    XLA's splits and the capacity of an MLI tensor.
     """
 
     what: str
@@ -71,6 +77,8 @@ def _found(before: Layout, after: Layout) -> Iterator[tuple[str, str]]:
         yield "memory", f"{before.memory} {change}"
     if before.is_interleaved and not after.is_interleaved:
         yield "pages", "interleaved over all banks, which has no equivalent"
+    if fields := [name for name, plain in _EXTRAS.items() if getattr(before, name, plain) != plain]:
+        yield "fields", f"{', '.join(fields)} {'has' if len(fields) == 1 else 'have'} no equivalent"
     if before.oob is not None and repr(before.oob) != repr(after.oob):
         yield "oob", f"the padding's value, {dtypes.oob_text(before.oob)}, has no equivalent"
 
