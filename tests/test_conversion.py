@@ -193,6 +193,14 @@ def test_too_many_elements_to_compare_count_as_moved():
     assert not found.keeps_places
 
 
+def test_addresses_beyond_int64_count_as_moved():
+    far = gl.sophon.system((1, 1, 1, 2), "float32", start=2**62)
+    found = gl.convert(far, to="xla")
+    assert "lost places: places beyond 2**63 bits are too far apart to compare" in str(found)
+    wide = gl.strided.layout((2, 2), (2**61, 1), "float32")
+    assert not gl.convert(wide, to="document").keeps_places
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.affine.search import components
-from gridlayout.arguments import Shape
+from gridlayout.arguments import INT64_MAX, Shape
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import size
@@ -97,10 +97,12 @@ def _format(layout: Layout) -> str:
 def moved_text(before: Layout, after: Layout) -> str | None:
     """The text of an element whose place differs; None if all elements keep their place.
 
-    Too many elements to compare count as moved, and the text says so.
+    Too many elements to compare, and buffers that are too large, count as moved; the text says so.
     """
     if not before.size:
         return None
+    if max(map(_end_bit, (before, after))) > INT64_MAX:
+        return "places beyond 2**63 bits are too far apart to compare"
     by_core = before.num_cores == after.num_cores
     groups = [tuple(range(before.ndim))] if before.ndim else []
     if _is_linear(before) and _is_linear(after):
@@ -124,6 +126,11 @@ def moved_text(before: Layout, after: Layout) -> str | None:
 
 def _at(index: list[Any], k: int) -> Shape:
     return tuple(int(values.reshape(-1)[k if values.size > 1 else 0]) for values in index)
+
+
+def _end_bit(layout: Layout) -> int:
+    """The end of all cores' buffers in a row, in bits; in Sophon's memories, with the address."""
+    return ((layout.byte_of(0) or 0) + layout.nbytes) * 8
 
 
 def _is_linear(layout: Layout) -> bool:
