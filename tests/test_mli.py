@@ -361,6 +361,13 @@ def test_moves_are_the_kernels_description(case, gap):
         assert gl.parse(str(layout)) == layout
 
 
+def test_a_step_over_the_whole_dim_moves_one_element():
+    source = tensor((4, 3), "HW", "int8")
+    move = mov(source, offset=(1, 0), step=(2**62, 2))
+    assert move.destination == tensor((1, 2), "HW", "int8")
+    assert (move.source_index((0, 1)), move.read.shape, move.read.start) == ((1, 2), (1, 2), 3)
+
+
 def test_moves_on_devices():
     """A move is a relayout between two layouts of the elements that move."""
     device = gl.DeviceGrid((len(jax.devices()),))

@@ -155,7 +155,9 @@ def _views(
     """The moved elements, as views of the source's buffer and of the destination's buffer."""
     moved = [axes[p].moved for p in order]
     read_index = [axis.first + axis.low * axis.step for axis in axes]
-    strides = [source.mem_stride[p] * axes[p].step for p in order]
+    # The step has no effect on a single element, and its stride may then be out of range.
+    steps = [axes[p].step if axes[p].moved > 1 else 1 for p in order]
+    strides = [source.mem_stride[p] * step for p, step in zip(order, steps, strict=True)]
     write_index = [at[k] + axes[p].low for k, p in enumerate(order)]
     write = _strided(destination, moved, destination.mem_stride, write_index)
     return _strided(source, moved, strides, read_index), write.with_oob(0)
