@@ -11,7 +11,6 @@ an element is the linear index of XLA's document.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_items, as_shape
+from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
@@ -321,12 +320,9 @@ def _sequence(value: Any, what: str, of: str) -> tuple[Any, ...]:
 
 
 def _count(value: Any, what: str, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or not least <= number <= MAX_ELEMENTS:
-        raise LayoutError(f"{what} {value!r} must be a whole number from {least} to 2**62")
+    number = as_int(value, what)
+    if number < least:
+        raise LayoutError(f"{what} {number} must be >= {least}")
     return number
 
 
