@@ -10,6 +10,7 @@ import itertools
 import json
 import pickle
 import re
+import time
 from math import ceil, prod
 from pathlib import Path
 
@@ -520,6 +521,21 @@ def shapes_of(draw, size):
         shape.append(draw(st.sampled_from(divisors)))
         size //= shape[-1]
     return (*shape, size) if size > 1 or not shape else tuple(shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "apart"),
+    [
+        ((10**6, 10**6), (10**6 + 3, 10**6 + 1), True),
+        ((10**6 + 2, 10**6 + 4), (10**6 + 3, 10**6 + 1), False),
+        ((2**31, 2**31), (2**30 - 1, 2**29 + 1), False),
+        ((12345, 54321, 777), (777 * 54321 - 1, 778, 1), False),
+    ],
+)
+def test_overlap_of_large_strides_takes_no_time(shape, strides, apart):
+    start = time.process_time()
+    assert strided(shape, strides, "int8").is_non_overlapping() == apart
+    assert time.process_time() - start < 10
 
 
 def test_negative_strides_walk_back():

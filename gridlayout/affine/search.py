@@ -28,6 +28,9 @@ from gridlayout.affine.normal_form import (
 from gridlayout.errors import LayoutError
 
 BUDGET = 200_000  # atoms evaluated in one search: boxes times the size of the forms
+# Passes over the equations that shrink one box. More shrink it little: if two factors are large and
+# close to each other, a pass removes single indices.
+PASSES = 10
 ENUMERABLE = 2**22  # indices that may be enumerated
 
 
@@ -176,12 +179,13 @@ def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int,
 
 
 def _narrow(equations: Sequence[Form], box: list[Range]) -> bool:
-    """Shrinks the box to the solutions, in place; False if it contains none."""
-    before: list[Range] | None = None
-    while before != box:
+    """Shrinks the box towards the solutions, in place; False if it contains none."""
+    for _ in range(PASSES):
         before = box.copy()
         if not all(_restrict(form, 0, 0, box) for form in equations):
             return False
+        if before == box:
+            break
     return True
 
 
@@ -200,10 +204,22 @@ def _restrict(form: Form, low: int, high: int, box: list[Range]) -> bool:
         ends = (left[0], left[1]) if factor > 0 else (-left[1], -left[0])
         size = abs(factor)
         bounds = -(-ends[0] // size), ends[1] // size
+        if low == high and atom.kind == "dim":
+            others = gcd(*(f for a, f in form.terms if a != atom))
+            bounds = _congruent(bounds, box[atom.value], factor, low - form.offset, others)
         if not _restrict_atom(atom, bounds, box):
             return False
         least, most = span(form, box)
     return True
+
+
+def _congruent(bounds: Range, own: Range, factor: int, total: int, others: int) -> Range:
+    """The bounds within `own`, shrunk to numbers x with `factor * x = total` modulo `others`."""
+    common = gcd(factor, others)
+    low, high = max(bounds[0], own[0]), min(bounds[1], own[1])
+    modulus = max(others // common, 1)
+    first = total // common * pow(factor // common, -1, modulus)
+    return low + (first - low) % modulus, high - (high - first) % modulus
 
 
 def _restrict_atom(atom: Atom, bounds: Range, box: list[Range]) -> bool:
