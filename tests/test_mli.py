@@ -655,7 +655,7 @@ REFUSED = {
     "step 0": (lambda: mov(hwc(), step=(1, 0, 1)), "dim 1: step 0 must be >= 1"),
     "crop outside": (
         lambda: mov(hwc(), offset=(2, 0, 0), size=(4, 0, 0), pad_post=(1, 0, 0)),
-        r"dim 0: offset 2 and size 4 leave the padded extent 0 \+ 4 \+ 1 = 5",
+        r"dim 0: offset 2 and size 4 reach outside the padded extent 0 \+ 4 \+ 1 = 5",
     ),
     "nothing left": (lambda: mov(hwc(), offset=(4, 0, 0)), "and offset < 4"),
     "two pads": (lambda: mov(hwc(), pad_pre=(1, 1)), r"pad_pre \(1, 1\) must be 3"),

@@ -137,8 +137,8 @@ def _move_axis(k: int, n: int, pre: int, post: int, offset: int, size: int, step
         raise LayoutError(f"dim {k}: step {step} must be >= 1")
     if extent < 1 or offset + extent > padded:
         raise LayoutError(
-            f"dim {k}: offset {offset} and size {size} leave the padded extent {pre} + {n} + "
-            f"{post} = {padded}; offset + size must be <= {padded}, and offset < {padded}"
+            f"dim {k}: offset {offset} and size {size} reach outside the padded extent {pre} + "
+            f"{n} + {post} = {padded}; offset + size must be <= {padded}, and offset < {padded}"
         )
     written = -(-extent // step)
     first = offset - pre
