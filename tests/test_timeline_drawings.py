@@ -11,6 +11,7 @@ from browser import needs_chromium
 from pictures import TIMELINES, faults
 
 from gridlayout.draw.held import Held, held_over_time
+from gridlayout.draw.letters import lines_of, mono_lines, mono_width, text_width
 from gridlayout.draw.timeline import MAX_RECTS, MAX_TRACKS, Span, Track, timeline
 from gridlayout.draw.units import (
     TIMES,
@@ -407,6 +408,24 @@ def test_words_become_no_markup():
         assert "<script" not in drawing.svg
         root = ET.fromstring(drawing.svg)
         assert any("<script>" in (e.text or "") for e in root.iter(f"{SVG}title"))
+
+
+WIDE = "層正規化の計算"  # letters of 11 pixels in any font of 11 pixels
+
+
+def test_wide_letters_have_room():
+    assert mono_width(WIDE, 11) == pytest.approx(11 * len(WIDE))
+    assert text_width(WIDE, 12) == pytest.approx(12 * len(WIDE))
+    assert mono_width("🚀⚡", 10) >= 25
+    drawing = timeline("t", "", [Track(WIDE, [Span(0, 1, "a", "k")])])
+    assert rects(drawing)[0][1] >= 11 * len(WIDE)
+    for lines in (lines_of(WIDE * 9, 100, 10), mono_lines(WIDE * 9, 100, 10)):
+        assert max(map(len, lines)) == 10
+
+
+def test_long_words_are_cut_quickly():
+    for lines in (lines_of("x" * 100_000, 480, 12), mono_lines("x" * 100_000, 480, 12)):
+        assert "".join(lines) == "x" * 100_000
 
 
 def test_notes_and_titles_are_drawn():

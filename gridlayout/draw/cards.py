@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gridlayout.draw.layered import Link, Placed, placed
-from gridlayout.draw.letters import lines_of, mono_width, text_width
+from gridlayout.draw.letters import lines_of, mono_lines, mono_width, text_width
 from gridlayout.draw.panels import Picture
 from gridlayout.svg import escape, tag
 
@@ -181,20 +181,4 @@ def _width(lines: Sequence[str]) -> float:
 
 def _wrapped(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the texts, wrapped to lines of at most `_MOST` pixels."""
-    most = int(_MOST / mono_width("0", _LETTER))
-    return tuple(line for text in texts for line in _cut(text, most))
-
-
-def _cut(text: str, most: int) -> list[str]:
-    """Return a text in lines of at most `most` letters, wrapped at spaces where possible."""
-    found, line = [], ""
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > most:
-            found.append(line)
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-        while len(line) > most:
-            found.append(line[:most])
-            line = line[most:]
-    return [*found, line] if line else found
+    return tuple(line for text in texts for line in mono_lines(text, _MOST, _LETTER))
