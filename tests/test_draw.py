@@ -1038,13 +1038,17 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
         ("logical", {"color": lambda r, c: np.arange(99)}, r"color gave \(99,\) numbers for"),
         ("logical", {"color": lambda r, c: "red"}, "it must give whole numbers"),
         ("logical", {"color": "tile"}, "has no tiles, faces or lanes to draw"),
+        ("logical", {"color": np.arange(2)}, r"color array\(\[0, 1\]\) must be 'core'"),
+        ("memory", {"color": np.arange(2)}, r"color array\(\[0, 1\]\) must be 'core'"),
         ("logical", {"label": "x"}, "label 'x' is not one of offset, index"),
+        ("logical", {"label": np.array(["a", "b"])}, "is not one of offset, index"),
         ("tiles", {}, "has no tiles, faces or lanes to draw"),
         ("lanes", {}, "has no lanes"),
         ("slots", {}, "has no slots by default: pass slot=, in elements"),
         ("memory", {"width": 0}, "width 0 must be >= 1"),
         ("memory", {"rows": -1}, "rows"),
-        ("memory", {"cores": 5}, "cores 5 must be a sequence"),
+        ("memory", {"cores": 5}, "cores 5 must be a sequence of core coordinates"),
+        ("memory", {"cores": {(0, 0)}}, "is a set, but the order of the core coordinates counts"),
         ("memory", {"cores": [(2, 0)]}, r"core \(2, 0\) is outside the grid \(2, 3\)"),
         ("memory", {"cores": []}, "cores has 0 cores; it must have 1 to 64"),
         ("fold", {}, "view 'fold' needs device=, a gl.DeviceGrid"),
@@ -1055,6 +1059,22 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
 def test_bad_requests_are_refused(view, options, message):
     with pytest.raises(gl.LayoutError, match=message):
         SMALL["document"].draw(view, **options)
+
+
+@pytest.mark.parametrize("view", ["memory", "physical", "lanes", "slots"])
+@pytest.mark.parametrize("linear", ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (-d0 + 3, d1)"])
+def test_a_function_that_colours_gets_indices_of_elements_only(view, linear):
+    layout = gl.GridLayout((4, 6), grid=(1, 1), tile=(8, 4), face=(1, 4), linear=linear)
+    table = np.arange(24).reshape(4, 6) % 3
+    options = {"slot": 4} if view == "slots" else {}
+    drawing = layout.draw(view, color=lambda r, c: table[r, c], **options)
+    for index, (rect, *_) in Read(drawing).elements().items():
+        assert rect[5] == f"c{table[index]}"
+
+
+def test_a_dim_to_colour_by_may_be_a_numpy_integer():
+    layout = SMALL["document"]
+    assert layout.draw(color=np.int64(1)).svg == layout.draw(color=1).svg
 
 
 def test_a_map_without_inverse_is_drawn_up_to_what_can_be_listed():

@@ -6,7 +6,7 @@ views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridlayout.affine.search import components
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, as_items, as_shape
 from gridlayout.draw.cells import NOTHING, Cell
 from gridlayout.draw.colourings import (
     Colouring,
@@ -214,7 +214,7 @@ def _drawn(
     layout: Layout, fold: Fold, what: str, color: Any, kind: str, cores: Any, notes: list[str]
 ) -> Drawing:
     as_label(kind)
-    if color == "core" and layout.num_cores <= 1 and layout.blocks:
+    if isinstance(color, str) and color == "core" and layout.num_cores <= 1 and layout.blocks:
         color = "tile"
     numbers = _chosen(layout, cores)
     fields = [_field(layout, fold, core) for core in numbers]
@@ -287,7 +287,7 @@ def _chosen(layout: Layout, cores: Any) -> list[int]:
     if cores is None:
         return [*range(min(total, MAX_PANELS - 1)), *([total - 1] if total >= MAX_PANELS else [])]
     chosen = []
-    for core in _sequence(cores):
+    for core in as_items(cores, "cores", "core coordinates"):
         index = as_shape(core, "core")
         if len(index) != layout.core_rank or any(
             i >= n for i, n in zip(index, layout.core_shape, strict=True)
@@ -297,14 +297,6 @@ def _chosen(layout: Layout, cores: Any) -> list[int]:
     if not 1 <= len(chosen) <= 64:
         raise LayoutError(f"cores has {len(chosen)} cores; it must have 1 to 64")
     return chosen
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise LayoutError(
-            f"cores {value!r} must be a sequence of core coordinates, such as [(0, 0), (0, 1)]"
-        )
-    return tuple(value)
 
 
 def at_least_one(value: Any, what: str) -> int:

@@ -125,13 +125,15 @@ def colouring(layout: Layout, color: Any) -> Colouring:
 
     Raises `LayoutError` for anything else, and for tiles of a layout without tiles.
     """
-    if color == "core":
+    word = color if isinstance(color, str) else ""
+    if word == "core":
         return by_numbers(lambda p: p.core, Members("core", "cores", layout.core_shape))
-    if color == "tile":
+    if word == "tile":
         return tile_colouring(layout, outer_block(layout))
-    if color == "offset":
+    if word == "offset":
         return _by_offset(layout)
-    if isinstance(color, int) and not isinstance(color, bool) and 0 <= color < layout.ndim:
+    is_number = isinstance(color, (int, np.integer)) and not isinstance(color, bool)
+    if is_number and 0 <= color < layout.ndim:
         members = Members(f"d{color} =", f"d{color} =", (max(layout.shape[color], 1),), plain=True)
         return by_numbers(lambda p: p.logical[color], members)
     if callable(color):
@@ -161,8 +163,13 @@ def _by_offset(layout: Layout) -> Colouring:
 
 
 def _user_keys(color: Callable[..., Any], points: Points) -> Ints:
-    """Return the keys that a user's function gives the points: whole numbers >= 0."""
-    keys = np.asarray(color(*points.logical))
+    """Return the keys that a user's function gives the points: whole numbers >= 0.
+
+    The function gets indices within the shape only: padding has index 0, and its key is not used.
+    """
+    if not points.valid.any():
+        return np.zeros(points.valid.shape, np.int64)
+    keys = np.asarray(color(*(np.where(points.valid, i, 0) for i in points.logical)))
     if keys.dtype.kind not in "bui" or (keys.size and keys.min() < 0):
         raise LayoutError(f"color gave {keys.dtype} numbers; it must give whole numbers >= 0")
     if keys.size and keys.max() >= _ANY:

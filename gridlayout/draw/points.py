@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, one_of
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
@@ -178,6 +178,4 @@ def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
 
 def as_label(kind: Any) -> str:
     """Return `kind` if it is one of `LABELS`, else raise `LayoutError`."""
-    if kind not in LABELS:
-        raise LayoutError(f"label {kind!r} is not one of {', '.join(LABELS)}")
-    return str(kind)
+    return one_of(kind, LABELS, "label")
