@@ -21,6 +21,7 @@ import gridlayout as gl
 from gridlayout import palette
 from gridlayout.__main__ import main
 from gridlayout.draw.cells import MIXED, PADDING, find_cells
+from gridlayout.draw.logical import strides_in_words
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
 from gridlayout.gallery import entries, gallery_page
@@ -479,6 +480,24 @@ def test_megengines_strides_are_bytes(shown):
     drawn = {i: int(read.label(place[0])) for i, place in read.elements().items()}
     assert drawn == {(r, c): 20 * r + 4 * c for r in range(2) for c in range(5)}
     assert "20 B" in shown["strides_2x5"].svg
+
+
+@pytest.mark.parametrize(
+    ("layout", "lines"),
+    [
+        # XLA stores an int4 in a byte of its own, and an int8 of E(4) in half a byte.
+        (gl.parse("s4[4,6]"), ["d0: +6 elements (6 B)", "d1: +1 element (1 B)"]),
+        (gl.parse("s8[4,6]{1,0:E(4)}"), ["d0: +6 elements (3 B)", "d1: +1 element (0.5 B)"]),
+        # Elements of a block format have no address.
+        (SMALL["document, bfp"], ["d0: +32 elements", "d1: +1 element"]),
+        (
+            gl.parse("s16[640]{0:T(32)(9)(4)(3)}"),
+            ["d0: +1 or +3 or +6 or ... elements (2 or 6 or 12 or ... B)"],
+        ),
+    ],
+)
+def test_strides_in_bytes_are_those_of_the_addresses(layout, lines):
+    assert strides_in_words(layout) == lines
 
 
 def test_the_planes_of_formats_are_numbered_in_order(shown):

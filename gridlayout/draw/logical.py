@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell
 from gridlayout.draw.colourings import (
@@ -115,14 +114,23 @@ def strides_in_words(layout: Layout) -> list[str]:
         steps = np.unique(np.diff(line.offset)[same])
         parts = []
         if len(steps):
-            numbers = [f"{s:+,}" for s in steps.tolist()[:3]] + ["..."] * (len(steps) > 3)
-            bits = [abs(s) * dtypes.bits(layout.dtype) for s in steps.tolist()[:3]]
-            sizes = " or ".join(f"{b // 8:,}" if b % 8 == 0 else f"{b / 8:,}" for b in bits)
-            parts.append(f"{' or '.join(numbers)} elements ({sizes} B)")
+            parts.append(_steps_text(layout, steps.tolist()))
         if not same.all():
             parts.append(f"another core at {int((~same).sum())} of {len(same)} steps")
         lines.append(f"d{d}: {', '.join(parts) or 'no step'}")
     return lines
+
+
+def _steps_text(layout: Layout, steps: list[int]) -> str:
+    """Return distances in elements, and in bytes if the elements have addresses of their own."""
+    more = ["..."] * (len(steps) > 3)
+    text = " or ".join([*(f"{n:+,}" for n in steps[:3]), *more])
+    text += " element" if text in ("+1", "-1") else " elements"
+    if layout.tile_format is not None:
+        return text
+    bits = [abs(n) * layout.stored_bits for n in steps[:3]]
+    sizes = [f"{b // 8:,}" if b % 8 == 0 else f"{b / 8:,}" for b in bits]
+    return f"{text} ({' or '.join([*sizes, *more])} B)"
 
 
 def _line(layout: Layout, d: int) -> Points:
