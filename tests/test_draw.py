@@ -787,6 +787,15 @@ def test_numbers_are_explained_where_there_are_some():
         assert "Numbers are" not in drawing.svg
 
 
+@pytest.mark.parametrize("cores", [3, 16, 17, 20, 64])
+def test_slots_say_how_many_cores_are_shown(cores):
+    drawing = gl.GridLayout((cores,), grid=(cores,)).draw("slots", slot=1)
+    drawn = {re.match(r"core \((\d+),\), slot 0: (.*)", rect[-1]) for rect in Read(drawing).rects}
+    assert {found[2] for found in drawn} == {f"logical [{k}], 1 element" for k in range(len(drawn))}
+    note = f"Shown: 1 of 1 slots, of {len(drawn)} of {cores} cores."
+    assert (note in drawing.svg) == (len(drawn) < cores) == (cores > 16)
+
+
 def test_samples_are_said_once():
     drawing = HUGE["4096^2"].draw()
     assert drawing.svg.count("sample") == 1

@@ -42,9 +42,8 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
     }
     texts = {at: _slot_texts(points, size) for at, points in held.items()}
     # As many cores as have room for their labels.
-    columns = (
-        min(cores, max(columns_for(max(len(t) for t, _ in texts.values())), 1)) if texts else 0
-    )
+    room = max(columns_for(max((len(text) for text, _ in texts.values()), default=0)), 1)
+    columns = min(cores, _CORES, room) if texts else 0
     held = {(r, c): points for (r, c), points in held.items() if c < columns}
     # The key of a slot is that of its first element that is no padding.
     keys = {at: int(colours.key(points)[points.valid.argmax()]) for at, points in held.items()}
@@ -92,9 +91,11 @@ def _slot_texts(points: Points, size: int) -> tuple[str, str]:
         sides.append("*" if whole else str(low) if low == high else f"{low}:{high + 1}")
     while len(sides) > 2 and sides[-1] == "*":
         sides.pop()
-    held = "elements" if size <= _HELD else f"of {points.valid.size} samples"
-    text = ",".join(sides)
-    return text, f"logical [{text}], {int(points.valid.sum()):,} {held}"
+    count, text = int(points.valid.sum()), ",".join(sides)
+    held = "element" if count == 1 else "elements"
+    if size > _HELD:
+        held = f"of {points.valid.size:,} samples"
+    return text, f"logical [{text}], {count:,} {held}"
 
 
 def _default_slot(layout: Layout) -> int:
