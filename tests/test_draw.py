@@ -1019,6 +1019,15 @@ def test_flows_are_the_bytes_that_two_cores_share():
     assert staying_bytes(plan._repr_html_()) == plan.stays
 
 
+def test_flows_of_parts_of_bytes_are_counted():
+    a, b = (gl.GridLayout((5,), "int4", grid=(n,)) for n in (5, 1))
+    drawing = a.draw("flows", to=b)
+    assert drawing.title == "int4[5]: 2 B move, 0.5 B stay"
+    assert "core (3,): 0.5 B" in drawing.svg
+    assert "core (0,): 2.5 B" in drawing.svg
+    assert drawing.svg.count("0.5 B from core") == 4
+
+
 def test_flows_between_many_cores_are_drawn_in_groups():
     a, b = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((64, 64), (4096, 1)))
     drawing = a.draw("flows", to=b)
@@ -1081,7 +1090,9 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
         ("memory", {"cores": []}, "cores has 0 cores; it must have 1 to 64"),
         ("fold", {}, "view 'fold' needs device=, a gl.DeviceGrid"),
         ("flows", {}, r"view 'flows' needs to=, a layout of the shape \(5, 7\)"),
+        ("fold", {"device": SMALL["document"]}, "view 'fold' needs device=, a gl.DeviceGrid"),
         ("flows", {"to": SMALL["xla"]}, "needs to="),
+        ("flows", {"to": SMALL["document"].with_dtype("int8")}, "and of bfloat16"),
     ],
 )
 def test_bad_requests_are_refused(view, options, message):

@@ -48,20 +48,23 @@ class Bars:
 def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
     """Draw the bytes that a relayout moves from core to core.
 
-    to: the target layout, of the same shape. Raises `LayoutError` without one.
+    to: the target layout, of the same shape and element type. Raises `LayoutError` without one.
     """
-    if to is None or getattr(to, "shape", None) != layout.shape:
-        raise LayoutError(f"view 'flows' needs to=, a layout of the shape {layout.shape}")
+    wanted = (layout.shape, layout.dtype)
+    if to is None or (getattr(to, "shape", None), getattr(to, "dtype", None)) != wanted:
+        raise LayoutError(
+            f"view 'flows' needs to=, a layout of the shape {layout.shape} and of "
+            f"{layout.dtype.name}"
+        )
     found = layout.traffic(to)
     before, after = (
         number(list(found.before.T), layout.core_shape),
         number(list(found.after.T), to.core_shape),
     )
     sides = [Bars(x.num_cores, lambda k, x=x: f"core {core_text(x, k)}") for x in (layout, to)]  # type: ignore[misc]
-    amounts = found.counts * dtypes.bits(layout.dtype) // 8
-    shape = amounts.shape
-    pairs = (np.broadcast_to(before, shape), np.broadcast_to(after, shape), amounts)
-    return flow_figure(layout, to, sides[0], sides[1], pairs)
+    shape = found.counts.shape
+    pairs = (np.broadcast_to(before, shape), np.broadcast_to(after, shape), found.counts)
+    return _figure(layout, to, sides, pairs, dtypes.bits(layout.dtype))
 
 
 def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
@@ -74,28 +77,38 @@ def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
     """
     before, after = np.nonzero(amounts)
     side = Bars(len(amounts), lambda k: f"device {k}")
-    return flow_figure(layout, to, side, side, (before, after, amounts[before, after]))
+    pairs = (before, after, amounts[before, after])
+    return _figure(layout, to, [side, side], pairs, bits=8)
 
 
-def flow_figure(
-    layout: Layout, to: Layout, source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints]
+def _figure(
+    layout: Layout, to: Layout, sides: Sequence[Bars], pairs: tuple[Ints, Ints, Ints], bits: int
 ) -> Drawing:
-    """Draw (from, to, bytes) between members of the two sides, given by number."""
+    """Draw (from, to, amount) between members of the two sides, given by number.
+
+    bits: those of one unit of the amounts.
+    """
     before, after, amounts = pairs
     stays = int(amounts[before == after].sum())
     moved = int(amounts.sum()) - stays
-    words = f"{moved:,} B change place, {stays:,} B stay in theirs."
+    moving, staying = _bytes_text(moved, bits), _bytes_text(stays, bits)
     return figure(
-        f"{tensor_text(layout)}: {moved:,} B move, {stays:,} B stay",
+        f"{tensor_text(layout)}: {moving} move, {staying} stay",
         short(f"{layout!r}  →  {to!r}"),
-        f"{in_words(layout)} It moves to {short(repr(to))}: {words}",
-        [_ribbons(source, target, pairs)] if len(amounts) else [],
+        f"{in_words(layout)} It moves to {short(repr(to))}: {moving} change place, {staying} stay "
+        "in theirs.",
+        [_ribbons(*sides, pairs, bits)] if len(amounts) else [],
         [("stay", "stays where it is")] if stays else [],
         [_COLOURS if moved else ""] if len(amounts) else ["There are no elements to move."],
     )
 
 
-def _ribbons(source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints]) -> Picture:
+def _bytes_text(amount: int, bits: int) -> str:
+    whole, rest = divmod(amount * bits, 8)
+    return f"{whole + rest / 8:,} B" if rest else f"{whole:,} B"
+
+
+def _ribbons(source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints], bits: int) -> Picture:
     """Return the bars of both sides and the ribbons; a ribbon's thickness shows its bytes."""
     before, after, amounts = pairs
     sides = (source, target)
@@ -116,12 +129,12 @@ def _ribbons(source: Bars, target: Bars, pairs: tuple[Ints, Ints, Ints]) -> Pict
             (move, f"c{i}", f"from {source.text(i)} to {target.text(j)}"),
         ):
             if amount:
-                hover = tag("title", escape(f"{amount:,} B {what}"))
+                hover = tag("title", escape(f"{_bytes_text(amount, bits)} {what}"))
                 path = _ribbon(starts[i], ends[j], amount * unit)
                 paths.append(tag("path", hover, class_=kind, d=path))
                 starts[i], ends[j] = starts[i] + amount * unit, ends[j] + amount * unit
     texts = [
-        [f"{side.text(k)}: {n:,} B" for k, n in enumerate(found)]
+        [f"{side.text(k)}: {_bytes_text(n, bits)}" for k, n in enumerate(found)]
         for side, found in zip(sides, sums, strict=True)
     ]
     left, right = (max(mono_width(text, 11) for text in side) + _BAR + 8 for side in texts)

@@ -72,7 +72,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
 
     device: the `gl.DeviceGrid`. Raises `LayoutError` without one.
     """
-    if device is None or not hasattr(device, "core_map"):
+    if device is None or not hasattr(device, "first_cores"):
         raise LayoutError("view 'fold' needs device=, a gl.DeviceGrid")
     to_device = device.core_map(layout.core_shape)
     rank = len(device.shape)
