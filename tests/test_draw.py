@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import gridlayout as gl
 from gridlayout import palette
 from gridlayout.__main__ import main
-from gridlayout.draw.cells import MIXED, PADDING, find_cells
+from gridlayout.draw.cells import MIXED, NOTHING, PADDING, find_cells
 from gridlayout.draw.logical import strides_in_words
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
@@ -570,6 +570,34 @@ def test_cells_cover_every_position_once(data):
         assert (cell.share > 0) == (PADDING in cell.found and len(beside) == 1)
         if cell.sampled == cell.size and cell.share:
             assert cell.share == pytest.approx((block == PADDING).mean())
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "key", "share"),
+    [
+        ((5, 5), (5, NOTHING), 5, 0),
+        ((5, PADDING), (NOTHING, NOTHING), 5, 0.5),
+        ((PADDING, PADDING), (PADDING, NOTHING), PADDING, 0),
+        ((NOTHING, NOTHING), (NOTHING, NOTHING), NOTHING, 0),
+        ((5, 6), (5, NOTHING), MIXED, 0),
+    ],
+)
+def test_positions_past_the_end_are_no_content_of_a_cell(left, right, key, share):
+    table = np.array([left, right])
+    (cell,) = find_cells(2, 2, lambda r, c: table[r, c], 1)
+    assert (cell.key, cell.share) == (key, share)
+    assert cell.found == tuple(np.unique(table))
+
+
+def test_cells_at_the_end_of_a_buffer_are_drawn_as_what_they_hold():
+    layout = gl.GridLayout((586, 7), grid=(1, 1), tile=(1, 9))
+    drawing = layout.draw("memory", width=64)
+    ends = [rect for rect in Read(drawing).rects if "past the end" in rect[-1]]
+    assert ends
+    assert not {rect[5] for rect in ends} & {"mix"}
+    for rect in ends:
+        held = r"(padding|(about \d+% padding, )?tiles \(\S+\))$"
+        assert re.search(f"-> past the end, {held}", rect[-1])
 
 
 @pytest.mark.parametrize("n", [1000, 10**6, 10**12, 2**61])

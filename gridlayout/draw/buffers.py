@@ -219,7 +219,7 @@ def _drawn(
     numbers = _chosen(layout, cores)
     fields = [_field(layout, fold, core) for core in numbers]
     found, colours = find_coloured(fields, colouring(layout, color), BUDGET // len(numbers))
-    # Positions past the end of a buffer are not drawn.
+    # Cells past the end of a buffer are not drawn.
     found = [[cell for cell in cells if cell.key != NOTHING] for cells in found]
     counts = None
     if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
@@ -273,7 +273,7 @@ def _boxes(
             (r0, r1), (c0, c1) = cell.rows, cell.columns
             held = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
             where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
-            full = cell.key >= 0 and not cell.share
+            full = cell.key >= 0 and not cell.share and NOTHING not in cell.found
             where += f", logical {held}" if full else ""
             _, over = cell_texts(cell, colours, where)
             text = held if full and kind != "none" else ""

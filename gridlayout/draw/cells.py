@@ -34,7 +34,7 @@ class Cell:
     """A rectangle of a table: half-open spans of rows and columns, and the key of its content.
 
     found: the distinct keys of the samples. sampled: the number of samples. share: the share of
-    padding among them, if all other samples have one key.
+    padding among those inside the buffer, if all others of them have one key.
     """
 
     rows: Span
@@ -145,13 +145,20 @@ def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[li
             found = tuple(np.unique(block).tolist())
             at = [np.unique(_inside(*ends), return_index=True)[1] for ends in (span, column)]
             once = block[np.ix_(*at)]
-            padding = float((once == PADDING).mean())
-            beside = [k for k in found if k != PADDING]
-            held = beside[0] if len(beside) == 1 else MIXED if beside else PADDING
-            share = padding if held >= 0 else 0.0
+            held = _content(found)
+            there = max(int((once != NOTHING).sum()), 1)
+            share = float((once == PADDING).sum() / there) if held >= 0 else 0.0
             cells.append(Cell(span, column, held, found, once.size, share))
         table.append(cells)
     return table
+
+
+def _content(found: tuple[int, ...]) -> int:
+    """Return the key of a cell with these keys: that of its data, `MIXED` if there are several."""
+    data = [key for key in found if key >= 0]
+    if data:
+        return data[0] if len(data) == 1 else MIXED
+    return PADDING if PADDING in found else NOTHING
 
 
 def _inside(low: int, high: int) -> Ints:

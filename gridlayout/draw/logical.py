@@ -327,12 +327,11 @@ def caveats(panels: Sequence[Panel]) -> list[str]:
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
     """Return label and hover text of a cell of many positions."""
     named = cell.found if len(cell.found) <= _NAMED else (*cell.found[: _NAMED - 1], cell.found[-1])
-    special = {PADDING: "padding", NOTHING: "past the end"}
+    padding = f"about {cell.share:.0%} padding" if cell.share else "padding"
+    special = {PADDING: padding, NOTHING: "past the end"}
     names = [special.get(k) or colours.name(k) for k in named]
     if len(cell.found) > _NAMED:
         names[-1:] = ["...", f"{names[-1]} ({len(cell.found)} in all)"]
-    if cell.share:
-        names[0] = f"about {cell.share:.0%} padding"
     text = f"{where}, {cell.size:,} positions -> {', '.join(names)}"
     return "" if cell.key < 0 else colours.label(cell.key), text
 
