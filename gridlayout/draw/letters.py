@@ -36,7 +36,8 @@ def mono_width(text: str, size: float) -> float:
     >>> round(mono_width("0" * 10, 11)), round(mono_width("層正規化", 11))
     (68, 44)
     """
-    return (MONO * len(text) if text.isascii() else sum(map(_mono, text))) * size
+    wide = [] if text.isascii() else [width for width in map(_wide, text) if width]
+    return MONO * size * (len(text) - len(wide)) + sum(wide) * size
 
 
 def _proportional(letter: str) -> float:
