@@ -385,6 +385,21 @@ def test_gaps_are_dots_and_curves_on_each_other_are_one():
     assert len(places(drawing)) == 2
 
 
+def test_curves_of_equal_points_with_other_gaps_are_apart():
+    a = Curve("a", [Point(1, None, "a1"), Point(2, 1.0, "a2"), Point(4, 2.0, "a4")])
+    b = Curve("b", [Point(2, 1.0, "b2"), Point(4, 2.0, "b4")])
+    gap = Curve("c", [Point(2, 1.0, "c2"), Point(3, None, "c3"), Point(4, 2.0, "c4")])
+    drawing = curves("t", "", [Chart("time", [a, gap, b])])
+    assert ">a, b<" in drawing.svg
+    assert ">c<" in drawing.svg
+    assert marks(drawing) == [[("c6", "a2\nb2"), ("c6", "a4\nb4"), ("c5", "c2"), ("c5", "c4")]]
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-308, 1e-9, 1e9, 1e308, 1.7e308])
+def test_times_of_any_magnitude_have_an_axis(value):
+    assert len(places(lines_of(value, value))) == 2
+
+
 def test_open_marks_are_paper():
     points = [Point(1, 1e-6, "one", True), Point(2, 2e-6, "two")]
     drawing = curves("t", "", [Chart("time", [Curve("a", points)])])

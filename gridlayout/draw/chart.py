@@ -108,10 +108,11 @@ class Axes:
         if self.is_share:
             numbers, _ = round_steps(0, high, 6)
             return Ticks([(self.y(n), f"{n:,.0%}") for n in numbers if n <= high])
-        for digits in ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        for digits in (("1", "1.5", "2", "3", "5", "7"), ("1", "2", "5"), ("1", "3"), ("1",)):
             tens = range(floor(low), ceil(high) + 1)
-            numbers = [digit * 10.0**ten for ten in tens for digit in digits]
-            inside = [n for n in numbers if low <= log10(n) <= high]
+            # As text, so that numbers beyond those of floats are 0 or infinite.
+            numbers = [float(f"{digit}e{ten}") for ten in tens for digit in digits]
+            inside = [n for n in numbers if n and low <= log10(n) <= high]
             if len(inside) <= _MOST_TICKS:
                 break
         kept = inside[:: ceil(len(inside) / _MOST_TICKS) or 1]

@@ -133,39 +133,44 @@ class _Drawn:
         return short(", ".join(self.names), _NAME)
 
 
+# Position in pixels, the point there, and whether a line joins it to the previous point.
+_Place = tuple[float, float, Point, bool]
+
+
 def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
     """Return the curves with their colours and marks; those with equal points are merged."""
-    by_places: dict[tuple[tuple[float, float, bool], ...], list[int]] = {}
-    for k, line in enumerate(lines):
-        places = tuple(
-            (p.at, round(axes.y(p.value)), p.is_open)
-            for p in line.points
-            if p.value is not None and axes.has(p)
-        )
-        if places:
-            by_places.setdefault(places, []).append(k)
+    every = [_placed(line, axes) for line in lines]
+    alike: dict[tuple[tuple[float, int, bool, bool], ...], list[int]] = {}
+    for k, places in enumerate(every):
+        looks = tuple((p.at, round(y), p.is_open, is_joined) for _, y, p, is_joined in places)
+        if looks:
+            alike.setdefault(looks, []).append(k)
     found = []
-    for same in by_places.values():
-        looks = same[0]
+    for same in alike.values():
+        first = same[0]
+        fill, mark = _ORDER[first % HUES], first % len(_MARKS) + first // HUES
         names = tuple(lines[k].name for k in same)
-        fill, mark = _ORDER[looks % HUES], looks % len(_MARKS) + looks // HUES
-        found.append(_Drawn(names, *_placed([lines[k] for k in same], axes), fill, mark))
+        merged = [_merged(places) for places in zip(*(every[k] for k in same), strict=True)]
+        joined = tuple(is_joined for *_, is_joined in every[first])
+        found.append(_Drawn(names, tuple(merged), joined, fill, mark))
     return found
 
 
-def _placed(
-    same: Sequence[Curve], axes: Axes
-) -> tuple[tuple[tuple[float, float, Point], ...], tuple[bool, ...]]:
-    """Return the positions of curves with equal points, and which points are joined."""
-    places, joined, is_next = [], [], False
-    for k, point in enumerate(same[0].points):
+def _placed(line: Curve, axes: Axes) -> list[_Place]:
+    """Return the places of a curve's points that have one."""
+    found, is_next = list[_Place](), False
+    for point in line.points:
         if point.value is not None and axes.has(point):
-            hovers = dict.fromkeys(short(line.points[k].hover, _HOVER) for line in same)
-            merged = point._replace(hover="\n".join(filter(None, hovers)))
-            places.append((axes.x(point.at), axes.y(point.value), merged))
-            joined.append(is_next)
+            found.append((axes.x(point.at), axes.y(point.value), point, is_next))
         is_next = axes.has(point)
-    return tuple(places), tuple(joined)
+    return found
+
+
+def _merged(places: Sequence[_Place]) -> tuple[float, float, Point]:
+    """Return the first of equal places, with the hover texts of all."""
+    hovers = dict.fromkeys(short(point.hover, _HOVER) for _, _, point, _ in places)
+    x, y, point, _ = places[0]
+    return x, y, point._replace(hover="\n".join(filter(None, hovers)))
 
 
 def _line(each: _Drawn, left: float) -> str:
