@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import gridlayout as gl
 from gridlayout import palette
 from gridlayout.__main__ import main
+from gridlayout.draw.bars import Measure, bars
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, find_cells
 from gridlayout.draw.logical import strides_in_words
 from gridlayout.draw.panels import figure
@@ -1061,6 +1062,23 @@ def test_flows_between_many_cores_are_drawn_in_groups():
     drawing = a.draw("flows", to=b)
     assert sum(flow_bytes(drawing).values()) == 4096 * 4096 * 4
     assert len(drawing.svg) < 300_000
+
+
+def test_more_bars_than_colours_repeat_the_colours():
+    names = [f"program {k}" for k in range(palette.HUES + 2)]
+    counts = range(len(names))
+    drawing = bars("t", "", names, [Measure("bytes", counts, [f"{n} B" for n in counts])])
+    fills = re.findall(r'<rect class="(\w+)"[^>]*><title>', drawing.svg)
+    assert fills == [f"c{k % palette.HUES}" for k in counts]
+    assert bars("t", "", [], [Measure("bytes", [], [])]).svg
+
+
+def test_a_group_of_one_index_is_named_by_it():
+    drawing = gl.GridLayout((9, 4), grid=(1, 1)).draw(color=0)
+    assert [*meanings(drawing).values()] == [
+        *(f"d0 = {k}..{k + 1}" for k in (0, 2, 4, 6)),
+        "d0 = 8",
+    ]
 
 
 # -- the way in ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gridlayout.draw.letters import mono_width, text_width
 from gridlayout.draw.panels import Picture, figure
+from gridlayout.palette import HUES
 from gridlayout.svg import Drawing, escape, tag
 
 _LENGTH, _ROW, _HIGH = 190, 20, 13  # pixels of the longest bar, of a row, of a bar
@@ -31,6 +32,8 @@ def bars(
 ) -> Drawing:
     """Draw one panel per measure, with one bar per name; the largest number has the full length.
 
+    If there are more names than colours, the colours repeat.
+
     >>> drawing = bars("Two", "", ["a", "b"], [Measure("bytes", [2, 1], ["2 B", "1 B"])])
     >>> drawing.description
     'bytes: a 2 B, b 1 B.'
@@ -47,7 +50,7 @@ def bars(
 
 
 def _panel(names: Sequence[str], measure: Measure) -> Picture:
-    left = max(mono_width(name, _LABEL) for name in names) + 10
+    left = max((mono_width(name, _LABEL) for name in names), default=0) + 10
     most = max((n for n in measure.numbers if n is not None), default=0)
     rects, words = [], [tag("text", escape(measure.caption), class_="sub", x=0, y=11)]
     right = text_width(measure.caption, 12, bold=True)
@@ -59,7 +62,7 @@ def _panel(names: Sequence[str], measure: Measure) -> Picture:
             length = max(_LENGTH * number / most, 1.5) if most else 1.5
             hover = tag("title", escape(f"{name}: {word}"))
             size = {"x": left, "y": y, "width": length, "height": _HIGH}
-            rects.append(tag("rect", hover, class_=f"c{k}", **size))
+            rects.append(tag("rect", hover, class_=f"c{k % HUES}", **size))
         words.append(tag("text", escape(name), x=0, y=y + 11))
         at = left + length + 7
         words.append(tag("text", escape(word), x=at, y=y + 11))

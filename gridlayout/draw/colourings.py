@@ -60,7 +60,7 @@ class Members:
         spans = self.spans(key)
         if self.plain:
             low, high = spans[0]
-            return f"{low:,}..{high - 1:,}" if self.sizes else f"{low:,}"
+            return f"{low:,}..{high - 1:,}" if high > low + 1 else f"{low:,}"
         texts = [
             str(low) if high == low + 1 else ":" if high - low == n else f"{low}:{high}"
             for (low, high), n in zip(spans, self.shape, strict=True)
@@ -75,17 +75,16 @@ class Members:
         """Return the name of a member or a group."""
         return f"{self.many if self.sizes else self.one} {self.place(key)}".strip()
 
-    def grouped(self, keys: Iterable[int]) -> Members:
+    def grouped(self, keys: Ints) -> Members:
         """Return groups so large that the keys are in at most `HUES`; the last dims grow first."""
-        index = np.array([np.unravel_index(k, self.groups) for k in keys]).T
-        sizes = np.ones(len(self.shape), np.int64)
+        index, sizes = np.unravel_index(keys, self.groups), [1] * len(self.groups)
         for d in reversed(range(len(sizes))):
-            while len(np.unique(index // sizes[:, None], axis=1).T) > HUES:
-                if sizes[d] >= self.groups[d]:
-                    break
-                sizes[d] *= 2
+            while sizes[d] < self.groups[d] and len(index[d]) > HUES:
+                halved = [i // 2 if k == d else i for k, i in enumerate(index)]
+                numbers = np.unique(np.ravel_multi_index(halved, self.groups))
+                index, sizes[d] = np.unravel_index(numbers, self.groups), sizes[d] * 2
         before = self.sizes or (1,) * len(self.shape)
-        return replace(self, sizes=tuple(int(n) * m for n, m in zip(sizes, before, strict=True)))
+        return replace(self, sizes=tuple(n * m for n, m in zip(sizes, before, strict=True)))
 
     def into(self, groups: Members, key: Ints) -> Ints:
         """Return the number of each member, or of each group, among larger groups."""
@@ -230,13 +229,14 @@ def with_fills(colours: Colouring, keys: Iterable[int]) -> Colouring:
     >>> few.fill(3), few.fill(11), many.entry(0), many.fill(80)
     ('c0', 'c1', 'cores (0:2, :)', 'c4')
     """
-    shown = sorted({k for k in keys if k >= 0})
-    things = sorted({int(colours.member(k)) for k in shown})
+    shown = np.unique(np.fromiter(keys, np.int64))
+    shown = shown[shown >= 0]
     members, of = colours.members, colours.member
-    if members is None or len({colours.fill(k) for k in shown}) == len(things):
+    things = np.unique(of(shown))
+    if members is None or len({colours.fill(k) for k in shown.tolist()}) == len(things):
         return colours
     if len(things) <= HUES:
-        numbers = {thing: n for n, thing in enumerate(things)}
+        numbers = {thing: n for n, thing in enumerate(things.tolist())}
         return replace(colours, fill=lambda k: f"c{numbers[int(of(k))]}")
     groups = members.grouped(things)
 
@@ -252,7 +252,7 @@ def with_fills(colours: Colouring, keys: Iterable[int]) -> Colouring:
         return np.where(found >= 0, group(found.clip(0)), found)
 
     coarse = replace(by_numbers(key, groups), renumber=renumber)
-    coarse = with_fills(coarse, {int(group(k)) for k in shown})
+    coarse = with_fills(coarse, np.unique(group(shown)).tolist())
     fine = replace(colours, fill=lambda k: coarse.fill(int(group(k))))
     return replace(fine, entry=lambda k: coarse.entry(int(group(k))), coarse=coarse)
 
