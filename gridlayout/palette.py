@@ -14,17 +14,8 @@ LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17
 DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#7e0030")
 # The ramp of offsets, from the first to the last.
 LIGHT_RAMP = (
-    *(
-        "#f1f7fc",
-        "#dfecf8",
-        "#cce1f3",
-        "#b8d5ee",
-        "#a3c8e9",
-        "#8dbbe3",
-        "#77addc",
-        "#629fd4",
-    ),
-    *(),
+    *("#f1f7fc", "#dfecf8", "#cce1f3", "#b8d5ee"),
+    *("#a3c8e9", "#8dbbe3", "#77addc", "#629fd4"),
 )
 DARK_RAMP = (
     *("#17222d", "#1a2c3c", "#1d364b", "#20405a"),
