@@ -75,8 +75,13 @@ def ask(asked, folder):
     data = f"const known = {json.dumps(facts(DOCUMENT))}, asked = {json.dumps(asked)};"
     assert page.SCRIPTS[-4:] == ("picture.js", "fields.js", "summary.js", "form.js")
     names = page.SCRIPTS[:-4]
+    return run(names, f"{data}\n{HARNESS}", folder)
+
+
+def run(names, script, folder):
+    """The JSON text `answers` that a script leaves after the page's files of these names."""
     texts = [files("gridlayout.explorer").joinpath(name).read_text("utf-8") for name in names]
-    program = "\n".join([*texts, data, HARNESS])
+    program = "\n".join([*texts, script])
     if not CHROMIUM:
         path = folder / "harness.mjs"
         path.write_text(f"{program}\nconsole.log(answers);", encoding="utf-8")
@@ -349,6 +354,15 @@ def test_large_layouts_are_counted_exactly(tmp_path):
         for position, held in zip(question["physical"], answer["held"], strict=True):
             expected = layout.logical_index(position)
             assert held is None if expected is None else tuple(held) == expected
+
+
+@needs_engine
+def test_numbers_are_rounded_as_in_python(tmp_path):
+    shares = [100 * (k / total) for total in (64, 2000, 3001) for k in range(total)]
+    asked = json.dumps([[n, d] for n in shares for d in (1, 2)])
+    script = f"const answers = JSON.stringify({asked}.map(([n, d]) => rounded(n, d)));"
+    found = run(["summary.js"], script, tmp_path)
+    assert found == [f"{n:.{d}f}" for n in shares for d in (1, 2)]
 
 
 GRID, LOCAL = DOCUMENT, gl.sophon.local((2, 3, 4, 5), "int8", chip=TOY)
@@ -760,6 +774,9 @@ def test_a_notebook_shows_a_frame_of_the_whole_page():
         (gl.sophon.matrix(2, 40, 15, "float32"), "a sophon.matrix can't be explored"),
         (gl.GridLayout((6,), grid=(3,), linear="(d0) -> (d0 mod 3)"), "whose map divides"),
         (gl.GridLayout((2**30, 2**26), grid=(1, 1)), "over 2**53"),
+        # XLA stores an int4 in a byte, and aligns the end.
+        (gl.xla.layout((2**50,), "int4"), "over 2**53"),
+        (gl.xla.layout((8,), "int8", tail_alignment=2**51), "over 2**53"),
         (gl.GridLayout((MAX_TABLE + 1,), grid=(2, 1), linear="(d0) -> (d0, d0)"), "overlap"),
         ("f32[3]", "str can't be explored"),
     ],

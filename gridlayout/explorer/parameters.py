@@ -51,7 +51,7 @@ def parameters_of(layout: Layout) -> Parameters:
     """
     form = _FORMS.get(type(layout))
     found, numbers = form(layout) if form else _refuse(type(layout).__name__)
-    bits = prod(layout.physical_shape) * dtypes.bits(layout.dtype)
+    bits = max(prod(layout.physical_shape) * dtypes.bits(layout.dtype), layout.nbytes * 8)
     if max(numbers, default=0) > MAX_EXACT or bits > MAX_EXACT:
         raise LayoutError(
             f"{short(repr(layout))} needs numbers over 2**53, which a browser can't represent "

@@ -3,10 +3,10 @@
 const dimsText = (dims) => dims.join("x");
 // Returns a number with `decimals` decimals; halves are rounded to even, as in Python.
 function rounded(x, decimals) {
-  const scaled = Math.abs(x) * 10 ** decimals;
-  const low = Math.floor(scaled);
-  const isHalf = scaled - low === 0.5;
-  const found = (isHalf ? low + (low % 2) : Math.round(scaled)) / 10 ** decimals;
+  // A half is an odd multiple of 1 / 2 ** (decimals + 1); the product with 10 ** decimals is rounded.
+  const isHalf = (x * 2 ** (decimals + 1)) % 2 === 1;
+  const low = Math.floor(x * 10 ** decimals);
+  const found = isHalf ? (low + (low % 2)) / 10 ** decimals : Number(x.toFixed(decimals));
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
   return found.toLocaleString("en-US", digits);
 }
