@@ -97,7 +97,7 @@ def _figure(
         short(f"{layout!r}  →  {to!r}"),
         f"{in_words(layout)} It moves to {short(repr(to))}: {moving} change place, {staying} stay "
         "in theirs.",
-        [_ribbons(*sides, pairs, bits)] if len(amounts) else [],
+        [_ribbons(sides[0], sides[1], pairs, bits)] if len(amounts) else [],
         [("stay", "stays where it is")] if stays else [],
         [_COLOURS if moved else ""] if len(amounts) else ["There are no elements to move."],
     )
