@@ -324,3 +324,17 @@ def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):
             expected = x.copy()
             expected[min(start, 299)] = row[0]
             assert (np.asarray(on_grid(laid, np.array(start, dtype))) == expected).all(), start
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
+def test_starts_of_any_integer_type_are_clipped_in_that_type(dtype):
+    x = numbers((16, 4))
+    laid = gl.put(x, gl.GridLayout(x.shape, "float32", grid=(8, 1)), gl.DeviceGrid((2, 4)))
+    bounds = np.iinfo(dtype)
+    starts = np.array([2, 16, bounds.max, bounds.min], dtype)
+    expected = x[np.clip(starts.astype(int), 0, 15)]
+    found = gl.on_grid(gather((0,), (1, 4), (0,), mode=CLIP))(laid, starts[:, None])
+    np.testing.assert_array_equal(np.asarray(found), expected)
+    row = gl.on_grid(lambda x, at: lax.dynamic_slice(x, (at, jnp.zeros_like(at)), (1, 4)))
+    for at, one in zip(starts, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(row(laid, at)), one[None])

@@ -31,16 +31,17 @@ def slice_indices(
     which has `rank` dims; the other dims of the result are those of `starts` but the last. The mask
     is all True if `mode` is CLIP. All arrays broadcast to the result.
     """
-    starts = starts.astype(jnp.int64 if starts.dtype.itemsize > 4 else jnp.int32)
     behind = sorted(dim_map.values())
     inside = jnp.ones((1,) * rank, bool)
     index = [jnp.zeros((1,) * rank, jnp.int32)] * len(shape)
     for column, d in enumerate(dims):
         start = lax.expand_dims(starts[..., column], behind)
         last = shape[d] - sizes[d]
+        # In the starts' own type, which may be too narrow for `last`, or unsigned.
+        most = min(last, jnp.iinfo(starts.dtype).max)
         if mode != lax.GatherScatterMode.CLIP:
-            inside &= (start >= 0) & (start <= last)
-        index[d] = jnp.clip(start, 0, last).astype(jnp.int32 if last < 2**31 else jnp.int64)
+            inside &= (start >= 0) & (start <= most)
+        index[d] = jnp.clip(start, 0, most).astype(jnp.int32 if last < 2**31 else jnp.int64)
     for d, k in dim_map.items():
         along = tuple(sizes[d] if axis == k else 1 for axis in range(rank))
         index[d] = index[d] + lax.broadcasted_iota(index[d].dtype, along, k)
