@@ -44,6 +44,15 @@ def test_floats_of_4_bits_are_placed_moved_and_computed_with(layout):
     np.testing.assert_array_equal(np.asarray(found), x.astype(np.float32) * 2)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
+def test_slices_of_elements_of_4_bits_are_read_in_place(dtype):
+    x = values(dtype)
+    device = gl.DeviceGrid((len(jax.devices()),))
+    laid = gl.put(x, gl.GridLayout((6, 8), dtype, grid=(6, 1)), device)
+    found = gl.on_grid(lambda x, at: jax.lax.dynamic_slice(x, (at, 0), (1, 8)))(laid, np.int32(4))
+    assert np.asarray(found).tobytes() == x[4:5].tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 def test_sums_of_elements_of_4_bits_are_gathered(dtype):
     """XLA's all-reduces are of whole bytes; gathered parts are added up on every device."""

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
@@ -347,8 +348,13 @@ def _as_bits(x: jax.Array) -> list[jax.Array]:
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         return [*_as_bits(x.real), *_as_bits(x.imag)]
     if not jnp.issubdtype(x.dtype, jnp.floating):
-        return [x.astype(jnp.uint8) if x.dtype.itemsize == 1 else x]
-    return [lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")]
+        return [_whole_bytes(x)]
+    return [_whole_bytes(lax.bitcast_convert_type(x, f"uint{dtypes.bits(x.dtype)}"))]
+
+
+def _whole_bytes(x: jax.Array) -> jax.Array:
+    """Return integers of one byte or less as uint8: collectives send whole bytes."""
+    return x.astype(jnp.uint8) if x.dtype.itemsize == 1 else x
 
 
 def _from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
@@ -357,5 +363,5 @@ def _from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
         return lax.complex(*(_from_bits([b], part) for b in bits))
     (found,) = bits
     if jnp.issubdtype(dtype, jnp.floating):
-        return lax.bitcast_convert_type(found, dtype)
+        return lax.bitcast_convert_type(found.astype(f"uint{dtypes.bits(dtype)}"), dtype)
     return found.astype(dtype)
