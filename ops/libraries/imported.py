@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class _Library(NamedTuple):
@@ -69,7 +68,10 @@ def _register(module: ModuleType) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one library by the other finders, then removes itself."""
+    """Finds one library by the other finders, until the library has been imported.
+
+    Python also asks finders whether a library is installed, without importing it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,20 +79,24 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != self.name or self not in sys.meta_path:
+        if name != self.name:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
+        others = (getattr(each, "find_spec", None) for each in sys.meta_path if each is not self)
+        found = (find(name, path, target) for find in others if find is not None)
+        spec = next(filter(None, found), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _LoadThenRegister(spec.loader)
+            spec.loader = _LoadThenRegister(spec.loader, self)
         return spec
 
 
 class _LoadThenRegister(Loader):
     """Loads a library by another loader, then registers support for `GridArray`s in it."""
 
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
+    def __init__(self, loader: Loader, finder: _Finder) -> None:
+        self.loader, self.finder = loader, finder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
@@ -99,4 +105,6 @@ class _LoadThenRegister(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        _register(module)
+        if self.finder in sys.meta_path:
+            sys.meta_path.remove(self.finder)
+            _register(module)
