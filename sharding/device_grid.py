@@ -110,8 +110,8 @@ class DeviceGrid:
             machine = machine.named(names)
             machine.check_mesh(sizes)
         self._machine = machine
-        self.mesh: Any = auto_mesh(self._devices, sizes, names)
         self._axes: MeshAxes = MeshAxes.of(names, sizes)
+        self.mesh: Any = auto_mesh(self._devices, sizes, names)
         self._given = core_map
         self._stated = None if core_map is None else stated_map(core_map, sizes, self._axes)
         self._placements = Placements(self._axes, self._stated)

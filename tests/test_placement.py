@@ -296,6 +296,10 @@ REFUSED = {
         lambda d: gl.DeviceGrid((3, 4)),
         r"\(3, 4\) needs 12 devices.*8.*emulate_devices",
     ),
+    "two axes of one name": (
+        lambda d: gl.DeviceGrid(Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("2", 2))),
+        "two axes of the mesh have one name: 2, 2",
+    ),
     "empty mesh": (lambda d: gl.DeviceGrid(()), "at least one"),
     "zero": (lambda d: gl.DeviceGrid((2, 0)), ">= 1"),
     "negative": (lambda d: gl.DeviceGrid((-2,)), ">= 0|>= 1"),
@@ -403,6 +407,17 @@ def test_a_users_mesh_places_as_its_axes_say():
         x = gl.put(numbered(layout), layout, device)
         assert_placed(x, packed(numbered(layout), layout, 0), device)
     assert repr(device) == "DeviceGrid(data=4, model=2, cpu)"
+
+
+def test_factors_of_one_axis_are_not_named_as_another_axis():
+    for names in (("x", "x0"), ("x0", "x")):
+        devices = np.array(jax.devices()[:8]).reshape((4, 2)[:: 1 if names[0] == "x" else -1])
+        device = gl.DeviceGrid(Mesh(devices, names))
+        assert len({*device.fine.axis_names}) == 3
+        for grid in ((8,), (4, 2), (2, 4), (2, 2, 2)):
+            layout = uneven(grid)
+            x = gl.put(numbered(layout), layout, device)
+            assert len(assert_placed(x, packed(numbered(layout), layout, 0), device)) == 8
 
 
 def test_device_grids_compare_by_their_mesh():

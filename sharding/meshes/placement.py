@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.affine.map import AffineExpr, constant
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.folding import assign_factors, primes
 
 Axes = tuple[str, ...]
@@ -58,13 +59,27 @@ class MeshAxes:
 
     @staticmethod
     def of(names: Axes, sizes: Shape) -> MeshAxes:
-        """Return the factors of mesh axes with these names and sizes."""
-        factors = [
-            (f"{name}{i}" if len(own) > 1 else name, prime, name)
-            for name, size in zip(names, sizes, strict=True)
-            for own in [primes(size)]
-            for i, prime in enumerate(own)
-        ]
+        """Return the factors of mesh axes with these names and sizes.
+
+        A factor never has the name of another axis or factor. Raises `LayoutError` if two axes have
+        one name.
+
+        >>> MeshAxes.of(("x", "x0"), (4, 2)).names
+        ('x_0', 'x_1', 'x0')
+        """
+        factors: list[tuple[str, int, str]] = []
+        used = set(names)
+        if len(used) < len(names):
+            raise LayoutError(
+                f"two axes of the mesh have one name: {', '.join(names)}; give each its own"
+            )
+        for name, size in zip(names, sizes, strict=True):
+            own, stem = primes(size), name
+            while len(own) > 1 and any(f"{stem}{i}" in used for i in range(len(own))):
+                stem += "_"
+            made = [f"{stem}{i}" for i in range(len(own))] if len(own) > 1 else [name]
+            used.update(made)
+            factors += [(each, prime, name) for each, prime in zip(made, own, strict=True)]
         return MeshAxes(*(tuple(column) for column in zip(*factors, strict=True)))
 
     @cached_property
