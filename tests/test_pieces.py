@@ -397,6 +397,12 @@ def test_rounds_have_one_message_of_each_end_and_keep_the_limit():
         assert sum(len(r) * sizes[r].max(axis=0).prod() for r in rounds) <= limit
 
 
+def test_rounds_of_large_boxes_take_no_memory_by_their_extents():
+    sizes = np.array([[2**40], [2**40 - 1], [1]])
+    rounds = Messages(np.array([1, 2, 3]), np.array([0, 1, 2]), sizes).in_rounds(2**41 + 1)
+    assert [rows.tolist() for rows in rounds] == [[0, 1], [2]]
+
+
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
 def test_overlaps_are_each_element_once_and_where_it_lies(shape):
     table = [layout for layout in layouts(shape).values() if find_blocks(layout)]

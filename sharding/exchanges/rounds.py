@@ -59,13 +59,13 @@ class Messages:
         for ratio in LIMITS.ratios:
             numbers = np.zeros(len(self.sizes), np.int64)
             for column in self.sizes.T:
-                levels = np.zeros(int(column.max()) + 1, np.int64)
-                level, top = 0, 0
-                for n in sorted(set(column.tolist()), reverse=True):
+                extents, which = np.unique(column, return_inverse=True)
+                levels, level, top = [0] * len(extents), 0, 0
+                for k, n in reversed([*enumerate(extents.tolist())]):
                     if not top or top > ratio * n:
                         level, top = level + 1, n
-                    levels[n] = level
-                numbers = numbers * (level + 1) + levels[column]
+                    levels[k] = level
+                numbers = numbers * (level + 1) + np.array(levels)[which]
             if numbers.tobytes() not in known:
                 known.add(numbers.tobytes())
                 yield [np.flatnonzero(numbers == k) for k in np.unique(numbers)]

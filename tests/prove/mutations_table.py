@@ -346,8 +346,8 @@ SHARDING = [
     ),
     Mutation(
         "sharding/exchanges/rounds.py",
-        "numbers = numbers * (level + 1) + levels[column]",
-        "numbers = numbers + levels[column]",
+        "numbers = numbers * (level + 1) + np.array(levels)[which]",
+        "numbers = numbers + np.array(levels)[which]",
         "tests/test_pieces.py::test_rounds_have_one_message_of_each_end_and_keep_the_limit",
     ),
 ]
