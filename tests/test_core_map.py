@@ -275,6 +275,14 @@ def test_what_a_map_cannot_say(core_map, grid, words):
         gl.DeviceGrid((2, 4), core_map=core_map).placement(grid)
 
 
+def test_a_grid_without_cores_has_a_place_on_any_mesh():
+    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    for core_map in (None, "(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1 floordiv 4, d1 mod 4, d0)"):
+        device = gl.DeviceGrid(mesh, core_map=core_map)
+        assert device.placement((0, 2)).slots == (0, 2)
+        assert len(device.core_map((0, 2)).results) == 4
+
+
 def test_a_map_holds_only_where_no_two_cores_meet():
     device = gl.DeviceGrid((2, 4), core_map="(d0, d1) -> (0, (d0 + d1) mod 4)")
     for grid in [(4, 1), (1, 4), (1, 3)]:

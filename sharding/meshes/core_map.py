@@ -56,10 +56,11 @@ class StatedMap:
     def places(self, grid: Shape) -> Ints | None:
         """Return the row-major index in the mesh of each core's device.
 
-        None if the grid's rank is not the map's, if a core is outside the mesh or the chip, or if
-        two cores have one place. Raises `LayoutError` for a grid of too many cores.
+        None if the grid's rank is not the map's, if it has no cores, if a core is outside the mesh
+        or the chip, or if two cores have one place. Raises `LayoutError` for a grid of too many
+        cores.
         """
-        if len(grid) != self.map.num_dims:
+        if len(grid) != self.map.num_dims or 0 in grid:
             return None
         if prod(grid) > _MOST_CORES:
             raise LayoutError(

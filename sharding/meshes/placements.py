@@ -56,12 +56,13 @@ class Placements:
         digits: dict[str, AffineExpr] = {}
         inside = []
         for k, axes in enumerate(placement.axes):
-            index = dim(k) // placement.per_device[k]
+            cores = max(placement.per_device[k], 1)
+            index = dim(k) // cores
             for axis in reversed(axes):
                 size = self.axes.size_of[axis]
                 digits[axis] = index % size if axis != axes[0] else index
                 index = index // size
-            inside.append(dim(k) % placement.per_device[k])
+            inside.append(dim(k) % cores)
         rank = len(placement.grid)
         if self.stated is None:
             coordinates = self.axes.coordinates(digits)
