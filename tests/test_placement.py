@@ -306,8 +306,8 @@ REFUSED = {
     "a float": (lambda d: gl.DeviceGrid((2.0, 4)), "whole numbers"),
     "an int": (lambda d: gl.DeviceGrid(8), "sequence"),
     "emulate none": (lambda d: gl.emulate_devices(0), "whole number >= 1"),
-    "emulate half": (lambda d: gl.emulate_devices(2.5), "whole number >= 1"),
-    "emulate True": (lambda d: gl.emulate_devices(True), "whole number >= 1"),
+    "emulate half": (lambda d: gl.emulate_devices(2.5), r"count .* 2\.5 must be a whole number"),
+    "emulate True": (lambda d: gl.emulate_devices(True), "count .* True must be a whole number"),
     # said of the devices that are, or, where a test before this one asked, of what it asked for
     "emulate late": (
         lambda d: gl.emulate_devices(7),
@@ -668,6 +668,7 @@ def test_a_pickled_layout_equals_a_fresh_one_in_another_process():
 EMULATE = {
     "twice": ("gl.emulate_devices(3); devices = gl.emulate_devices(3)", "3 3 ok"),
     "one": ("devices = gl.emulate_devices(1)", "1 1 ok"),
+    "a number of NumPy": ("import numpy; devices = gl.emulate_devices(numpy.int8(3))", "3 3 ok"),
     "after a start": ("jnp.zeros(3); devices = gl.emulate_devices(3)", "already started"),
     "another count": (
         "gl.emulate_devices(3); devices = gl.emulate_devices(5)",
@@ -689,12 +690,16 @@ def test_emulate_devices(line, expected):
     assert expected in printed
 
 
-@pytest.mark.parametrize("flag", ["", "--xla_force_host_platform_device_count=2"])
-def test_emulate_devices_in_a_fresh_interpreter(flag):
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, {"NPROC": "some"}],
+    ids=str,
+)
+def test_emulate_devices_in_a_fresh_interpreter(environment):
     printed = run_fresh_python(
         "import jax, gridlayout as gl",
         "print(len(gl.emulate_devices(3)), jax.device_count())",
-        XLA_FLAGS=flag,
+        **{"XLA_FLAGS": "", **environment},
     )
     assert printed.split() == ["3", "3"]
 

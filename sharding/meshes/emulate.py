@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from gridlayout.arguments import as_int
 from gridlayout.errors import LayoutError
 
 _YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
@@ -35,8 +36,9 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
         device = gl.DeviceGrid((2, 4))
     """
     global _count
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise LayoutError(f"emulate_devices({count!r}): the count must be a whole number >= 1")
+    count = as_int(count, "the count of emulate_devices")
+    if count < 1:
+        raise LayoutError(f"emulate_devices({count}): the count must be a whole number >= 1")
     if _count not in (None, count):
         raise LayoutError(
             f"emulate_devices({count}): an earlier call requested {_count} devices; call it once, "
@@ -46,7 +48,8 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
     # its thread. With fewer than two threads per device, programs with several collectives hang,
     # also in plain JAX. So do several programs in flight, hence synchronous dispatch. (With many
     # more threads, products become slower.) The client reads both settings when it starts.
-    threads = max(2 * count, int(os.environ.get("NPROC") or 0))
+    stated = os.environ.get("NPROC", "")  # what is no number, XLA ignores
+    threads = max(2 * count, int(stated) if stated.isascii() and stated.isdecimal() else 0)
     os.environ["NPROC"] = str(threads)
     # XLA of JAX 0.12 builds YNNPACK kernels when the devices first run them. They do so at the same
     # time, sharing data that is not thread-safe, and sometimes crash.
