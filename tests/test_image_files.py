@@ -181,8 +181,8 @@ def test_arrays_of_any_kind(tmp_path, small_windows):
         assert (tmp_path / "x").read_bytes() == bytes(gl.image(x, layout))
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (0,), ()])
-def test_nothing_and_scalars(shape, tmp_path):
+@pytest.mark.parametrize("shape", [(0, 5), (0,), (), (0, 200), (200, 0)])
+def test_nothing_and_scalars(shape, tmp_path, small_windows):
     for n, layout in enumerate(
         (
             gl.GridLayout(shape or (1,), "int4", grid=(2,) * len(shape) or (1,)),

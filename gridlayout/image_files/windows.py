@@ -30,6 +30,8 @@ Index = int | NDArray[np.int64]
 def consecutive(shape: Sequence[int], most: int) -> Iterator[Box]:
     """Divide an array into boxes of at most `most` elements, consecutive in row-major order.
 
+    An array without elements is one box.
+
     >>> for box in consecutive((2, 5, 2), most=6):
     ...     print(box)
     (range(0, 1), range(0, 3), range(0, 2))
@@ -37,7 +39,7 @@ def consecutive(shape: Sequence[int], most: int) -> Iterator[Box]:
     (range(1, 2), range(0, 3), range(0, 2))
     (range(1, 2), range(3, 5), range(0, 2))
     """
-    k, inner = len(shape), 1
+    k, inner = 0 if 0 in shape else len(shape), 1
     while k and inner * shape[k - 1] <= most:
         k -= 1
         inner *= shape[k]
