@@ -154,6 +154,17 @@ def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
         raise LayoutError(f"{what} {values!r} must be a sequence of {of}") from None
 
 
+def in_short(value: Any) -> str:
+    """Return the type and the value of an argument, for errors; a long value is cut.
+
+    >>> in_short([1, 2])
+    'list [1, 2]'
+    """
+    text = " ".join(repr(value).split())
+    kind = type(value).__name__
+    return f"{kind} {text}" if len(text) <= 60 else f"{kind} {text[:57]}..."
+
+
 def check_progress(progress: Any, arguments: str) -> None:
     """Raise `LayoutError` unless `progress` is None or callable; `arguments` names what it takes.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from numbers import Number
 from typing import Any
 
 import ml_dtypes  # comes with every JAX: it gives NumPy the types bfloat16, int4, float8_...
 import numpy as np
 
+from gridlayout.arguments import in_short
 from gridlayout.errors import LayoutError
 
 MLIR_NAMES: dict[str, str] = {
@@ -115,6 +117,36 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             f"dtype {found.name!r} is not supported; use one of {', '.join(MLIR_NAMES)}"
         )
     return found.newbyteorder("=") if found.byteorder == ">" else found
+
+
+def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return numbers and nested lists of them as an array of `dtype`.
+
+    `LayoutError` for anything else, and where an integer dtype does not hold them exactly.
+
+    >>> untyped([[1, 2.0]], np.dtype("int8")).tolist()
+    [[1, 2]]
+    """
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            made, given = np.asarray(x, dtype), np.asarray(x)
+            is_whole = _kind(dtype) in ("int", "bool")
+            same = not is_whole or np.array_equal(made.astype(object), np.asarray(x, object))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LayoutError(
+            f"{in_short(x)} can't be read as an array of {dtype.name}, the layout's dtype: {error}"
+        ) from None
+    if given.dtype.kind in "OSU" and not all(isinstance(n, Number) for n in given.flat):
+        raise LayoutError(
+            f"{in_short(x)} can't be read as an array of {dtype.name}, the layout's dtype: it "
+            "holds values that are no numbers"
+        )
+    if not same:
+        raise LayoutError(
+            f"{in_short(x)} holds numbers that {dtype.name}, the layout's dtype, can't represent: "
+            "round them first, or give a layout of another dtype"
+        )
+    return made
 
 
 @cache

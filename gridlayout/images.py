@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import in_short
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.layouts.layout import Layout
@@ -31,8 +32,8 @@ TILE = 32 * 32  # elements per tile of a block format
 def image(x: Any, layout: Layout) -> Bytes:
     """Return the bytes of each core's buffer.
 
-    x: an array of `layout.shape` and `layout.dtype`, on the host or on devices; nested lists are
-    converted to the dtype. Returns a uint8 array of shape `layout.core_shape +
+    x: an array of `layout.shape` and `layout.dtype`, on the host or on devices, or nested lists of
+    numbers, which an integer dtype must hold exactly. Returns a uint8 array of shape `layout.core_shape +
     (layout.bytes_per_core,)`. `image[core]` is the buffer of one core, and `bytes(image)` contains
     all buffers in order. For a layout without core dims, the result is the buffer.
 
@@ -251,9 +252,11 @@ def as_logical(x: Any, layout: Layout) -> NDArray[Any]:
     `LayoutError` if that is not possible, and for a layout that is not invertible.
     """
     check_stored(layout)
+    if not hasattr(x, "dtype"):
+        x = dtypes.untyped(x, layout.dtype)
     try:
-        array = np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, layout.dtype)
-    except (TypeError, ValueError, OverflowError) as error:
+        array = np.asarray(x)
+    except (TypeError, ValueError) as error:
         raise LayoutError(
             f"the array is not {layout.dtype.name}{list(layout.shape)}: {error}"
         ) from None
@@ -273,7 +276,10 @@ def _as_bytes(data: Any, layout: Layout) -> Bytes:
     """Return the bytes of each core, (cores, bytes); LayoutError for another shape or dtype."""
     shape = (*layout.core_shape, layout.bytes_per_core)
     is_buffer = isinstance(data, (bytes, bytearray, memoryview))
-    held = np.frombuffer(bytes(data), np.uint8) if is_buffer else np.asarray(data)
+    try:
+        held = np.frombuffer(bytes(data), np.uint8) if is_buffer else np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise LayoutError(f"{in_short(data)} must be an array of uint8, or bytes: {error}") from None
     if held.dtype != np.uint8:
         raise LayoutError(f"data of dtype {held.dtype.name} must be uint8, or bytes")
     if held.shape not in (shape, (prod(shape),)):

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from gridlayout import dtypes
 from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
@@ -84,7 +85,7 @@ def _source(array: Any, layout: Layout) -> Any:
 def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return a user's data as a NumPy array of `dtype`; data with a dtype must have that one."""
     if not hasattr(array, "dtype"):
-        array = packing.untyped(array, dtype)
+        array = dtypes.untyped(array, dtype)
     array = np.asarray(array)
     if array.dtype != dtype:
         # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.

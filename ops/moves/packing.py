@@ -19,8 +19,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import one_of
+from gridlayout.arguments import in_short, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import (
@@ -86,14 +87,14 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
     drops_explicit: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
     """
     if not hasattr(x, "dtype"):
-        x = untyped(x, dtype)
+        x = dtypes.untyped(x, dtype)
     try:
         found = x if isinstance(x, jax.Array) else jnp.asarray(x)
         if drops_explicit or isinstance(found, jax.core.Tracer):
             found = with_auto_axes(found)
     except (TypeError, ValueError) as error:
         raise LayoutError(
-            f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
+            f"{in_short(x)} is no array of numbers that JAX holds, but the layout is of "
             f"{dtype.name}: {error}"
         ) from None
     if found is x and found.dtype == dtype:
@@ -128,37 +129,7 @@ def as_operand(x: Any, what: str) -> jax.Array:
     try:
         return jnp.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
-        raise LayoutError(f"{what} takes arrays and numbers, not {_in_short(x)}: {error}") from None
-
-
-def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return numbers and nested lists of them as an array of `dtype`.
-
-    `LayoutError` where an integer dtype does not hold them exactly.
-
-    >>> untyped([[1, 2.0]], np.dtype("int8")).tolist()
-    [[1, 2]]
-    """
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            made = np.asarray(x, dtype)
-            exact = dtype.kind in "fc" or dtype.name.startswith(("float", "bfloat"))
-            same = exact or np.array_equal(made.astype(object), np.asarray(x, object))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise LayoutError(
-            f"{_in_short(x)} can't be read as an array of {dtype.name}, the layout's dtype: {error}"
-        ) from None
-    if not same:
-        raise LayoutError(
-            f"{_in_short(x)} holds numbers that {dtype.name}, the layout's dtype, can't represent: "
-            "round them first, or give a layout of another dtype"
-        )
-    return made
-
-
-def _in_short(x: Any) -> str:
-    text = " ".join(repr(x).split())
-    return f"{type(x).__name__} {text}" if len(text) <= 60 else f"{type(x).__name__} {text[:57]}..."
+        raise LayoutError(f"{what} takes arrays and numbers, not {in_short(x)}: {error}") from None
 
 
 def with_auto_axes(x: Any, device: DeviceGrid | None = None) -> Any:
