@@ -34,9 +34,21 @@ def int64(value: object, what: str) -> int:
         raise LayoutError(f"{what} {value!r} is not an integer") from None
     if not INT64_MIN <= number <= INT64_MAX:
         # Printing a huge int is slow, and Python refuses beyond 4300 digits.
-        shown = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
-        raise LayoutError(f"{what} {shown} is outside int64")
+        text = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
+        raise LayoutError(f"{what} {text} is outside int64")
     return number
+
+
+def shown(value: Any) -> str:
+    """Return the repr of an argument, for errors; Python prints no ints of more than 4300 digits.
+
+    >>> shown([10**5000])
+    '(list with a number too long to print)'
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        return f"({type(value).__name__} with a number too long to print)"
 
 
 def as_shape(shape: Any, what: str) -> Shape:
@@ -67,13 +79,13 @@ def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
     try:
         dims = tuple(operator.index(n) for n in values)
     except TypeError:
-        raise LayoutError(f"{what} {values!r} must be a sequence of whole numbers") from None
+        raise LayoutError(f"{what} {shown(values)} must be a sequence of whole numbers") from None
     if any(isinstance(n, (bool, np.bool_)) for n in values) or any(n < least for n in dims):
-        raise LayoutError(f"{what} {values!r} must hold {rule}")
+        raise LayoutError(f"{what} {shown(values)} must hold {rule}")
     if len(dims) > MAX_RANK:
         raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
     if any(n > MAX_ELEMENTS for n in dims):
-        raise LayoutError(f"{what} {dims} holds a number over 2**62")
+        raise LayoutError(f"{what} {shown(dims)} holds a number over 2**62")
     return dims
 
 
@@ -103,11 +115,11 @@ def as_int(value: Any, what: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise LayoutError(f"{what} {value!r} must be a whole number") from None
+        raise LayoutError(f"{what} {shown(value)} must be a whole number") from None
     if isinstance(value, (bool, np.bool_)):
-        raise LayoutError(f"{what} {value!r} must be a whole number, not a bool")
+        raise LayoutError(f"{what} {shown(value)} must be a whole number, not a bool")
     if abs(number) > MAX_ELEMENTS:
-        raise LayoutError(f"{what} {number} is beyond 2**62")
+        raise LayoutError(f"{what} {shown(number)} is beyond 2**62")
     return number
 
 
@@ -130,7 +142,7 @@ def as_flag(value: Any, what: str) -> bool:
     True
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise LayoutError(f"{what} {value!r} must be True or False")
+        raise LayoutError(f"{what} {shown(value)} must be True or False")
     return bool(value)
 
 
@@ -145,13 +157,13 @@ def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
     if isinstance(values, (set, frozenset, Mapping)):
         kind = "dict" if isinstance(values, Mapping) else "set"
         raise LayoutError(
-            f"{what} {values!r} is a {kind}, but the order of the {of} counts: give a sequence, "
-            "such as a tuple"
+            f"{what} {shown(values)} is a {kind}, but the order of the {of} counts: give a "
+            "sequence, such as a tuple"
         )
     try:
         return tuple(values)
     except TypeError:
-        raise LayoutError(f"{what} {values!r} must be a sequence of {of}") from None
+        raise LayoutError(f"{what} {shown(values)} must be a sequence of {of}") from None
 
 
 def in_short(value: Any) -> str:
@@ -160,7 +172,7 @@ def in_short(value: Any) -> str:
     >>> in_short([1, 2])
     'list [1, 2]'
     """
-    text = " ".join(repr(value).split())
+    text = " ".join(shown(value).split())
     kind = type(value).__name__
     return f"{kind} {text}" if len(text) <= 60 else f"{kind} {text[:57]}..."
 
@@ -171,7 +183,7 @@ def check_progress(progress: Any, arguments: str) -> None:
     >>> check_progress(print, "a number of bytes")
     """
     if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of {arguments}")
+        raise LayoutError(f"progress {shown(progress)} must be a function of {arguments}")
 
 
 def one_of(word: Any, known: Sequence[str], what: str) -> str:
@@ -181,7 +193,7 @@ def one_of(word: Any, known: Sequence[str], what: str) -> str:
     'l1'
     """
     if not isinstance(word, str) or word not in known:
-        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
+        raise LayoutError(f"{what} {shown(word)} is not one of {', '.join(known)}")
     return word
 
 

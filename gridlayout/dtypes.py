@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes  # comes with every JAX: it gives NumPy the types bfloat16, int4, float8_...
 import numpy as np
 
-from gridlayout.arguments import in_short
+from gridlayout.arguments import in_short, shown
 from gridlayout.errors import LayoutError
 
 MLIR_NAMES: dict[str, str] = {
@@ -110,7 +110,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         found = np.dtype("" if dtype is None else dtype)
     except Exception as error:  # NumPy's and whatever else an object's own `dtype` raises
         raise LayoutError(
-            f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}"
+            f"dtype {shown(dtype)} is not known; use one of {', '.join(MLIR_NAMES)}"
         ) from error
     if found.name not in MLIR_NAMES:
         raise LayoutError(

@@ -33,9 +33,10 @@ def image(x: Any, layout: Layout) -> Bytes:
     """Return the bytes of each core's buffer.
 
     x: an array of `layout.shape` and `layout.dtype`, on the host or on devices, or nested lists of
-    numbers, which an integer dtype must hold exactly. Returns a uint8 array of shape `layout.core_shape +
-    (layout.bytes_per_core,)`. `image[core]` is the buffer of one core, and `bytes(image)` contains
-    all buffers in order. For a layout without core dims, the result is the buffer.
+    numbers, which an integer dtype must hold exactly. Returns a uint8 array of shape
+    `layout.core_shape + (layout.bytes_per_core,)`. `image[core]` is the buffer of one core, and
+    `bytes(image)` contains all buffers in order. For a layout without core dims, the result is the
+    buffer.
 
     Element `index` is in `image[where.core]`, starting at byte `where.byte`, where `where` is
     `layout.locate(index)`. Its bytes are little-endian. (Sophon counts bytes from the start of the
@@ -279,7 +280,9 @@ def _as_bytes(data: Any, layout: Layout) -> Bytes:
     try:
         held = np.frombuffer(bytes(data), np.uint8) if is_buffer else np.asarray(data)
     except (TypeError, ValueError) as error:
-        raise LayoutError(f"{in_short(data)} must be an array of uint8, or bytes: {error}") from None
+        raise LayoutError(
+            f"{in_short(data)} must be an array of uint8, or bytes: {error}"
+        ) from None
     if held.dtype != np.uint8:
         raise LayoutError(f"data of dtype {held.dtype.name} must be uint8, or bytes")
     if held.shape not in (shape, (prod(shape),)):

@@ -593,3 +593,26 @@ def test_numbers_from_1_have_one_rule():
             gl.GridLayout((5, 7), grid=hosts)
     with pytest.raises(gl.LayoutError, match=r"hosts \(-1, 1\) must hold .* all >= 1"):
         gl.Machine("n150", (4, 4), LINK, hosts=(-1, 1), host_links=LINK)
+
+
+HUGE = 10**5000  # Python prints no int of more than 4300 digits
+UNPRINTABLE = {
+    "shape": lambda: gl.GridLayout((HUGE,)),
+    "below 0": lambda: gl.GridLayout((-HUGE,)),
+    "grid": lambda: gl.GridLayout((5,), grid=(1, HUGE)),
+    "dtype": lambda: gl.GridLayout((5,), HUGE),
+    "collapse": lambda: gl.GridLayout((5,), collapse=[(0, HUGE)]),
+    "memory_space": lambda: gl.GridLayout((5,), memory_space=HUGE),
+    "index": lambda: gl.GridLayout((5,)).locate((HUGE,)),
+    "chip": lambda: gl.GridLayout((5,)).fits(HUGE),
+    "limit": lambda: gl.cache_limit(HUGE),
+    "strides": lambda: gl.megengine.strided((5,), (HUGE,), "int8"),
+    "start": lambda: gl.sophon.local((1, 1, 1, 1), "int8", start=HUGE),
+    "elements": lambda: gl.image([HUGE], gl.GridLayout((1,), "int8")),
+}
+
+
+@pytest.mark.parametrize("what", UNPRINTABLE)
+def test_numbers_that_python_does_not_print_are_refused(what):
+    with pytest.raises(gl.LayoutError, match="with a number too long to print"):
+        UNPRINTABLE[what]()

@@ -679,7 +679,7 @@ REFUSED = [
     ({"start": 128.0}, "address 128.0 must be a whole number"),
     ({"start": True}, "not a bool"),
     ({"start": None}, "address None must be a whole number"),
-    ({"start": 10**30}, r"over 2\*\*62"),
+    ({"start": 10**30}, r"beyond 2\*\*62"),
     # Storage and chips.
     ({"storage": "4N"}, "storage '4N' is for int8 and uint8, not float32.*lanes=4"),
     ({"storage": "2N", "dtype": "int8"}, "storage '2N' is for int16 and uint16, not int8"),
@@ -755,7 +755,7 @@ def test_bad_calls_are_refused(call, words):
         ("sophon.local((2, 3, 4, 5), 'int8', chip=sophon.Chip(4, 10, 4))", "column 41: .*divide"),
         ("sophon.best_width(2, 40, 'int8')", r"column \d+: .*is not one of"),
         ("sophon.BM1684", "is not a layout"),
-        ("sophon.matrix(1, 99999999999999999999, 1, 'int8')", r"column \d+: .*over 2\*\*62"),
+        ("sophon.matrix(1, 99999999999999999999, 1, 'int8')", r"column \d+: .*beyond 2\*\*62"),
     ],
 )
 def test_bad_text_is_refused_by_column(text, words):

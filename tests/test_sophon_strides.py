@@ -165,7 +165,7 @@ def test_strides_in_system_memory():
         (-1, "allocation -1 must be >= 0"),
         (2.0, "allocation 2.0 must be a whole number"),
         (True, "not a bool"),
-        (10**30, r"over 2\*\*62"),
+        (10**30, r"beyond 2\*\*62"),
     ],
 )
 def test_bad_allocations_are_refused(allocation, words):

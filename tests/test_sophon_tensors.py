@@ -168,7 +168,7 @@ def test_where_a_tensor_is_does_not_change_what_is_in_it():
         (1.0, "start 1.0 must be a whole number"),
         (None, "start None must be a whole number"),
         (True, "not a bool"),
-        (2**63, r"over 2\*\*62"),
+        (2**63, r"beyond 2\*\*62"),
     ],
 )
 def test_bad_addresses_in_system_memory_are_refused(start, words):

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, linearized
+from gridlayout.arguments import shown
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder, nest
@@ -35,7 +36,7 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
             continue
         if not 0 <= low <= high <= rank:
             raise LayoutError(
-                f"collapse interval ({start}, {end}) is not inside the rank {rank}: "
+                f"collapse interval {shown((start, end))} is not inside the rank {rank}: "
                 "0 <= start <= end <= rank, where negative numbers count from the rank"
             )
         if low < high:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
 
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, as_shape, one_of, positive, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 
@@ -135,7 +135,7 @@ def as_chip(chip: Any) -> Chip:
     """
     found = CHIPS.get(chip.lower()) if isinstance(chip, str) else chip
     if not isinstance(found, Chip):
-        raise LayoutError(f"chip {chip!r} is neither a gl.Chip nor one of {', '.join(CHIPS)}")
+        raise LayoutError(f"chip {shown(chip)} is neither a gl.Chip nor one of {', '.join(CHIPS)}")
     return found
 
 

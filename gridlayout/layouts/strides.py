@@ -11,7 +11,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Step, StepBuilder, nest
 
@@ -103,7 +103,7 @@ def as_strides(strides: Any, shape: Shape) -> Shape:
     if len(found) != len(shape):
         raise LayoutError(f"strides {found} must be {len(shape)} numbers, one per dim of {shape}")
     if any(abs(s) > MAX_ELEMENTS for s in found):
-        raise LayoutError(f"strides {found} hold a number beyond 2**62")
+        raise LayoutError(f"strides {shown(found)} hold a number beyond 2**62")
     return found
 
 

@@ -6,23 +6,11 @@ Tensor in Local Memory"). Everything here is in bytes.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
+from gridlayout.arguments import as_int
 from gridlayout.errors import LayoutError
-
-
-def _as_int(value: Any, what: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise LayoutError(f"{what} {value!r} must be a whole number") from None
-    if isinstance(value, bool):
-        raise LayoutError(f"{what} {value!r} must be a whole number, not a bool")
-    if abs(number) > 2**62:
-        raise LayoutError(f"{what} {number} is over 2**62")
-    return number
 
 
 def as_count(value: Any, what: str, least: int = 0) -> int:
@@ -31,7 +19,7 @@ def as_count(value: Any, what: str, least: int = 0) -> int:
     >>> as_count(3, "width", least=1)
     3
     """
-    number = _as_int(value, what)
+    number = as_int(value, what)
     if number < least:
         raise LayoutError(f"{what} {number} must be >= {least}")
     return number
@@ -98,7 +86,7 @@ class Chip:
         (1, 256)
         """
         npu, offset = self.split(address)
-        rows, npu = divmod(npu + _as_int(channels, "channels"), self.npus)
+        rows, npu = divmod(npu + as_int(channels, "channels"), self.npus)
         offset += rows * as_count(c_stride_bytes, "c_stride_bytes")
         if not 0 <= offset < self.npu_bytes:
             raise LayoutError(
