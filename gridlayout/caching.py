@@ -153,6 +153,7 @@ class Kept(Generic[Key, Value]):
     def add(self, key: Key, value: Value, held: Held) -> Value:
         """Add a value, and return it. held: what it holds, which is counted once for all values."""
         self._entries[key] = _Entry(value, held)
+        self._last = None, None
         _CACHES.trim()
         return value
 
@@ -192,10 +193,14 @@ class _Caches:
         """Count one more recent result."""
         self.filled[0] += size
         if self.filled[0] > self.limit // 32:
-            with self.lock:
-                for each in self.functions:
-                    each.age()
-                self.filled = [0, self.filled[0]]
+            self.age()
+
+    def age(self) -> None:
+        """Drop the older results of all functions; the recent ones become older ones."""
+        with self.lock:
+            for each in self.functions:
+                each.age()
+            self.filled = [0, self.filled[0]]
 
     def entries(self) -> list[tuple[_Entry[Any], Kept[Any, Any], Any]]:
         """Return each entry of the dicts, with its dict and its key."""
@@ -294,6 +299,7 @@ def cache_limit(limit: int | None = None) -> int:
                 "gl.clear_caches() drops what they hold"
             )
         _CACHES.limit = limit
-        _CACHES.charge(0)
+        while sum(_CACHES.filled) > limit // 16:
+            _CACHES.age()
         _CACHES.trim()
     return _CACHES.limit

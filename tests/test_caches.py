@@ -188,6 +188,24 @@ def test_a_smaller_limit_takes_effect_at_once(limit, device):
     assert np.asarray(fn(laid_out((8, 8), device)))[0, 0] == 2
 
 
+def test_a_smaller_limit_drops_recent_results_too(limit):
+    fn, ran = counted(size=MIB)
+    for n in range(20):
+        fn(n)
+    limit(MIB)
+    assert gl.cached_bytes() <= MIB // 16
+    assert fn(3) == 3
+    assert ran[20:] == [3]
+
+
+def test_a_value_replaces_the_one_that_was_asked_for_last(limit):
+    kept = Kept()
+    kept.add("key", 1, Held(1))
+    assert kept.get("key") == 1
+    kept.add("key", 2, Held(1))
+    assert kept.get("key") == 2
+
+
 # -- a program with new shapes ---------------------------------------------------------------------
 
 
