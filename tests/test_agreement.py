@@ -459,3 +459,10 @@ def test_other_bytes_are_no_message():
     assert found[:4] == message[:4]
     assert message.words.startswith(found.words.rstrip("\N{REPLACEMENT CHARACTER}"))
     assert messages.Message.unpacked(bytes(1024)) is None
+
+
+def test_words_that_are_no_unicode_are_sent():
+    message = messages.Message(messages.FAILED, words="no file \udc80")
+    found = messages.Message.unpacked(message.packed().tobytes())
+    assert found._replace(words="") == message._replace(text=bytes(32), data=bytes(32), words="")
+    assert found.words == "no file ?"

@@ -51,7 +51,7 @@ class Message(NamedTuple):
 
     def packed(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the message as an array of 1,024 bytes; too long words are cut."""
-        words = self.words.encode()[: _MESSAGE - _HEAD.size]
+        words = self.words.encode(errors="replace")[: _MESSAGE - _HEAD.size]
         head = _HEAD.pack(_MAGIC, self.kind, self.length, self.text, self.data, len(words))
         return np.frombuffer((head + words).ljust(_MESSAGE, b"\0"), np.uint8)
 
