@@ -218,6 +218,8 @@ def test_an_open_image_is_read_like_an_array(tmp_path):
     for wrong in (4, (0, 6), (0, 0, 0), (..., ...), None, 1.5, True, "x", [0], slice("a")):
         with pytest.raises(gl.LayoutError, match="index"):
             image[wrong]
+    with pytest.raises(gl.LayoutError, match="several"):
+        image[..., ...]
     with pytest.raises(gl.LayoutError, match="core"):
         image.core((2, 0))
 

@@ -276,7 +276,9 @@ def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:
     """The indices that a NumPy index reads along each dim, and whether it keeps the dim."""
     items = box if isinstance(box, tuple) else (box,)
     dots = [k for k, item in enumerate(items) if item is ...]
-    if len(dots) > 1 or len(items) - len(dots) > len(shape):
+    if len(dots) > 1:
+        raise LayoutError(f"index {box!r} has several ...: give one at most")
+    if len(items) - len(dots) > len(shape):
         raise LayoutError(f"index {box!r} has more parts than the shape {shape} has dims")
     at = dots[0] if dots else len(items)
     rest = (slice(None),) * (len(shape) - len(items) + len(dots))

@@ -29,7 +29,7 @@ from gridlayout.text import parse
 
 FORMAT, VERSION = "gridlayout image", 1
 MAX_CORES = 1 << 19
-_MOST_BYTES = 1 << 26  # 1.5 times the bytes of a sidecar with MAX_CORES cores
+_MOST_BYTES = 1 << 26  # 1.8 times the bytes of a sidecar with MAX_CORES cores
 # The checksum of each core's bytes. `sha256sum` prints it for a file, and packing takes longer.
 CHECKSUM = "sha256"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ class Staged:
     """Files under temporary names; `put_in_place` renames them, `discard` removes the others."""
 
     def __init__(self) -> None:
-        self._names: list[tuple[Path, Path]] = []
+        self._names: deque[tuple[Path, Path]] = deque()
         self._open: list[BinaryIO] = []
 
     def open(self, path: Path) -> BinaryIO:
@@ -36,7 +37,7 @@ class Staged:
         """Rename each file to its final name, in the order in which they were opened."""
         while self._names:
             os.replace(*self._names[0])
-            del self._names[0]
+            self._names.popleft()
 
     def discard(self) -> None:
         """Remove the files that were not renamed."""
@@ -46,7 +47,8 @@ class Staged:
         for name, _ in self._names:
             with suppress(OSError):
                 name.unlink()
-        self._open, self._names = [], []
+        self._open.clear()
+        self._names.clear()
 
 
 @contextmanager
