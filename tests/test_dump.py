@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -290,6 +291,29 @@ def test_long_lines_lose_no_type(tmp_path):
         mlir.write_text(f"%0 = x.y(%1) : {', '.join([str(layout)] * times)}")
         found = gl.explain(mlir)
         assert (found.mentions, found.all_unknown, found.lines) == (times, 0, 1)
+
+
+def test_long_lines_of_buffers_lose_no_type():
+    kind = "memref<2x4x1x1x!ttcore.tile<32x32, f32>, #ttcore.shard<4096x4096, 1>, {}>"
+    kind = kind.format("#ttcore.memory_space<l1>")
+    times = 2 * PIECE // len(kind)
+    found = gl.explain(f"%0 = x.y(%1) : {', '.join([kind] * times)}")
+    assert (found.mentions, found.all_unknown) == (times, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"' + "//" * 100_000,
+        "a" + "//" * 100_000,
+        "func.func @f(" + "%a: tensor<1xi1,#l>, " * 20_000,
+        "func.func @f(" + "%a: memref<1xi1,#l>, " * 20_000,
+    ],
+)
+def test_time_grows_with_the_length_of_a_line(text):
+    start = time.process_time()
+    gl.explain([text])
+    assert time.process_time() - start < 8  # a quadratic reader took a minute
 
 
 def test_memory_does_not_grow_with_the_dump(tmp_path):

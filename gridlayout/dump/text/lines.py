@@ -107,6 +107,9 @@ def _cut(data: bytes) -> int:
     # The current metal_layout contains a type: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
     while found > 0 and data.endswith(b"> : ", 0, found):
         found = data.rfind(b"tensor<", near, found)
+    memref = data.rfind(b"memref<", near)
+    if memref > found and (found < 0 or _balance(data[found:memref].decode("latin-1")) <= 0):
+        found = memref  # of no tensor's layout
     found = found if found > 0 else data.rfind(b" ", near)
     return found if found > 0 else len(data)
 
@@ -119,13 +122,19 @@ def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
     """
     for line in lines:
         text = line.text
-        at = text.find("//")
-        if at < 0 or "-----// IR Dump " in text:
-            yield line
-            continue
-        while at >= 0 and (text.count('"', 0, at) % 2 or (at and text[at - 1] not in " \t")):
-            at = text.find("//", at + 2)
+        at = -1 if "-----// IR Dump " in text else _comment(text)
         yield line if at < 0 else Line(line.number, line.first, text[:at].rstrip())
+
+
+def _comment(text: str) -> int:
+    """Return where the comment of a line begins: at a `//` after a blank, outside of quotes, or -1."""
+    at, end, quotes = text.find("//"), 0, 0
+    while at >= 0:
+        quotes += text.count('"', end, at)
+        if not quotes % 2 and (not at or text[at - 1] in " \t"):
+            return at
+        end, at = at, text.find("//", at + 2)
+    return -1
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:

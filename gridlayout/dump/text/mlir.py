@@ -135,23 +135,22 @@ def _replaced(text: str, aliases: dict[str, str]) -> str:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each type; a type that is not closed ends with the text."""
-    start = _next_type(text, 0)
-    while start >= 0:
+    tensor, memref = _next(text, "tensor<", 0), _next(text, "memref<", 0)
+    while (start := min(tensor, memref)) < len(text):
         # One match is several times faster than counting brackets.
         whole = _WHOLE.match(text, start)
         end = whole.end() if whole else _closing(text, start)
         yield start, end
-        start = _next_type(text, end)
+        tensor = tensor if tensor >= end else _next(text, "tensor<", end)
+        memref = memref if memref >= end else _next(text, "memref<", end)
 
 
-def _next_type(text: str, start: int) -> int:
-    """Return where the next type begins, a negative number if none. Faster than a regex."""
-    while True:
-        at, other = text.find("tensor<", start), text.find("memref<", start)
-        at = min(at, other) if at >= 0 <= other else max(at, other)
-        if at <= 0 or not (text[at - 1].isalnum() or text[at - 1] == "_"):
-            return at
-        start = at + 1
+def _next(text: str, word: str, start: int) -> int:
+    """Return where a type begins with the word, the text's length if none. Faster than a regex."""
+    at = text.find(word, start)
+    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        at = text.find(word, at + 1)
+    return at if at >= 0 else len(text)
 
 
 def _closing(text: str, start: int) -> int:
