@@ -535,6 +535,29 @@ def test_the_peak_follows_deallocate():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("defined", "first", "second", "names"),
+    [
+        ("%0:2", "%0#0", "%0#1", ["%0", "%0#1"]),
+        ("%values, %indices", "%values", "%indices", ["%values", "%indices"]),
+    ],
+)
+def test_each_result_of_an_op_has_its_own_live_range(defined, first, second, names):
+    tile = TILES.format(32, 1)
+    lines = [
+        f'  {defined} = "ttnn.topk"() : () -> ({tile}, {tile})',
+        f'  %1 = "ttnn.relu"({first}) : ({tile}) -> {tile}',
+        f'  "ttnn.deallocate"({first}) : ({tile}) -> ()',
+        f'  %2 = "ttnn.relu"({second}) : ({tile}) -> {tile}',
+        f'  "ttnn.deallocate"({second}) : ({tile}) -> ()',
+        f'  %3 = "ttnn.add"(%1, %2) : ({tile}, {tile}) -> {tile}',
+    ]
+    found = gl.explain(lines)
+    ranges = {f.name: (f.line, f.last, f.count) for f in found.findings}
+    assert [ranges[name] for name in names] == [(1, 3, 3), (1, 5, 3)]
+    assert found.peaks[0].nbytes == 3 * 4096
+
+
 def test_peaks_of_a_compiled_program():
     found = gl.explain(DUMPS / "matmul_square.p150.O2.ttnn.mlir")
     assert {peak.memory for peak in found.peaks} <= {"l1", "dram"}

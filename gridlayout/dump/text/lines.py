@@ -127,7 +127,10 @@ def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _comment(text: str) -> int:
-    """Return where the comment of a line begins: at a `//` after a blank, outside of quotes, or -1."""
+    """Return where the comment of a line begins, -1 if it has none.
+
+    It begins at a `//` outside of quotes, at the start of the line or after a blank.
+    """
     at, end, quotes = text.find("//"), 0, 0
     while at >= 0:
         quotes += text.count('"', end, at)

@@ -33,7 +33,7 @@ _OP = re.compile(
     r'\s*(?:(%[\w$.-]{1,200})[^="]*=\s*)?"?(?!(?:tensor|memref)<)'
     r"([A-Za-z_]\w{0,99}(?:\.[\w$]{1,99}){0,5})"
 )
-_VALUE = re.compile(r"%[\w$.-]{1,200}")
+_VALUE = re.compile(r"%[\w$.-]{1,200}(?:#[1-9][0-9]{0,4})?")  # `%0#0` is `%0`
 _ADDRESS = re.compile(r"\baddress = ([0-9]{1,18}) : i64")
 _SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
 # Ops that only copy data from one layout into another.
@@ -174,7 +174,7 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     name, word = (op[1] or "", op[2]) if op else ("", "")
     is_function = word == "func" or word.endswith("func.func")
     names: list[str] | None = [] if is_function else None
-    mentions, num_operands, end = _types(line, context, names)
+    mentions, split, end = _types(line, context, names)
     if names is not None:
         arguments = zip(names, mentions, strict=True)
         results = tuple([Result(name, kind, at) for name, (at, kind) in arguments if name])
@@ -185,9 +185,9 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
         return Statement(line.number, word, operands, mentions, frees=operands)
     results, transfer = (), None
     if name:
-        results = _results(text, name, mentions[num_operands:] if num_operands else mentions[-1:])
-        if last in _MOVERS and 0 < num_operands < len(mentions):
-            transfer = _transfer(text[:end], mentions[:num_operands], results)
+        results = _results(text, name, mentions[-1:] if split is None else mentions[split:])
+        if last in _MOVERS and split and split < len(mentions):
+            transfer = _transfer(text[:end], mentions[:split], results)
     return Statement(
         *(line.number, word, operands, mentions, transfer, results, ()),
         last in _VIEWS,
@@ -197,19 +197,22 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
 
 def _types(
     line: Line, context: MlirContext, names: list[str] | None
-) -> tuple[tuple[Mention, ...], int, int]:
+) -> tuple[tuple[Mention, ...], int | None, int]:
     """Return the types with an encoding, how many precede the results, and where the last ends.
 
-    names: if a list, the name of the argument of each type is appended, "" for a type without one.
+    The second is None if no arrow separates operands and results. names: if a list, the name of the
+    argument of each type is appended, "" for a type without one.
     """
     text = line.text
     found: list[Mention] = []
     is_joined = "\n" in text
-    end = num_operands = 0
+    end, split = 0, None
     for start, stop in _spans(text):
         between = text[end:start]
-        if "->" in between or between.strip() == "into":
-            num_operands = len(found)
+        # Before the first type, an arrow may be that of a map among the attributes.
+        arrow = "->" in between if end else between.rstrip(" (").endswith("->")
+        if arrow or between.strip() == "into":
+            split = len(found)
         kind = text[start:stop]
         end = stop
         if "#" not in kind and "!" not in kind:
@@ -221,7 +224,7 @@ def _types(
             if names is not None:
                 argument = _ARGUMENT.search(between[-256:])
                 names.append(argument[1] if argument else "")
-    return tuple(found), num_operands, end
+    return tuple(found), split, end
 
 
 def _results(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Result, ...]:
@@ -229,7 +232,9 @@ def _results(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Result
     address = int(stated[1]) if stated else None
     if len(results) == 1:
         return (Result(name, results[0][1], results[0][0], address),)
-    names = (f"{name}#{k}" if k else name for k in range(len(results)))
+    names = _VALUE.findall(text.partition("=")[0])  # `%a, %b =`, or one name of all: `%0:2 =`
+    if len(names) != len(results):
+        names = [f"{name}#{k}" if k else name for k in range(len(results))]
     values = zip(names, results, strict=True)
     return tuple([Result(each, kind, at, address) for each, (at, kind) in values])
 
