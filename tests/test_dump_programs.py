@@ -222,6 +222,22 @@ def test_passes_are_told_apart():
         gl.explain(text, function="f")
 
 
+def test_passes_of_one_title_are_told_apart_by_number():
+    text = "".join(PASS.format(name="cse", n=n) for n in (1, 2, 3))
+    for number in (1, 2, 3):
+        found = gl.explain(text, pass_name=number)
+        assert {f.layout.shape[0] for f in found.findings} == {number}
+
+
+def test_a_dump_without_passes_is_one_pass():
+    assert gl.explain("f32[3]{0}", pass_name=1).layouts == 1
+    with pytest.raises(gl.LayoutError, match="no pass 2; it has only one"):
+        gl.explain("f32[3]{0}", pass_name=2)
+    for number in (0, -1, True):
+        with pytest.raises(gl.LayoutError, match="a number from 1"):
+            gl.explain("f32[3]{0}", pass_name=number)
+
+
 def test_a_pass_of_each_function_is_one_pass():
     mark = "// -----// IR Dump After CSE (cse) ('func.func' operation: @{0}) //----- //"
     use = "func.func @{0}(%a: tensor<4x4xf32, #ttcore.memory_space<l1>>) {{\n}}"

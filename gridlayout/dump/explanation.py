@@ -230,7 +230,8 @@ def _check(limit: Any, progress: Any, pass_name: Any, function: Any) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
     check_progress(progress, "a number of bytes")
-    if isinstance(pass_name, bool) or not isinstance(pass_name, str | int | None):
+    is_number = isinstance(pass_name, int) and not isinstance(pass_name, bool) and pass_name >= 1
+    if not is_number and not isinstance(pass_name, str | None):
         raise LayoutError(
             f"pass_name {pass_name!r} must be a part of a pass's title, or a number from 1"
         )

@@ -87,7 +87,7 @@ class Dump:
         self.mlir, self.hlo = MlirContext(), hlo.HloContext()
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
-        self.lines = 0
+        self.lines, self.number = 0, 1  # number: of the current pass
         self.function, self.end = "", ""
         self.live: LiveRanges | None = None
         self.memory: HloMemory | None = None
@@ -121,6 +121,7 @@ class Dump:
                 self._end_module()
                 self._end_pass()
                 self.now = PassResult(self.passes.title, self.limit)
+                self.number += 1
             self.now.title = self.passes.title
         if line.number < WATCHED:
             self.kind.watch(text)
@@ -202,10 +203,9 @@ class Dump:
         self.waiting.clear()
 
     def _end_pass(self) -> None:
-        found, requested = self.now, self.pass_name
-        number = len(self.passes.titles) - (0 if self.now.title == self.passes.title else 1)
-        if requested == number or (isinstance(requested, str) and requested in found.title):
-            self.chosen = found
+        requested, title = self.pass_name, self.now.title
+        if requested == self.number or (isinstance(requested, str) and requested in title):
+            self.chosen = self.now
 
     # -- lines -------------------------------------------------------------------------------------
 
