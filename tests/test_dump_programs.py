@@ -396,6 +396,17 @@ def test_the_peak_is_that_of_memory_analysis(name):
     assert found.source == "compiled"
 
 
+def test_names_without_percent_signs_are_read_alike():
+    # The short form of XLA's printer, as in `as_hlo_text()`.
+    text = (DUMPS / "jax_cpu.hlo.txt").read_text()
+    assert text.count("%") > 50
+    found, short = gl.explain(text), gl.explain(text.replace("%", ""))
+    assert (short.peaks, short.moves) == (found.peaks, found.moves)
+    assert [(f.name, f.last, f.count) for f in short.findings] == [
+        (f.name, f.last, f.count) for f in found.findings
+    ]
+
+
 def _mesh():
     return jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 

@@ -31,7 +31,9 @@ _PLAIN = re.compile(
 )
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
 _OPERAND = re.compile(r"%([\w.-]{1,200})")
-_ALONE = re.compile(r"\(\s*([\w.-]{1,200})\s*\)")
+# Operands without `%`, as XLA prints them in its short form: the last word before each comma.
+_LAST = re.compile(r"([\w.-]{1,200})\s*,")
+_NESTED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
 # Ops whose results own no memory: they alias their operands.
@@ -149,8 +151,16 @@ def _unusual(text: str) -> Instruction | None:
 
 
 def _operands(inside: str) -> tuple[str, ...]:
-    """Return the names in an op's parentheses."""
-    return tuple((_OPERAND if "%" in inside else _ALONE).findall(inside))
+    """Return the names in an op's parentheses, which are part of the text.
+
+    >>> _operands("(%a, f32[2]{0} %b)"), _operands("(a, f32[2,3]{1,0} b)"), _operands("({1, 2})")
+    (('a', 'b'), ('a', 'b'), ())
+    """
+    if "%" in inside:
+        return tuple(_OPERAND.findall(inside))
+    if inside.startswith("({"):  # the elements of a constant
+        return ()
+    return tuple(_LAST.findall(_NESTED.sub("", inside[1:-1]) + ","))
 
 
 def _types(text: str, start: int) -> tuple[str, ...]:
