@@ -615,6 +615,52 @@ def test_a_copy_that_is_started_is_counted_once():
     assert found.peaks[0].nbytes <= 3 * 4096
 
 
+ASYNC = [
+    # the start, the end, bytes of each new buffer, bytes of the collective's result
+    ("(f32[1024]{0}, f32[2048]{0}) all-gather-start(%t)", "f32[2048]{0} all-gather-done", [8192],
+     8192),
+    ("((f32[1024]{0}, f32[1024]{0}), (f32[2048]{0}, f32[2048]{0})) all-gather-start(%t, %p)",
+     "(f32[2048]{0}, f32[2048]{0}) all-gather-done", [8192, 8192], 16384),
+    ("(f32[1024]{0}, f32[1024]{0}, u32[], u32[]) collective-permute-start(%t)",
+     "f32[1024]{0} collective-permute-done", [4096], 4096),
+    ("((f32[1024]{0}), f32[512]{0}, u32[]) reduce-scatter-start(%t)",
+     "f32[512]{0} reduce-scatter-done", [2048], 2048),
+    ("((f32[1024]{0}), f32[64]{0:S(1)}, s32[]) slice-start(%t)", "f32[64]{0:S(1)} slice-done",
+     [256], None),
+]  # fmt: skip
+
+
+def _async_program(start, end, during, after):
+    """A program whose async op runs while `during` elements are made; then `after` elements are."""
+    return [
+        "HloModule m, is_scheduled=true, num_partitions=2",
+        "ENTRY %main (p: f32[1024]) -> f32[1024] {",
+        "  %p = f32[1024]{0} parameter(0)",
+        "  %t = f32[1024]{0} sort(%p)",
+        f"  %s = {start}, replica_groups={{{{0,1}}}}",
+        f"  %u = f32[{during}]{{0}} slice(%p)",
+        f"  %d = {end}(%s)",
+        f"  %v = f32[{after}]{{0}} custom-call(%d, %u)",
+        "  ROOT %r = f32[1024]{0} bitcast(%p)",  # no result, in which temporaries could be placed
+        "}",
+    ]
+
+
+@pytest.mark.parametrize(("start", "end", "new", "result"), ASYNC)
+def test_async_ops_hold_their_results_once(start, end, new, result):
+    found = gl.explain(_async_program(start, end, 4096, 16))
+    names = ["s", "s#1"][: len(new)]
+    assert {f.name: f.nbytes for f in found.findings if f.name[0] in "sd"} == dict(
+        zip(names, new, strict=True)
+    )
+    assert [c.result_bytes for c in found.collectives] == ([] if result is None else [result])
+    # Until its end it reads its operand %t of 4096 bytes, and then no longer.
+    contexts = 64 * len(re.findall(r"[us]32\[\]", start))
+    assert found.peaks[0].temporary == 4096 + sum(new) + contexts + 4 * 4096
+    later = gl.explain(_async_program(start, end, 16, 4096))
+    assert later.peaks[0].temporary == sum(new) + 64 + 4 * 4096
+
+
 # -- the page --------------------------------------------------------------------------------------
 
 MEASURE = """<!doctype html><pre id="output"></pre>

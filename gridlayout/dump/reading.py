@@ -261,8 +261,6 @@ class Dump:
         if self.computation is not None and self.memory is not None:
             whole = len(own) == 1 and not found.kind.startswith("(")
             held = [own[0].nbytes] if whole else array_sizes(found.kind)
-            if found.op == "copy-start":  # its tuple also has the operand, which is no new buffer
-                held[1:] = [0] * len(held[1:])
             self.memory.add(found, line.number, held, self.computation)
         self._distribution(statement, text, found)
 
@@ -332,10 +330,9 @@ _RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
 def _result_bytes(statement: Statement, text: str, found: hlo.Instruction | None) -> int:
     """Return the bytes of a collective's result on one device."""
     if found is not None:
-        sizes = array_sizes(found.kind)
-        if found.op.endswith("-start") and len(sizes) > 1 and found.op != "all-reduce-start":
-            return sizes[1]
-        return sum(sizes)
+        operands = len(found.operands)
+        sizes = hlo.new_arrays(found.op, operands, array_sizes(found.kind))
+        return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
     if statement.results:
         return sum(read(result.text).nbytes for result in statement.results)
     types = _RESULT.findall(text.rpartition("->")[2])

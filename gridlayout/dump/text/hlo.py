@@ -10,15 +10,18 @@ ENTRY %main (x: f32[4]) -> f32[4] { ... }
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gridlayout.dump.text.lines import Line
 from gridlayout.dump.text.statements import Result, Statement, Transfer, reordering
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
+_Array = TypeVar("_Array")
 _new = tuple.__new__  # takes a third of the time of calling the class: a dump has a million lines
+ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\]\{[^{}]*\}")
 BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
 _START = r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s"
@@ -36,8 +39,8 @@ _LAST = re.compile(r"([\w.-]{1,200})\s*,")
 _NESTED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
-# Ops whose results own no memory: they alias their operands.
-VIEWS = frozenset(
+# Ops whose results own no memory: they alias their operands. So do the ends of async ops.
+_VIEWS = frozenset(
     [
         "bitcast",
         "tuple",
@@ -48,18 +51,34 @@ VIEWS = frozenset(
         "after-all",
         "add-dependency",
         "domain",
-        "all-reduce-done",
-        "all-gather-done",
-        "collective-permute-done",
-        "copy-done",
-        "async-done",
-        "async-update",
-        "send-done",
-        "recv-done",
         "partition-id",
         "replica-id",
     ]
 )
+
+
+def is_view(op: str) -> bool:
+    """Return whether the results of an op own no memory, because they alias its operands.
+
+    >>> is_view("tuple"), is_view("all-gather-done"), is_view("add")
+    (True, True, False)
+    """
+    return op in _VIEWS or op.endswith(("-done", "-update"))
+
+
+def new_arrays(op: str, operands: int, arrays: Sequence[_Array]) -> Sequence[_Array]:
+    """Return those arrays of a result's type that are new buffers, not aliases of the operands.
+
+    The type of an async op consists of its operands, its results and contexts; that of `copy-start`
+    of the copy, the operand and a context.
+
+    >>> new_arrays("all-gather-start", 1, ["f32[4]", "f32[8]"]), new_arrays("add", 2, ["f32[4]"])
+    (['f32[8]'], ['f32[4]'])
+    """
+    if op == "copy-start":
+        return arrays[:1]
+    is_async = op == "send" or (op.endswith("-start") and op != "all-reduce-start")
+    return arrays[operands:] if is_async and len(arrays) > operands else arrays
 
 
 class Instruction(NamedTuple):
@@ -198,14 +217,14 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         if len(kind) <= MAX_NAMED:
             context.name(name, kind)
     else:
-        names = (f"{name}#{k}" if k else name for k in range(len(own)))
-        results = tuple([Result(*each, number) for each in zip(names, own, strict=True)])
-        if op == "copy-start":  # its tuple also has the operand: only the first array is new
-            results = results[:1]
+        arrays = new_arrays(op, len(operands), ARRAY.findall(kind))
+        arrays = [each for each in arrays if each.endswith("}")]
+        names = (f"{name}#{k}" if k else name for k in range(len(arrays)))
+        results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
     mentions = tuple([(number, each) for each in own + others])
     transfer = _transfer(context, found, results[0]) if op in _MOVERS and results else None
     return _new(
-        Statement, (number, op, operands, mentions, transfer, results, (), op in VIEWS, False)
+        Statement, (number, op, operands, mentions, transfer, results, (), is_view(op), False)
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.text.hlo import VIEWS, Instruction
+from gridlayout.dump.text.hlo import Instruction, is_view, new_arrays
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
@@ -154,8 +154,8 @@ class HloMemory:
                 for part in place:
                     for k in part:
                         last[k] = at
-        if op in VIEWS:
-            own = _renamed(found, [_parts(now, name) for name in found.operands])
+        if is_view(op):
+            own = _renamed(found, [_parts(now, name) for name in found.operands], len(sizes))
             places[found.name] = own[0][0] if len(own) == 1 == len(own[0]) else own
         else:
             places[found.name] = self._made(found, at, sizes, now)
@@ -169,7 +169,12 @@ class HloMemory:
     ) -> int | Parts:
         mark, add = _MARKS.get(found.op, _MADE), now.spans.add
         if len(sizes) != 1:
-            return tuple([(add(found.name, found.op, n, at, mark),) for n in sizes])
+            new = new_arrays(found.op, len(found.operands), sizes)
+            own = tuple([(add(found.name, found.op, n, at, mark),) for n in new])
+            if len(new) == len(sizes):
+                return own
+            # Of an async op, which reads its operands until it is done: results, then operands.
+            return own + tuple(part for name in found.operands for part in _parts(now, name))
         own = add(found.name, found.op, sizes[0], at, mark)
         if mark == _MADE and found.op in _TAKERS:
             self._take_turns(found, own, now)
@@ -273,8 +278,8 @@ def _parts(now: Computation, name: str) -> Parts:
     return ((found,),) if isinstance(found, int) else found
 
 
-def _renamed(found: Instruction, reads: list[Parts]) -> Parts:
-    """Return the parts of a value that is an alias of its operands."""
+def _renamed(found: Instruction, reads: list[Parts], arrays: int) -> Parts:
+    """Return the parts of a value that is an alias of its operands. arrays: those in its type."""
     if found.op == "tuple":
         return tuple(tuple(sorted({k for part in parts for k in part})) for parts in reads)
     parts = reads[0] if reads else ()
@@ -282,7 +287,7 @@ def _renamed(found: Instruction, reads: list[Parts]) -> Parts:
         index = _INDEX.search(found.attributes)
         n = int(index[1]) if index else 0
         return (parts[n],) if n < len(parts) else parts
-    return parts
+    return parts[:arrays] if found.op.endswith("-done") else parts
 
 
 def _trace(found: Instruction, now: Computation) -> None:

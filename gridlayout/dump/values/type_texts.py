@@ -13,6 +13,7 @@ from math import prod
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.costs import Described
+from gridlayout.dump.text.hlo import ARRAY
 from gridlayout.dump.values.sizes import Sizes, sizes_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -22,7 +23,6 @@ from gridlayout.text import parse
 # Longer texts are parsed each time, not cached.
 _MAX_REMEMBERED = 1 << 10
 _NOTHING: Mapping[str, Sizes] = {}
-_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
 def read(text: str) -> Sizes:
@@ -98,7 +98,7 @@ def array_sizes(kind: str) -> list[int]:
     >>> array_sizes("(f32[4]{0}, (s8[3], u32[]))")
     [16, 3, 4]
     """
-    return [read(each).nbytes for each in _ARRAY.findall(kind)]
+    return [read(each).nbytes for each in ARRAY.findall(kind)]
 
 
 def dense_bytes(dims: str, element: str) -> int:
