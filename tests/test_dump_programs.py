@@ -301,6 +301,9 @@ HOSTILE = [
     "GridLayout('\ud800')",
     f"memref<{'9' * 5000}x1xf32, #ttcore.shard<4, 1>, {L1}>",
     "%x = f32[2]{0} all-gather(%a), replica_groups=[0,0]<=[0]T(0), sharding={devices=[0,0]0}",
+    "%x = f32[2]{0} all-gather(%a), replica_groups=[,]<=[8]",
+    "%x = f32[2]{0} all-gather(%a), replica_groups=[99999999999]<=[8]",
+    "%x = f32[2]{0} all-gather(%a), replica_groups={{99999999999}}",
     "%x = f32[2]{0} all-gather(%a), replica_groups=[9999999,999999]<=[999999999,9999999]T(1,0)",
     'sdy.mesh @m = <["x"=0]>\n%0 = sdy.all_gather [{"x"}] %a out_sharding=<@m, [{}]> : tensor<4xf32>',  # noqa: E501
     'func.func @f(%a: tensor<999999999999x999999999999xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>})',  # noqa: E501
@@ -499,6 +502,7 @@ GROUPS = [
     ("replica_groups={}", (1, 8, ("x", "y"))),
     ("replica_groups=mesh['x'=2,'y'=4] {'y'}", (2, 4, ("y",))),
     ("replica_groups={{0,3},{1,2}}", (2, 2, ())),
+    ('replica_groups={}, backend_config={"ids":[3]}', (1, 8, ("x", "y"))),
 ]
 
 
@@ -511,6 +515,43 @@ def test_groups_of_devices(text, expected):
     (found,) = gl.explain(lines).collectives
     assert (found.groups, found.group_size, found.axes) == expected
     assert found.received_bytes == 512 * (found.group_size - 1) // found.group_size
+
+
+IN_MLIR = [
+    ("dense<[[0, 1, 2, 3], [4, 5, 6, 7]]> : tensor<2x4xi64>", (2, 4, ("y",))),
+    ("dense<0> : tensor<1x1xi64>", (1, 1, ())),
+    ('dense<"0x00000000000000000100000000000000"> : tensor<1x2xi64>', (1, 2, ())),
+    ("dense_resource<__elided__> : tensor<4x2xi64>", (4, 2, ())),
+]
+BYTES = {"f32": 4, "bf16": 2, "i1": 1, "f8E4M3FN": 1, "f8E4M3B11FNUZ": 1, "complex<f64>": 16}
+
+
+@pytest.mark.parametrize(("groups", "expected"), IN_MLIR)
+@pytest.mark.parametrize(("element", "nbytes"), BYTES.items())
+def test_collectives_of_stablehlo(groups, expected, element, nbytes):
+    lines = [
+        'sdy.mesh @mesh = <["x"=2, "y"=4]>',
+        f'  %0 = "stablehlo.all_gather"(%a) <{{all_gather_dim = 0 : i64, replica_groups = {groups}}}>'
+        f" : (tensor<3x4x{element}>) -> tensor<12x4x{element}>",
+    ]
+    (found,) = gl.explain(lines).collectives
+    assert (found.groups, found.group_size, found.axes) == expected
+    assert found.result_bytes == 48 * nbytes
+
+
+PAIRS = [
+    ("%a = f32[8]{0} collective-permute(%b), source_target_pairs={{0,1},{1,0}}, "
+     "frontend_attributes={_xla_send_recv_validation={{0,7},{0,7}}}", "y"),
+    ('%0 = "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<[[0, 4], [4, 0]]> : '
+     "tensor<2x2xi64>, ids = dense<[[1, 2]]> : tensor<1x2xi64>}> : (tensor<8xf32>) -> tensor<8xf32>",
+     "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "axis"), PAIRS)
+def test_pairs_of_devices(text, axis):
+    (found,) = gl.explain(['sdy.mesh @mesh = <["x"=2, "y"=4]>', text]).collectives
+    assert (found.groups, found.group_size, found.axes) == (2, 2, (axis,))
 
 
 def test_collectives_of_ttnn():

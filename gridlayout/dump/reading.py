@@ -324,7 +324,7 @@ class Dump:
         self.now.collectives.add(key, nbytes, (statement.line, name))
 
 
-_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
+_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)[,>]")
 
 
 def _result_bytes(statement: Statement, text: str, found: hlo.Instruction | None) -> int:

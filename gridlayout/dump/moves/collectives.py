@@ -41,20 +41,25 @@ KINDS = frozenset(
 )
 _MAX_GROUP = 1 << 16  # most devices listed per group
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
-_IOTA = re.compile(r"\[([0-9,]+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
+_EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
+_IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
 _NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
 _AXIS = re.compile(r"[\"']?([\w.]+)[\"']?\s*=\s*([0-9]{1,9})")
 _GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
-_PAIRS = re.compile(r"source_target_pairs\s*=\s*(?:dense<)?([\[{][^=]{0,4000}?[\]}])\s*[,>: )]|$")
+_PAIRS = re.compile(r"source_target_pairs\s*=\s*")
 _CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
 _SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
 _TT_MESH = re.compile(
     r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
 )
 _PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
-_LISTS = re.compile(r"(?:dense<)?[\[{].{0,100000}?(?:\]\s*\]|\}\s*\})")
+_LISTS = re.compile(r"(?:dense<)?[\[{](?:[^\[\]{}<]++|[\[{][^\[\]{}]*+[\]}])*+[\]}]")
 _LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
-_WORD = re.compile(r"\"([\w.]{1,60})\"")
+# MLIR prints no lists for one group of device 0, and if it is told to elide large constants.
+_UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x([0-9]{1,9})xi64>")
+_SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
+_SDY_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
+_MESH_NAME = re.compile(r"<@([\w.-]{1,100})")
 
 
 @dataclass(frozen=True)
@@ -148,9 +153,7 @@ class Meshes:
         if "source_target_pairs" in text:
             return self._pairs(text)
         if "sdy." in text:
-            for mesh in self.by_name.values():
-                if words := _sdy_axes(text, dict(mesh)):
-                    return self._along(mesh, words)
+            return self._along_sdy(text)
         if kind == "point_to_point":
             return (1, 2, ())
         return (0, 0, ())
@@ -160,6 +163,20 @@ class Meshes:
         size = prod(sizes.get(word, 1) for word in words)
         return prod(sizes.values()) // max(size, 1), size, tuple(words)
 
+    def _along_sdy(self, text: str) -> Groups:
+        """Return the groups of an op of Shardy, along the axes in its brackets, before its operand."""
+        named = _MESH_NAME.search(text)
+        found = self.by_name.get(named[1]) if named else None
+        written = _SDY_AXES.search(text)
+        axes = dict(_SDY_AXIS.findall(written[1])) if written else {}
+        for mesh in self.by_name.values() if found is None else (found,):
+            sizes = dict(mesh)
+            if words := [word for word in axes if word in sizes]:
+                # Of an axis "x":(1)2, a part of size 2 is used.
+                size = prod(int(axes[word] or sizes[word]) for word in words)
+                return prod(sizes.values()) // max(size, 1), size, tuple(words)
+        return (0, 0, ())
+
     def _along_cluster(self, axis: int) -> Groups:
         mesh = self.by_name.get("tt", ())
         if axis >= len(mesh):
@@ -168,28 +185,29 @@ class Meshes:
 
     def _listed(self, text: str, at: int) -> Groups:
         if found := _IOTA.match(text, at):
-            groups, *sizes = _numbers(found[1])
+            groups, *sizes = _numbers(found[1])  # at least one number
             size = prod(sizes)
             dims = _numbers(found[2])
             if len(dims) > 1:
                 self.guessed = tuple((f"axis_{k}", n) for k, n in enumerate(dims))
             return groups, size, _iota(dims, _numbers(found[3] or ""), size)
-        inside = _LISTS.match(text, at)
-        lists = _LIST.findall(inside[0]) if inside else []
-        if not lists and text[at : at + 2] != "{}":
-            return (0, 0, ())
-        if not lists:  # {}: one group of all devices
+        if text.startswith("{}", at):  # one group of all devices
             first = tuple(range(min(self.devices, _MAX_GROUP)))
             return (1, self.devices, first) if self.devices else (0, 0, ())
-        first = _numbers(lists[0])
-        return len(lists), len(first), first
+        if found := _UNLISTED.match(text, at):
+            return int(found[1]), int(found[2]), ()
+        inside = _LISTS.match(text, at)
+        lists = _LIST.findall(inside[0]) if inside else []
+        first = _numbers(lists[0]) if lists else ()
+        return (len(lists), len(first), first) if first else (0, 0, ())
 
     def _pairs(self, text: str) -> Groups:
-        inside = text[text.index("source_target_pairs") :]
-        pairs = re.findall(r"[\[{]\s*([0-9]{1,9}),\s*([0-9]{1,9})\s*[\]}]", inside)
-        if not pairs:
+        at = _PAIRS.search(text)
+        inside = _LISTS.match(text, at.end()) if at else None
+        pairs = [_numbers(each) for each in _LIST.findall(inside[0])] if inside else []
+        if not pairs or any(len(pair) != 2 for pair in pairs):
             return (0, 0, ())
-        axes = {self._axis_of(int(a), int(b)) for a, b in pairs if a != b}
+        axes = {self._axis_of(a, b) for a, b in pairs if a != b}
         named = tuple(axes) if len(axes) == 1 and "" not in axes else ()
         return len(pairs), 2 if any(a != b for a, b in pairs) else 1, named
 
@@ -236,13 +254,6 @@ def axes_of(text: str) -> Mesh:
     (('x', 2), ('y', 4))
     """
     return tuple((name, max(int(size), 1)) for name, size in _AXIS.findall(text))
-
-
-def _sdy_axes(text: str, sizes: dict[str, int]) -> list[str]:
-    """Return the mesh axes named in an op's brackets, before its operand."""
-    op = re.search(r"sdy\.\w+\s*([\[{].*?)%", text)
-    words = _WORD.findall(op[1]) if op else []
-    return [word for word in dict.fromkeys(words) if word in sizes]
 
 
 def _numbers(text: str) -> Shape:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from math import prod
 
+from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.costs import Described
@@ -104,12 +105,16 @@ def array_sizes(kind: str) -> list[int]:
 def dense_bytes(dims: str, element: str) -> int:
     """Return the bytes of a tensor's elements, without padding.
 
-    >>> dense_bytes("3x5x", "bf16")
-    30
+    >>> dense_bytes("3x5x", "bf16"), dense_bytes("4x", "complex<f32>"), dense_bytes("4x", "i1")
+    (30, 32, 4)
     """
-    bits = re.search(r"[0-9]+", element)
     size = prod(int(word) for word in dims.split("x") if word)
-    return -(-size * (int(bits[0]) if bits else 8) // 8)
+    try:
+        bits = dtypes.bits(dtypes.as_dtype(element))
+    except LayoutError:  # such as f8E4M3B11FNUZ, whose first number is its bits
+        found = re.search(r"[0-9]+", element)
+        bits = int(found[0]) if found else 8
+    return -(-size * bits // 8)
 
 
 _layout = cached(entries=2048)(_layout_of)
