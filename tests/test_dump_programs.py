@@ -493,6 +493,81 @@ def test_reshards_of_shardy():
     assert (gather.axes, gather.groups, gather.group_size) == (("y",), 2, 4)
 
 
+MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>'
+HALVES, QUARTERS = '<@mesh, [{"x"}, {}], replicated={"y"}>', '<@mesh, [{"y"}]>'
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"func.func @f(%arg0: tensor<8x6xf32> {{sdy.sharding = #sdy.sharding{HALVES}}}, "
+         f"%arg1: tensor<8xcomplex<f32>> {{sdy.sharding = #sdy.sharding{QUARTERS}}}) {{",
+         [("%arg0", (8, 6), (2, 1), 96), ("%arg1", (8,), (4,), 16)]),
+        ('%0:2 = "stablehlo.sort"(%a, %b) {sdy.sharding = #sdy.sharding_per_value<['
+         f"{HALVES}, {QUARTERS}]>}} : (tensor<8x6xf32>, tensor<8xf32>) -> "
+         "(tensor<8x6xf32>, tensor<8xf32>)", [("%0", (8, 6), (2, 1), 96), ("%0#1", (8,), (4,), 8)]),
+        (f"%1 = sdy.sharding_constraint %0#1 {HALVES} : tensor<8x6xf32>",
+         [("%1", (8, 6), (2, 1), 96)]),
+        ('func.func @f(%arg0: tensor<8xf32> '
+         '{sdy.sharding = #sdy.sharding<mesh<["x"=2]>, [{"x"}]>}) {',
+         [("%arg0", (8,), (2,), 16)]),
+        ("%a = (f32[8]{0}, f32[4]{0}) custom-call(%b), sharding={{devices=[2,4]<=[8] "
+         "last_tile_dims={manual}}, {replicated}}, metadata={}",
+         [("a", (8,), (2,), 16), ("a", (4,), (1,), 16)]),
+    ],
+)  # fmt: skip
+def test_every_sharding_of_a_line_is_read(line, expected):
+    found = gl.explain([MESH, line])
+    assert sorted((s.name, s.shape, s.parts, s.device_bytes) for s in found.shardings) == sorted(
+        expected
+    )
+    assert found.all_unknown == 0
+
+
+def test_shardings_of_many_results_are_read():
+    kinds = ", ".join(f"f32[{n}]{{0}}" for n in range(1, 301))
+    sharding = ", ".join(["{devices=[2]<=[2]}"] * 300)
+    found = gl.explain([f"%a = ({kinds}) custom-call(%b), sharding={{{sharding}}}"], limit=400)
+    assert len(found.shardings) == 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{devices=[2,1,4]<=[8] last_tile_dim_replicate}", f"{{devices=[1{'0' * 30},1,1]<=[8]}}"],
+)
+def test_a_sharding_of_other_dims_is_not_read(text):
+    found = gl.explain([f'func.func @f(%arg0: tensor<8x8x4xf32> {{mhlo.sharding = "{text}"}}) {{'])
+    assert (len(found.shardings), found.all_unknown) == (0, 1)
+
+
+def test_names_of_another_function_are_other_values():
+    lines = [
+        MESH,
+        'func.func @a(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {',
+        "}",
+        "func.func @b(%arg0: tensor<8x8xf32>) {",
+        '  %0 = sdy.sharding_constraint %arg0 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>',
+    ]
+    assert gl.explain(lines).reshards == ()
+
+
+SDY = [
+    # axes in the brackets, the mesh, groups, devices per group, axes, bytes of the result's part
+    ('all_gather [{}, {"y"}]', '<@mesh, [{"x"}, {}]>', (2, 4, ("y",)), 128),
+    ('all_gather [{"y":(1)2}, {}]', '<@mesh, [{"y":(2)2}, {}]>', (4, 2, ("y",)), 128),
+    ('all_reduce {"y", "x"}', "<@mesh, [{}, {}]>", (1, 8, ("y", "x")), 256),
+    ('all_gather [{"x"}, {}]', "<@other, [{}, {}]>", (1, 8, ("x",)), 256),
+]
+
+
+@pytest.mark.parametrize(("op", "out", "groups", "nbytes"), SDY)
+def test_collectives_of_shardy(op, out, groups, nbytes):
+    text = f"%1 = sdy.{op} %0 out_sharding={out} : tensor<8x8xf32>"
+    (found,) = gl.explain([MESH, 'sdy.mesh @other = <["x"=8]>', text]).collectives
+    assert (found.groups, found.group_size, found.axes) == groups
+    assert found.result_bytes == nbytes
+
+
 GROUPS = [
     ("replica_groups={{0,1,2,3},{4,5,6,7}}", (2, 4, ("y",))),
     ("replica_groups={{0,4},{1,5},{2,6},{3,7}}", (4, 2, ("x",))),
@@ -531,7 +606,7 @@ BYTES = {"f32": 4, "bf16": 2, "i1": 1, "f8E4M3FN": 1, "f8E4M3B11FNUZ": 1, "compl
 def test_collectives_of_stablehlo(groups, expected, element, nbytes):
     lines = [
         'sdy.mesh @mesh = <["x"=2, "y"=4]>',
-        f'  %0 = "stablehlo.all_gather"(%a) <{{all_gather_dim = 0 : i64, replica_groups = {groups}}}>'
+        f'  %0 = "stablehlo.all_gather"(%a) <{{replica_groups = {groups}}}>'
         f" : (tensor<3x4x{element}>) -> tensor<12x4x{element}>",
     ]
     (found,) = gl.explain(lines).collectives
@@ -543,7 +618,7 @@ PAIRS = [
     ("%a = f32[8]{0} collective-permute(%b), source_target_pairs={{0,1},{1,0}}, "
      "frontend_attributes={_xla_send_recv_validation={{0,7},{0,7}}}", "y"),
     ('%0 = "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<[[0, 4], [4, 0]]> : '
-     "tensor<2x2xi64>, ids = dense<[[1, 2]]> : tensor<1x2xi64>}> : (tensor<8xf32>) -> tensor<8xf32>",
+     "tensor<2x2xi64>, i = dense<[[1, 2]]> : tensor<1x2xi64>}> : (tensor<8xf32>) -> tensor<8xf32>",
      "x"),
 ]  # fmt: skip
 

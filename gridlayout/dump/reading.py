@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from gridlayout.constructor import starts_call
 from gridlayout.dump.moves.collectives import CollectiveOp, Meshes, kind_of
-from gridlayout.dump.moves.shardings import Sharded
+from gridlayout.dump.moves.shardings import Sharded, result_bytes
 from gridlayout.dump.moves.traffic import Traffic
 from gridlayout.dump.tally import Tally
 from gridlayout.dump.text import hlo
@@ -158,6 +158,7 @@ class Dump:
         if found := function_of(text):
             self._end_function()
             self.function, self.end = found
+            self.now.sharded.begin_function()
             self.now.name(found[0], self.only)
             self.live = LiveRanges(found[0], self.chip)
             return False
@@ -318,7 +319,8 @@ class Dump:
         if kind is None:
             return
         groups, size, axes = self.meshes.groups_of(text, kind)
-        nbytes = _result_bytes(statement, text, found)
+        stated = result_bytes(text, self.meshes) if statement.op.startswith("sdy.") else None
+        nbytes = _result_bytes(statement, text, found) if stated is None else stated
         name = statement.results[0].name if statement.results else found.name if found else ""
         key = (statement.op, kind, groups, size, axes, nbytes, self.function)
         self.now.collectives.add(key, nbytes, (statement.line, name))

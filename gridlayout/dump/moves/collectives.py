@@ -164,7 +164,7 @@ class Meshes:
         return prod(sizes.values()) // max(size, 1), size, tuple(words)
 
     def _along_sdy(self, text: str) -> Groups:
-        """Return the groups of an op of Shardy, along the axes in its brackets, before its operand."""
+        """Return the groups of an op of Shardy: along the axes in brackets before its operand."""
         named = _MESH_NAME.search(text)
         found = self.by_name.get(named[1]) if named else None
         written = _SDY_AXES.search(text)

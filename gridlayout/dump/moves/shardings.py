@@ -17,16 +17,19 @@ from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.moves.collectives import Mesh, Meshes, axes_of
-from gridlayout.dump.text.hlo import Instruction
+from gridlayout.dump.text.hlo import Instruction, braced
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
+from gridlayout.dump.values.type_texts import dense_bytes
 from gridlayout.errors import LayoutError
 
 _DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
-_SDY = re.compile(r"<?\s*(?:@([\w.-]{1,100})|mesh<\[([^\]]{0,400})\]>)\s*,\s*\[(.*)\]", re.DOTALL)
+_SDY = re.compile(
+    r"<?\s*(?:@([\w.-]{1,100})|mesh<\[([^\]]{0,400})\][^<>]{0,9999}>)\s*,\s*\[([^\[\]]*)\]"
+)
 _DIM = re.compile(r"\{([^{}]*)\}")
 _AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
-_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[(.*)\]", re.DOTALL)
+_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[([^\[\]]*)\]")
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,10 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
 
 def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
     parts, rest = tiles[:rank], tiles[rank:]
-    subgroups = "last_tile_dim" in text
-    if len(parts) != rank or (rest and not subgroups):
+    if len(parts) != rank or bool(rest) != ("last_tile_dim" in text):
         raise LayoutError(
-            f"sharding {text[:60]!r} divides {len(tiles)} dims, but the tensor has {rank}"
+            f"sharding {text[:60]!r} is not one of a tensor with {rank} dims: it has {len(tiles)} "
+            "numbers of parts"
         )
     return _checked(parts), prod(rest)
 
@@ -130,23 +133,29 @@ def _checked(parts: Shape) -> Shape:
 
 
 def _numbers(text: str) -> Shape:
-    return tuple(int(word[:19]) for word in text.split(",") if word)
+    return tuple(int(word) for word in text.split(",") if word)
 
 
 MAX_NAMES = 1 << 14
 _DIMS = r"((?:[0-9]{1,12}x)*)"
+_KIND = rf"tensor<{_DIMS}([a-z]\w{{0,20}}|complex<\w{{1,9}}>)(?:,[^<>]*)?>"
+# Such as <@mesh, [{"x"}, {}], replicated={"y"}>.
+_SHARDING = (
+    r"<\s*(?:@[\w.-]{1,100}|mesh<[^<>]{0,9999}>)\s*,\s*\[[^\[\]<>]{0,2000}\][^\[\]<>]{0,2000}>"
+)
 _ARGUMENT = re.compile(
-    rf"(?:(%[\w.$-]{{1,200}}):\s*)?tensor<{_DIMS}([a-z]\w{{0,9}})(?:,[^<>]*)?>\s*"
-    r"\{(?:(?!tensor<|%).){0,400}?(?:sdy\.sharding = #sdy\.sharding(<.{0,400}?\]>|<[^>]{0,400}>)"
-    r"|mhlo\.sharding = \"([^\"]{0,400})\")"
+    rf"(?:(%[\w.$-]{{1,200}}):\s*)?{_KIND}\s*\{{(?:(?!tensor<|%).){{0,400}}?"
+    rf"(?:sdy\.sharding = #sdy\.sharding({_SHARDING})|mhlo\.sharding = \"([^\"]{{0,9999}})\")"
 )
 _CONSTRAINT = re.compile(
-    r"sdy\.(?:sharding_constraint|reshard)\"? ?\(?%[\w.$-]+\)? ?(<.{0,400}?\]>)"
+    rf"sdy\.(?:sharding_constraint|reshard)\"? ?\(?%[\w.$#-]+\)? ?({_SHARDING})"
 )
-_PER_VALUE = re.compile(r"#sdy\.sharding_per_value<\[(<.{0,400}?\](?:, [^<>]{0,200})?>)")
-_CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,400})\"")
-_HLO = re.compile(r"\bsharding=(\{(?:[^{}]|\{[^{}]*\}){0,400}\})")
-_TENSOR = re.compile(rf"tensor<{_DIMS}([a-z]\w{{0,9}})(?:,[^<>]*)?>")
+_PER_VALUE = re.compile(rf"#sdy\.sharding_per_value<\[((?:{_SHARDING}[, ]*)+)\]>")
+_EACH = re.compile(_SHARDING)
+_OUT = re.compile(rf"out_sharding={_SHARDING}")
+_CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
+_PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
+_TENSOR = re.compile(_KIND)
 _ARRAY = re.compile(r"([a-z][a-z0-9]{0,20})\[([0-9,]{0,200})\]")
 _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
@@ -179,25 +188,25 @@ class Sharded:
     ) -> None:
         """Add the shardings that a line states."""
         if found is not None:
-            if sharding := _HLO.search(found.attributes):
-                self._hlo(statement, found, sharding[1], meshes)
-            return
-        written = _CONSTRAINT.search(text) or _PER_VALUE.search(text)
-        if written is None and "%" in text.partition("=")[0] and "func" not in statement.op:
-            written = _CALL.search(text)
-        if written is not None:
-            kinds = _TENSOR.findall(text)
-            name = text.partition("=")[0].strip() if "=" in text else ""
-            if kinds:
-                dims, element = kinds[-1]
-                self._add(statement, name, dims, element, written[1], meshes)
-            return
-        for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
-            self._add(statement, name, dims, element, sdy or mhlo, meshes)
+            if ", sharding={" in found.attributes:
+                self._hlo(statement, found, braced(found.attributes, ", sharding="), meshes)
+        elif written := _of_results(statement, text):
+            kinds = _TENSOR.findall(text)[-len(written) :]
+            name = text.partition("=")[0].strip().partition(":")[0] if "=" in text else ""
+            for k, ((dims, element), each) in enumerate(zip(kinds, written, strict=False)):
+                self._add(statement, f"{name}#{k}" if k else name, dims, element, each, meshes)
+        else:
+            for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
+                self._add(statement, name, dims, element, sdy or mhlo, meshes)
+
+    def begin_function(self) -> None:
+        """Forget the names of values: another function begins."""
+        self.by_name.clear()
 
     def _hlo(self, statement: Statement, found: Instruction, text: str, meshes: Meshes) -> None:
         arrays = _ARRAY.findall(found.kind)
-        parts = re.findall(r"\{[^{}]*\}", text) if text.startswith("{{") else [text] * len(arrays)
+        each = f"{{{text}}}"
+        parts = _PARTS.findall(text) if text.startswith("{") else [each] * len(arrays)
         for (element, dims), each in zip(arrays, parts, strict=False):
             shape = dims.replace(",", "x") + "x" if dims else ""
             self._add(
@@ -230,3 +239,37 @@ class Sharded:
                 self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
         if name and len(self.by_name) < MAX_NAMES:
             self.by_name[name] = now
+
+
+def _of_results(statement: Statement, text: str) -> list[str]:
+    """Return the shardings that an op of MLIR states for its results; none of a function's line."""
+    if found := _CONSTRAINT.search(text):
+        return [found[1]]
+    if found := _PER_VALUE.search(text):
+        return _EACH.findall(found[1])
+    if "%" not in text.partition("=")[0] or "func" in statement.op:
+        return []
+    return [found[1]] if (found := _CALL.search(text)) else []
+
+
+def result_bytes(text: str, meshes: Meshes) -> int | None:
+    """Return the bytes that a device holds of the result of Shardy's collective.
+
+    Its type is that of the whole tensor, which `out_sharding` divides. None if it states neither.
+
+    >>> meshes = Meshes()
+    >>> meshes.read('sdy.mesh @m = <["x"=2]>')
+    >>> result_bytes('out_sharding=<@m, [{"x"}]> : tensor<9xf32>', meshes)
+    20
+    """
+    kinds, written = _TENSOR.findall(text), _OUT.search(text)
+    if not kinds or not written:
+        return None
+    dims, element = kinds[-1]
+    shape = tuple(int(word) for word in dims.split("x") if word)
+    try:
+        parts, _ = parts_of(written[0], len(shape), meshes.by_name)
+    except LayoutError:
+        return None
+    shard = (-(-n // p) for n, p in zip(shape, parts, strict=True))
+    return dense_bytes("".join(f"{n}x" for n in shard), element)

@@ -197,6 +197,23 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
+def braced(text: str, word: str) -> str:
+    """Return the text inside the braces that follow a word, empty if there are none.
+
+    >>> braced("a, sharding={{replicated}}, b={}", "sharding=")
+    '{replicated}'
+    """
+    start = text.find(word)
+    if start < 0:
+        return ""
+    depth = 0
+    for at in range(start + len(word), len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if not depth:
+            return text[start + len(word) + 1 : at]
+    return ""
+
+
 def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Statement:
     """Return a line of HLO as a `Statement`: its results, operands, types and transfer.
 

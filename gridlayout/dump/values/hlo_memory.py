@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.text.hlo import Instruction, is_view, new_arrays
+from gridlayout.dump.text.hlo import Instruction, braced, is_view, new_arrays
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
@@ -131,7 +131,7 @@ class HloMemory:
     """The computations of one module; `peak` is that of its entry computation."""
 
     def __init__(self, header: str) -> None:
-        self.aliased = _ALIASED.findall(_braced(header, "input_output_alias="))
+        self.aliased = _ALIASED.findall(braced(header, "input_output_alias="))
         self.done: dict[str, Finished] = {}
         self.entry: Computation | None = None
         self.over = False
@@ -374,16 +374,3 @@ def _in_results(results: list[int], rest: list[int], spans: Spans, last: array[i
 def _aligned(nbytes: int) -> int:
     # An aligned number is returned as the same object, which saves memory for a million values.
     return nbytes + -nbytes % _ALIGNMENT if nbytes % _ALIGNMENT else nbytes
-
-
-def _braced(text: str, word: str) -> str:
-    """Return the text inside the braces that follow a word, empty if there are none."""
-    start = text.find(word)
-    if start < 0:
-        return ""
-    depth = 0
-    for at in range(start + len(word), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if not depth:
-            return text[start + len(word) + 1 : at]
-    return ""
