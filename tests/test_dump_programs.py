@@ -731,6 +731,43 @@ def test_a_copy_that_is_started_is_counted_once():
     assert found.peaks[0].nbytes <= 3 * 4096
 
 
+def test_a_function_of_hlo_is_explained_as_in_the_whole():
+    compiled = jax.jit(PROGRAMS["scan"][0]).lower(*PROGRAMS["scan"][1]).compile()
+    whole = gl.explain(compiled)
+    (peak,) = whole.peaks
+    parts = {f.function: gl.explain(compiled, function=f.function) for f in whole.findings}
+    assert len(parts) > 1  # the entry, and the body of the loop
+    for name, found in parts.items():
+        assert {f.name for f in found.findings} == {
+            f.name for f in whole.findings if f.function == name
+        }
+        assert found.peaks == ((peak,) if name == peak.function else ())
+
+
+def test_a_loop_owns_no_arguments():
+    compiled = jax.jit(PROGRAMS["scan"][0]).lower(*PROGRAMS["scan"][1]).compile()
+    found = gl.explain(compiled)
+    arguments = [f for f in found.findings if f.op == "parameter"]
+    assert len(arguments) == 2
+    assert {f.function for f in arguments} == {found.peaks[0].function}
+
+
+def test_a_module_without_a_name_is_no_function():
+    lines = ["module {", "  func.func @main(%arg0: tensor<4xf32>) {", "  }", "}"]
+    with pytest.raises(gl.LayoutError, match=r"no function 'f'; it has main$"):
+        gl.explain(lines, function="f")
+
+
+def test_mlir_in_an_attribute_of_hlo_is_no_type():
+    lines = [
+        "ENTRY %main (p: f32[8]) -> f32[8] {",
+        "  %p = f32[8]{0} parameter(0)",
+        '  ROOT %r = f32[8]{0} custom-call(%p), backend_config="f(%a: tensor<4xf32>)"',
+        "}",
+    ]
+    assert [f.name for f in gl.explain(lines).findings] == ["p", "r"]
+
+
 ASYNC = [
     # the start, the end, bytes of each new buffer, bytes of the collective's result
     ("(f32[1024]{0}, f32[2048]{0}) all-gather-start(%t)", "f32[2048]{0} all-gather-done", [8192],

@@ -138,9 +138,11 @@ class Dump:
             return
         if self._begins(line):
             return
-        if self.only is not None and self.function != self.only:
+        if self.computation is not None:  # other computations too: the peak depends on them
+            self._hlo(line)
+        elif self.only is not None and self.function != self.only:
             return
-        if "tensor<" in text or "memref<" in text:
+        elif "tensor<" in text or "memref<" in text:
             self._mlir(line)
         elif "[" in text or "= token" in text:
             self._hlo(line)
@@ -156,6 +158,7 @@ class Dump:
             self._end_function()
             return True
         if found := function_of(text):
+            self._end_computation()
             self._end_function()
             self.function, self.end = found
             self.now.sharded.begin_function()
@@ -165,7 +168,9 @@ class Dump:
         if text.startswith("}") and self.computation is not None:
             self._end_computation()
             return True
-        if (begun := hlo.computation_of(text)) and "tensor<" not in text:
+        begun = hlo.computation_of(text) if "tensor<" not in text else None
+        # Without a header, `module {` of MLIR is no computation.
+        if begun and (self.memory or begun[1] or "->" in text):
             self._end_computation()
             self.memory = self.memory or HloMemory("")
             self.computation = Computation(*begun)
@@ -193,9 +198,11 @@ class Dump:
         self._end_function()
         self._end_computation()
         if self.memory is not None:
-            self.now.peak(self.memory.peak())
-            if self.memory.over:
-                self.now.no_peak(self.memory.entry.name if self.memory.entry else "")
+            entry = self.memory.entry.name if self.memory.entry else ""
+            if self.only in (None, entry):
+                self.now.peak(self.memory.peak())
+                if self.memory.over:
+                    self.now.no_peak(entry)
             holds = self.memory.holds()
             for name, tally in self.waiting.items():
                 if name in holds or not holds:
@@ -238,6 +245,10 @@ class Dump:
     def _hlo(self, line: Line) -> None:
         text = line.text
         found = hlo.instruction_of(text) if line.first else None
+        if self.only is not None and self.function != self.only:
+            if found is not None:
+                self._hold(found, line)
+            return
         if found is None:
             if line.first and hlo.BARE_TYPE.fullmatch(text):
                 self._bare_type(line)
@@ -250,20 +261,22 @@ class Dump:
         statement = hlo.read_hlo(line, self.hlo, found)
         sizes = self._sizes_of(statement.mentions)
         tally = self._tally()
-        own = [sizes[result.text] for result in statement.results]
-        for result, each in (
-            zip(statement.results, own, strict=True) if not statement.is_view else ()
-        ):
-            if not each.reason:
+        is_alias = statement.is_view or (found.op == "parameter" and tally is not self.now.tally)
+        for result in () if is_alias else statement.results:
+            if not (each := sizes[result.text]).reason:
                 tally.add(statement.op, result, each, self.function)
         if statement.transfer:
             tally.transfer(statement, statement.transfer, sizes)
         tally.count_uses(self.function, statement)
-        if self.computation is not None and self.memory is not None:
-            whole = len(own) == 1 and not found.kind.startswith("(")
-            held = [own[0].nbytes] if whole else array_sizes(found.kind)
-            self.memory.add(found, line.number, held, self.computation)
+        self._hold(found, line)
         self._distribution(statement, text, found)
+
+    def _hold(self, found: hlo.Instruction, line: Line) -> None:
+        """Add an instruction to the memory of its computation."""
+        if self.computation is not None and self.memory is not None:
+            is_array = found.own == (found.kind,)
+            sizes = [read(found.kind).nbytes] if is_array else array_sizes(found.kind)
+            self.memory.add(found, line.number, sizes, self.computation)
 
     def _tally(self) -> Tally:
         """Return the tally for the current line.
