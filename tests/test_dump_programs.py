@@ -752,6 +752,25 @@ def test_a_loop_owns_no_arguments():
     assert {f.function for f in arguments} == {found.peaks[0].function}
 
 
+def test_all_values_of_a_loop_are_listed():
+    shapes = range(1, 41)
+    body = [f"  %v{n} = f32[1000,{n}]{{1,0:T(8,128)}} custom-call(%s)" for n in shapes]
+    fused = [f"  %f{n} = f32[1000,{n}]{{1,0:T(8,128)}} negate(%p)" for n in shapes]
+    lines = [
+        *("%fused (p: f32[4]) -> f32[4] {", "  %p = f32[4]{0} parameter(0)", *fused, "}"),
+        *("%body (s: (f32[4])) -> (f32[4]) {", "  %s = (f32[4]{0}) parameter(0)", *body, "}"),
+        "ENTRY %main (a: f32[4]) -> f32[4] {",
+        "  %a = f32[4]{0} parameter(0)",
+        "  %q = f32[4]{0} fusion(%a), kind=kLoop, calls=%fused",
+        "  %t = (f32[4]{0}) tuple(%q)",
+        "  ROOT %w = (f32[4]{0}) while(%t), condition=%cond, body=%body",
+        "}",
+    ]
+    found = gl.explain(lines)
+    assert {f.name for f in found.findings} == {"a", "q", *(f"v{n}" for n in shapes)}
+    assert (found.layouts, found.left_out) == (42, 0)
+
+
 def test_a_module_without_a_name_is_no_function():
     lines = ["module {", "  func.func @main(%arg0: tensor<4xf32>) {", "  }", "}"]
     with pytest.raises(gl.LayoutError, match=r"no function 'f'; it has main$"):

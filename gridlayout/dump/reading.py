@@ -12,7 +12,7 @@ from gridlayout.constructor import starts_call
 from gridlayout.dump.moves.collectives import CollectiveOp, Meshes, kind_of
 from gridlayout.dump.moves.shardings import Sharded, result_bytes
 from gridlayout.dump.moves.traffic import Traffic
-from gridlayout.dump.tally import Tally
+from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.kinds import WATCHED, Kind
@@ -30,7 +30,6 @@ from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
-_MAX_WAITING = 1 << 13  # computations for which it is unknown whether they run
 
 
 class PassResult:
@@ -92,7 +91,7 @@ class Dump:
         self.live: LiveRanges | None = None
         self.memory: HloMemory | None = None
         self.computation: Computation | None = None
-        self.waiting: dict[str, Tally] = {}
+        self.waiting = Waiting(limit)
 
     @property
     def chip(self) -> Chip:
@@ -191,6 +190,7 @@ class Dump:
     def _end_computation(self) -> None:
         if self.computation is not None and self.memory is not None:
             self.memory.end(self.computation)
+            self.waiting.end(self.computation.name)
         self.computation, self.function = None, ""
 
     def _end_module(self) -> None:
@@ -203,12 +203,9 @@ class Dump:
                 self.now.peak(self.memory.peak())
                 if self.memory.over:
                     self.now.no_peak(entry)
-            holds = self.memory.holds()
-            for name, tally in self.waiting.items():
-                if name in holds or not holds:
-                    self.now.tally.merge(tally)
+            held = self.memory.holds() or set(self.waiting.tallies)
+            self.waiting.merge_into(self.now.tally, held)
         self.memory = None
-        self.waiting.clear()
 
     def _end_pass(self) -> None:
         requested, title = self.pass_name, self.now.title
@@ -277,6 +274,8 @@ class Dump:
             is_array = found.own == (found.kind,)
             sizes = [read(found.kind).nbytes] if is_array else array_sizes(found.kind)
             self.memory.add(found, line.number, sizes, self.computation)
+            if found.op == "fusion" and (called := hlo.called_by(found)):
+                self.waiting.drop(called)
 
     def _tally(self) -> Tally:
         """Return the tally for the current line.
@@ -285,12 +284,7 @@ class Dump:
         """
         if self.computation is None or self.computation.is_entry:
             return self.now.tally
-        name = self.computation.name
-        if name not in self.waiting:
-            if len(self.waiting) >= _MAX_WAITING:
-                self.waiting.pop(next(iter(self.waiting)))
-            self.waiting[name] = Tally(min(self.limit, 8))
-        return self.waiting[name]
+        return self.waiting.of(self.computation.name)
 
     def _bare_type(self, line: Line) -> None:
         mentions = ((line.number, line.text.strip()),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from gridlayout.dump.values.sizes import Sizes
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import compare_types
 
+_MAX_WAITING, _MAX_ROWS = 1 << 13, 1 << 14  # of the computations that wait, and of all their rows
 _MAX_PLACES = 1 << 11  # names of values; more are pruned to those that `values` stores
 
 
@@ -83,3 +84,41 @@ class Tally:
         self.nbytes += other.nbytes
         self.data_bytes += other.data_bytes
         self.count += other.count
+
+
+class Waiting:
+    """The tallies of computations of which it is not known yet whether their values own memory.
+
+    limit: the most rows of one tally. Beyond `_MAX_ROWS` rows in all, further tallies store 8 rows;
+    beyond `_MAX_WAITING` tallies, the oldest is dropped.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.rows = limit, 0
+        self.tallies: dict[str, Tally] = {}
+
+    def of(self, name: str) -> Tally:
+        """Return the tally of a computation, a new one at its first line."""
+        if (found := self.tallies.get(name)) is None:
+            if len(self.tallies) >= _MAX_WAITING:
+                self.drop(next(iter(self.tallies)))
+            found = self.tallies[name] = Tally(min(self.limit, max(_MAX_ROWS - self.rows, 8)))
+        return found
+
+    def end(self, name: str) -> None:
+        """Count the rows of a computation that was read to its end."""
+        if name in self.tallies:
+            self.rows += len(self.tallies[name].values.seen)
+
+    def drop(self, name: str) -> None:
+        """Drop a computation whose values own no memory, such as the body of a fusion."""
+        if found := self.tallies.pop(name, None):
+            self.rows -= len(found.values.seen)
+
+    def merge_into(self, tally: Tally, names: Container[str]) -> None:
+        """Add the tallies of the named computations, and drop all."""
+        for name, found in self.tallies.items():
+            if name in names:
+                tally.merge(found)
+        self.tallies.clear()
+        self.rows = 0

@@ -37,6 +37,7 @@ _OPERAND = re.compile(r"%([\w.-]{1,200})")
 # Operands without `%`, as XLA prints them in its short form: the last word before each comma.
 _LAST = re.compile(r"([\w.-]{1,200})\s*,")
 _NESTED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)")
+CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
 # Ops whose results own no memory: they alias their operands. So do the ends of async ops.
@@ -195,6 +196,12 @@ def _closing(text: str, start: int) -> int:
             return found
         end = found + 1
     return len(text)
+
+
+def called_by(found: Instruction) -> str | None:
+    """Return the name of the computation that a fusion consists of; None if it states none."""
+    called = CALLS.search(found.attributes)
+    return called[1] if called else None
 
 
 def braced(text: str, word: str) -> str:

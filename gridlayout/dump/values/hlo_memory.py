@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.text.hlo import Instruction, braced, is_view, new_arrays
+from gridlayout.dump.text.hlo import CALLS, Instruction, braced, called_by, is_view, new_arrays
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
@@ -27,7 +27,6 @@ _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
 )
 _BRANCHES = re.compile(r"\bbranch_computations=\{([^{}]*)\}")
-_CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
 _INDEX = re.compile(r"\bindex=([0-9]{1,6})")
 _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
 Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
@@ -233,7 +232,7 @@ class HloMemory:
     # -- one instruction ---------------------------------------------------------------------------
 
     def _inside(self, found: Instruction, now: Computation) -> int:
-        names = _BODIES.findall(found.attributes) + _CALLS.findall(found.attributes)
+        names = _BODIES.findall(found.attributes) + CALLS.findall(found.attributes)
         for group in _BRANCHES.findall(found.attributes):
             names += re.findall(r"[\w.-]+", group)
         now.bodies.update(names)
@@ -243,8 +242,7 @@ class HloMemory:
         """Record the operands whose buffer the result `new` may reuse."""
         body = None
         if found.op == "fusion":
-            called = _CALLS.search(found.attributes)
-            body = self.done.get(called[1]) if called else None
+            body = self.done.get(called_by(found) or "")
             if body is None or "kind=kLoop" not in found.attributes:
                 return
         for k, name in enumerate(found.operands):
