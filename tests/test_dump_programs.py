@@ -5,6 +5,7 @@ The `*.ttnn.mlir` dumps are programs of ours as Tenstorrent's compiler printed t
 """
 
 import html
+import io
 import re
 from pathlib import Path
 
@@ -328,6 +329,21 @@ def test_no_exception_but_layout_error(text):
 def test_what_is_no_source(source):
     with pytest.raises(gl.LayoutError):
         gl.explain(source)
+
+
+def test_an_error_of_progress_is_its_own():
+    def progress(count):
+        raise OSError("no terminal")
+
+    with pytest.raises(OSError, match="no terminal"):
+        gl.explain(DUMPS / COMPILED[0], progress=progress)
+
+
+def test_a_closed_stream_is_refused():
+    stream = io.BytesIO(b"a")
+    stream.close()
+    with pytest.raises(gl.LayoutError, match="can't be read: I/O operation on closed file"):
+        gl.explain(stream)
 
 
 # -- objects, and what compiled programs hold ------------------------------------------------------

@@ -63,7 +63,7 @@ def lines_of(
 def _blocks(stream: io.BufferedIOBase, progress: Callable[[int], None] | None) -> Iterator[bytes]:
     """Yield the stream in blocks, UTF-16 (detected by its first bytes) transcoded to UTF-8."""
     decode, start = None, True
-    while raw := stream.read(_BLOCK):
+    while raw := _read(stream):
         if progress:
             progress(len(raw))
         if start:
@@ -73,6 +73,14 @@ def _blocks(stream: io.BufferedIOBase, progress: Callable[[int], None] | None) -
             decode = codecs.getincrementaldecoder(kind)("replace").decode if kind else None
             raw, start = raw.removeprefix(codecs.BOM_UTF8), False
         yield decode(raw).encode("utf-8", "replace") if decode else raw
+
+
+def _read(stream: io.BufferedIOBase) -> bytes:
+    try:
+        return stream.read(_BLOCK)
+    except (OSError, EOFError, ValueError) as error:
+        name, why = getattr(stream, "name", stream), getattr(error, "strerror", None) or error
+        raise LayoutError(f"{name!r} can't be read: {why}; open it with 'rb'") from None
 
 
 def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:

@@ -53,11 +53,12 @@ def opened(
     if is_path(source):
         name = os.fspath(source)
         try:
-            with open(source, "rb") as stream:
-                yield name if isinstance(name, str) else repr(name), lines_of(stream, progress)
+            stream = open(source, "rb")  # noqa: SIM115
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise LayoutError(f"{name!r} can't be read: {why}") from None
+        with stream:
+            yield name if isinstance(name, str) else repr(name), lines_of(stream, progress)
         return
     if isinstance(source, str):
         yield "text", lines_of(io.BytesIO(source.encode("utf-8", "replace")), progress)
