@@ -26,10 +26,12 @@ import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.costs import fit_of
 from gridlayout.dump.moves.move import moved
+from gridlayout.dump.pages.page import _SCRIPT
 from gridlayout.dump.plan import THRESHOLD, allocated, propose
 from gridlayout.dump.text.lines import PIECE
 from gridlayout.dump.text.mlir import MAX_ALIAS_CHARACTERS, MAX_ALIASES, MlirContext, define
 from gridlayout.dump.values.type_texts import _remembered
+from gridlayout.tables.html import html_table
 from gridlayout.tables.words import plain
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 
@@ -841,6 +843,29 @@ def test_page_is_whole_and_shows_every_row():
         assert made.proposal is None or str(made.proposal) in reader.cells
     assert "http" not in found.to_html()
     assert found._repr_html_() in found.to_html()
+
+
+def test_large_counts_are_sorted_as_numbers():
+    found = gl.explain(["%a = f32[8]{0} add(%b)"] + ["%c = f32[4]{0} add(%a)"] * 1200)
+    cells = re.findall(r'<td[^>]* data-n="1201"[^>]*data-name="count">1,201</td>', found.to_html())
+    assert len(cells) == 1
+
+
+@needs_chromium
+def test_columns_are_sorted_by_number(tmp_path):
+    rows = [["1,234", "a"], ["5", "b"], ["40", "c"], ["-2.0 KiB", "d"], ["-1.0 KiB", "e"]]
+    data = [{}, {}, {}, {"saves": -2048}, {"saves": -1024}]
+    table = html_table(["saves", "op"], rows, data)
+    script = f"{_SCRIPT} document.querySelector('th').click();"
+    after = (
+        "document.getElementById('output').textContent = JSON.stringify("
+        "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[1].textContent));"
+    )
+    page = (
+        f'<!doctype html><pre id="output"></pre><div class="gl-dump">{table}</div>'
+        f"<script>{script}{after}</script>"
+    )
+    assert output(browse(page, tmp_path)) == ["a", "c", "b", "e", "d"]
 
 
 # What of a page is wider than there is room, and what its help leaves out.

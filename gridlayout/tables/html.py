@@ -81,6 +81,8 @@ def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
         kind = "over"
     if name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
+    elif kind == "number" and "," in text and text.replace(",", "").isdecimal():
+        value = f' data-n="{text.replace(",", "")}"'
     if not kind.startswith("number"):
         length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
         kind = " ".join(filter(None, (kind, length)))

@@ -20,7 +20,8 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     const key = (row) => row.cells[k].dataset.n ?? row.cells[k].textContent;
-    const order = (a, b) => key(a).localeCompare(key(b), undefined, { numeric: true });
+    const order = (a, b) => key(a) - key(b) ||
+      key(a).localeCompare(key(b), undefined, { numeric: true });
     body.append(...[...body.rows].sort((a, b) => (down ? order(b, a) : order(a, b))));
   };
   head.tabIndex = 0;
