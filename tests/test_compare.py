@@ -151,6 +151,13 @@ def test_shards_say_it_themselves():
     assert gl.explain([text]).costs.cores == 8
 
 
+def test_what_chips_receive_is_unknown_if_not_all_collectives_are_stored():
+    line = "%a{0} = f32[{0}]{{0}} all-gather(%b), replica_groups={{{{0,1}}}}"
+    few, many = ([line.format(2 * n) for n in range(1, count + 1)] for count in (512, 513))
+    assert gl.explain(few).costs.chip_bytes == sum(4 * n for n in range(1, 513))
+    assert gl.explain(many).costs.chip_bytes is None
+
+
 def test_what_chips_receive_is_counted():
     mesh = '#m = #ttcore.meshes<[<"mesh" = 1x4>]>\nmodule attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x4>]>} {'  # noqa: E501
     a, b = kind(1, 1), kind(1, 4)

@@ -50,9 +50,14 @@ def costs_of(explained: Contents) -> Costs:
 
 
 def _received(found: PassResult | None) -> int | None:
-    """Return the bytes that a chip receives from others; None if a group size is unknown."""
+    """Return the bytes that a chip receives from others.
+
+    None if a group size is unknown, or there are more different collectives than are stored.
+    """
     ops = collectives_of(found, Meshes()) if found else ()
     if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
+        return None
+    if found and found.collectives.total > sum(each.count for each in ops):
         return None
     return sum(each.received_bytes * each.count for each in ops)
 

@@ -72,7 +72,7 @@ def summary_of(found: Contents) -> str:
         chip = f"; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
     if len(found.passes) > 1:
         shown = f"pass {plain(found.pass_name, 80)!r} of {len(found.passes)}"
-        chip += f"; {shown}, chosen by --pass"
+        chip += f"; {shown} (pass_name or --pass chooses another)"
     lines = number(found.lines, "line")
     if not found.layouts:
         kinds = (("collective", found.all_collectives), ("sharding", len(found.shardings)))
