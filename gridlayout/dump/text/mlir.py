@@ -206,7 +206,8 @@ def _types(
     text = line.text
     found: list[Mention] = []
     is_joined = "\n" in text
-    end, split = 0, None
+    end = 0
+    split: int | None = None
     for start, stop in _spans(text):
         between = text[end:start]
         # Before the first type, an arrow may be that of a map among the attributes.

@@ -169,11 +169,11 @@ class HloMemory:
         mark, add = _MARKS.get(found.op, _MADE), now.spans.add
         if len(sizes) != 1:
             new = new_arrays(found.op, len(found.operands), sizes)
-            own = tuple([(add(found.name, found.op, n, at, mark),) for n in new])
+            made: Parts = tuple([(add(found.name, found.op, n, at, mark),) for n in new])
             if len(new) == len(sizes):
-                return own
+                return made
             # Of an async op, which reads its operands until it is done: results, then operands.
-            return own + tuple(part for name in found.operands for part in _parts(now, name))
+            return made + tuple(part for name in found.operands for part in _parts(now, name))
         own = add(found.name, found.op, sizes[0], at, mark)
         if mark == _MADE and found.op in _TAKERS:
             self._take_turns(found, own, now)
