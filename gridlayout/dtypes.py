@@ -54,6 +54,8 @@ TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
 FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
 # MLIR's integers with a stated sign; those of `MLIR_NAMES` have none, such as i32.
 FROM_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
+# The names of elements of Tenstorrent's tensors, memrefs and tiles.
+FROM_ELEMENT = {**FROM_SIGNED, **FROM_TILE, **FROM_MLIR}
 
 # Every name that the library prints, and MLIR's other signed integers. They take precedence over
 # NumPy's codes, which count bytes: "u8" means uint8 here, but uint64 in NumPy.

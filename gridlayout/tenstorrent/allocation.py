@@ -296,7 +296,7 @@ def unit_of(element: str) -> Unit:
     sides = (int(tile[1]), int(tile[2])) if tile else None
     name = tile[3] if tile else element
     form = name if name in dtypes.BLOCK_FORMATS else _TILE_FORMATS.get(name)
-    dtype = "bfloat16" if form else _dtype(name)
+    dtype = "bfloat16" if form else dtypes.FROM_ELEMENT.get(name)
     if dtype is None:
         raise LayoutError(f"column 1: element type {name!r} is not known")
     if form and sides != (32, 32):
@@ -318,8 +318,3 @@ def _dims(text: str) -> Shape:
     if found and max(found) > MAX_ELEMENTS:
         raise LayoutError(f"column 1: {text[:24]} is over 2**62")
     return found
-
-
-def _dtype(name: str) -> str | None:
-    names = (dtypes.FROM_SIGNED, dtypes.FROM_TILE, dtypes.FROM_MLIR)
-    return next((known[name] for known in names if name in known), None)

@@ -107,8 +107,7 @@ def _read_dims(reader: Reader) -> tuple[int, ...]:
 
 def _read_element(reader: Reader) -> dict[str, Any]:
     if not reader.take("!ttcore.tile"):
-        name = reader.element(also=tuple(dtypes.FROM_SIGNED))
-        return {"dtype": _dtype_of(name)}
+        return {"dtype": reader.element(also=tuple(dtypes.FROM_SIGNED))}
     reader.expect("<")
     found: dict[str, Any] = {"tile": reader.dims()}
     reader.expect(",")
@@ -117,14 +116,9 @@ def _read_element(reader: Reader) -> dict[str, Any]:
         found["tile_format"], name = name, "bf16"
         if reader.take(","):
             name = reader.element()
-    found["dtype"] = _dtype_of(name)
+    found["dtype"] = name
     reader.expect(">")
     return found
-
-
-def _dtype_of(element: str) -> str:
-    names = (dtypes.FROM_SIGNED, dtypes.FROM_TILE, dtypes.FROM_MLIR)
-    return next(known[element] for known in names if element in known)
 
 
 def _read_intervals(reader: Reader) -> list[tuple[int, int]]:

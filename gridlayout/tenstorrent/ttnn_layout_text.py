@@ -23,7 +23,7 @@ from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
 # All values of a block format are exact in bfloat16.
 _BLOCKS = dict.fromkeys(dtypes.BLOCK_FORMATS, "bfloat16")
-_DTYPES = {**dtypes.FROM_SIGNED, **dtypes.FROM_TILE, **dtypes.FROM_MLIR, **_BLOCKS}
+_DTYPES = {**dtypes.FROM_ELEMENT, **_BLOCKS}
 # Further words in a compiled program's types, which do not affect the placement of elements.
 _IGNORED = ("mesh", "exactGrid", "ignorePhysicalLayout")
 

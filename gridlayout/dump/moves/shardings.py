@@ -157,7 +157,6 @@ _CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
 _PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
 _TENSOR = re.compile(_KIND)
 _ARRAY = re.compile(r"([a-z][a-z0-9]{0,20})\[([0-9,]{0,200})\]")
-_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ class Sharded:
     ) -> None:
         shape = tuple(int(word) for word in dims.split("x") if word)
         try:
-            dtype = dtypes.as_dtype(_SIGNED.get(element, element)).name
+            dtype = dtypes.as_dtype(element).name
             parts, copies = parts_of(text, len(shape), meshes.by_name)
         except LayoutError as error:
             self.unknown.add(str(error)[:160], 0, (statement.line, name, text))
