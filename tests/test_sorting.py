@@ -57,7 +57,7 @@ SORTS = {
     "integers": lambda x, y: jnp.sort(jnp.nan_to_num(y).astype(int)),
     "complex": lambda x, y: lax.sort(lax.complex(x, y)),
     "halves": lambda x, y: lax.sort((y.astype(jnp.bfloat16), x), num_keys=1),
-    # Among equal keys the order of an unstable sort is not unique, so that equal keys are alike.
+    # An unstable sort may order equal keys in any way: without signs, equal keys have equal bits.
     "unstable": lambda x, y: lax.sort(jnp.abs(y).astype(jnp.bfloat16), is_stable=False),
 }
 

@@ -140,13 +140,13 @@ _Place = tuple[float, float, Point, bool]
 def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
     """Return the curves with their colours and marks; those with equal points are merged."""
     every = [_placed(line, axes) for line in lines]
-    alike: dict[tuple[tuple[float, int, bool, bool], ...], list[int]] = {}
+    by_points: dict[tuple[tuple[float, int, bool, bool], ...], list[int]] = {}
     for k, places in enumerate(every):
         looks = tuple((p.at, round(y), p.is_open, is_joined) for _, y, p, is_joined in places)
         if looks:
-            alike.setdefault(looks, []).append(k)
+            by_points.setdefault(looks, []).append(k)
     found = []
-    for same in alike.values():
+    for same in by_points.values():
         first = same[0]
         fill, mark = _ORDER[first % HUES], first % len(_MARKS) + first // HUES
         names = tuple(lines[k].name for k in same)

@@ -55,7 +55,7 @@ _TT_MESH = re.compile(
 _PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
 _LISTS = re.compile(r"(?:dense<)?[\[{](?:[^\[\]{}<]++|[\[{][^\[\]{}]*+[\]}])*+[\]}]")
 _LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
-# MLIR prints no lists for one group of device 0, and if it is told to elide large constants.
+# MLIR prints one number for groups of one device 0, and a resource for elided large constants.
 _UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x([0-9]{1,9})xi64>")
 _SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
 _SDY_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
