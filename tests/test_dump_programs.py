@@ -467,7 +467,8 @@ def test_the_shardings_of_a_lowered_step():
     assert x.device_bytes == 4 * 32 * 64 * 4
     assert x.layout.grid == (2, 1, 1)
     assert found.layouts == 0
-    assert "8 shardings" in str(found) or f"{len(found.shardings)} shardings" in str(found)
+    assert found.all_shardings == sum(each.count for each in found.shardings)
+    assert f"{found.all_shardings} shardings" in str(found)
 
 
 SHARDINGS = [
@@ -565,6 +566,114 @@ def test_names_of_another_function_are_other_values():
         '  %0 = sdy.sharding_constraint %arg0 <@mesh, [{}, {"y"}]> : tensor<8x8xf32>',
     ]
     assert gl.explain(lines).reshards == ()
+
+
+def _shard_mapped():
+    mesh = _mesh()
+
+    def part(a, b):
+        return jax.lax.psum(a @ b, "y"), jax.lax.psum_scatter(a, "x", tiled=True)
+
+    specs = (PartitionSpec("x", "y"), PartitionSpec("y", None))
+    out = (PartitionSpec("x", None), PartitionSpec("x", "y"))
+    f = jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=out)
+    rows = NamedSharding(mesh, PartitionSpec("x"))
+    return jax.jit(f, in_shardings=(rows, None)).lower(_of(8, 20), _of(20, 6))
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_a_lowered_shard_map(generic):
+    module = _shard_mapped().compiler_ir("stablehlo").operation
+    text = module.get_asm(print_generic_op_form=generic)
+    found = gl.explain(text)
+    manual = {s.name: s for s in found.shardings if s.op == "sdy.manual_computation"}
+    assert {name: (s.shape, s.parts, s.copies) for name, s in manual.items()} == {
+        "%arg0": ((8, 20), (2, 4), 1),
+        "%arg1": ((20, 6), (4, 1), 2),
+        "%0": ((8, 6), (2, 1), 4),
+        "%0#1": ((4, 20), (2, 4), 1),
+    }
+    if not generic:  # there, the shardings of a function's arguments are in `arg_attrs`
+        (reshard,) = found.reshards
+        assert (reshard.name, reshard.before.parts, reshard.after.parts) == (
+            ("%arg0", (2, 1), (2, 4))
+        )
+    by_kind = {each.kind: each for each in found.collectives}
+    reduced, scattered = by_kind.pop("all_reduce"), by_kind.pop("reduce_scatter")
+    assert not by_kind
+    assert (reduced.axes, reduced.groups, reduced.group_size) == (("y",), 2, 4)
+    assert reduced.result_bytes == 4 * 6 * 4
+    assert (scattered.axes, scattered.groups, scattered.group_size) == (("x",), 4, 2)
+    assert scattered.result_bytes == 2 * 5 * 4
+    assert all(
+        each.name.startswith("%") and each.function == "main" for each in (reduced, scattered)
+    )
+
+
+def test_entries_that_are_not_shown_are_counted():
+    lines = [MESH]
+    for n in range(1, 8):
+        axis = '{"x"}'
+        lines += [
+            f"func.func @f{n}(%arg0: tensor<{8 * n}x8xf32> "
+            f"{{sdy.sharding = #sdy.sharding<@mesh, [{axis}, {{}}]>}}) {{",
+            f"  %0 = sdy.sharding_constraint %arg0 <@mesh, [{{}}, {axis}]> : tensor<{8 * n}x8xf32>",
+            f'  %1 = "stablehlo.all_gather"(%0) <{{replica_groups = dense<[[0, 1]]> : '
+            f"tensor<1x2xi64>}}> : (tensor<4xf32>) -> tensor<{8 * n}xf32>",
+            "}",
+        ]
+    found = gl.explain(lines, limit=3)
+    for rows, total in (
+        (found.collectives, found.all_collectives),
+        (found.reshards, found.all_reshards),
+        (found.shardings, found.all_shardings),
+    ):
+        assert len(rows) == 3
+        assert total == (14 if rows is found.shardings else 7)
+    sentences = (
+        "and 4 collectives that receive less",
+        "and 11 shardings with smaller parts",
+        "and 4 reshards to smaller parts",
+    )
+    text, page = str(found), found.to_html()
+    assert "7 collectives and 14 shardings" in text
+    for each in sentences:
+        assert each in text
+        assert f"<p>{each.capitalize()}.</p>" in page
+
+
+def test_an_open_dim_may_have_more_parts():
+    argument = '%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}'
+    for sharding, reshards in (
+        ('[{"x", ?}, {?}]', 0),
+        ('[{"x"}, {?}]', 1),
+        ('[{?}, {"y", ?}]', 1),
+    ):
+        line = f"  %0 = sdy.sharding_constraint %arg0 <@mesh, {sharding}> : tensor<8x8xf32>"
+        found = gl.explain([MESH, f"func.func @f({argument}) {{", line])
+        assert len(found.reshards) == reshards
+
+
+def test_the_types_of_a_collective_follow_its_region():
+    groups = "dense<[[0, 4], [1, 5], [2, 6], [3, 7]]> : tensor<4x2xi64>"
+    ends = [
+        "(tensor<4x6xbf16>) -> tensor<4x6xbf16>",
+        "(tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>)",
+    ]
+    for end in ends:
+        lines = [
+            MESH,
+            f'  %2 = "stablehlo.all_reduce"(%1) <{{replica_groups = {groups}}}> ({{',
+            "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):",
+            '    %5 = "stablehlo.reduce"(%a, %b) ({',
+            "    }) : (tensor<f32>, tensor<f32>) -> tensor<f32>",
+            "    stablehlo.return %5 : tensor<f32>",
+            f"  }}) : {end}",
+        ]
+        (found,) = gl.explain(lines).collectives
+        expected = 48 if "bf16" in end else 24
+        assert (found.result_bytes, found.axes, found.line) == (expected, ("x",), 2)
+        assert gl.explain(lines[:-1]).collectives == ()  # its types are missing
 
 
 SDY = [
@@ -801,6 +910,45 @@ def test_mlir_in_an_attribute_of_hlo_is_no_type():
         "}",
     ]
     assert [f.name for f in gl.explain(lines).findings] == ["p", "r"]
+
+
+CALLERS = [
+    "call(%p), to_apply=%body",
+    "conditional(%c, %p, %p), branch_computations={%body, %other}",
+    "conditional(%c, %p, %p), true_computation=%body, false_computation=%other",
+    "async-start(%p), calls=%body",
+]
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_the_result_of_a_called_computation_is_one_value(caller):
+    body = ["(q: f32[1024]) -> f32[1024] {", "  %q = f32[1024]{0} parameter(0)"]
+    kind = "f32[1024]{0}"
+    if "async" in caller:
+        kind = f"(({kind}), {kind}, u32[])"
+    lines = [
+        "HloModule m, is_scheduled=true",
+        f"%body {body[0]}",
+        body[1],
+        "  ROOT %r = f32[1024]{0} sort(%q)",
+        "}",
+        f"%other {body[0]}",
+        body[1],
+        "  ROOT %t = f32[1024]{0} tanh(%q)",
+        "}",
+        "ENTRY %main (p: f32[1024], c: pred[]) -> f32[1024] {",
+        "  %p = f32[1024]{0} parameter(0)",
+        "  %c = pred[]{} parameter(1)",
+        f"  %s = {kind} {caller}",
+        "  ROOT %u = f32[1024]{0} exponential(%p)",
+        "}",
+    ]
+    names = {"p", "c", "r", "u"} | ({"t"} if "%other" in caller else set())
+    found = gl.explain(lines)
+    assert {f.name for f in found.findings} == names
+    assert found.nbytes == 4096 * (len(names) - 1) + 1
+    del lines[1:9]  # the computations are not stated: the values are those of the caller
+    assert {f.name for f in gl.explain(lines).findings} == {"p", "c", "s", "u"}
 
 
 ASYNC = [

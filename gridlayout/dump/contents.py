@@ -38,11 +38,11 @@ class Contents:
 
     lines: the number of lines of the dump. layouts, nbytes, data_bytes: the number and bytes of all
     values that own memory, each counted once. mentions: the number of occurrences of layouts.
-    all_moves, all_collectives, all_unknown: the numbers of all occurrences, also of those not
-    listed. kind: the kind of text (ttnn, hlo, stablehlo, ...). passes: first line and title of each
-    pass; pass_name: the title of the one that is explained. note: why no layout was found; empty if
-    some were. unpeaked: functions without a peak, because they have over 2**18 values or names of
-    over 16 MiB.
+    all_moves, all_collectives, all_shardings, all_reshards, all_unknown: the numbers of all
+    occurrences, also of those not listed. kind: the kind of text (ttnn, hlo, stablehlo, ...).
+    passes: first line and title of each pass; pass_name: the title of the one that is explained.
+    note: why no layout was found; empty if some were. unpeaked: functions without a peak, because
+    they have over 2**18 values or names of over 16 MiB.
     """
 
     source: str
@@ -61,7 +61,9 @@ class Contents:
     collectives: tuple[CollectiveOp, ...] = ()
     all_collectives: int = 0
     shardings: tuple[ShardedTensor, ...] = ()
+    all_shardings: int = 0
     reshards: tuple[Reshard, ...] = ()
+    all_reshards: int = 0
     kind: str = "text"
     passes: tuple[tuple[int, str], ...] = ()
     pass_name: str = ""

@@ -19,8 +19,9 @@ from gridlayout.dump.text.kinds import WATCHED, Kind
 from gridlayout.dump.text.lines import Line, joined, uncommented
 from gridlayout.dump.text.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
-from gridlayout.dump.text.statements import Mention, Result, Statement
-from gridlayout.dump.values.hlo_memory import Computation, HloMemory
+from gridlayout.dump.text.regions import Regions
+from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
+from gridlayout.dump.values.hlo_memory import CALLERS, Computation, HloMemory, bodies_of
 from gridlayout.dump.values.live_ranges import LiveRanges
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.dump.values.sizes import Sizes
@@ -83,7 +84,7 @@ class Dump:
         self.described: Chip | None = None
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
-        self.mlir, self.hlo = MlirContext(), hlo.HloContext()
+        self.mlir, self.hlo, self.regions = MlirContext(), hlo.HloContext(), Regions()
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
         self.lines, self.number = 0, 1  # number: of the current pass
@@ -135,8 +136,9 @@ class Dump:
             self._end_module()
             self.memory = HloMemory(text)
             return
-        if self._begins(line):
+        if self._begins(line) or (whole := self.regions.join(line)) is None:
             return
+        line, text = whole, whole.text
         if self.computation is not None:  # other computations too: the peak depends on them
             self._hlo(line)
         elif self.only is not None and self.function != self.only:
@@ -186,6 +188,7 @@ class Dump:
             if self.live.over:
                 self.now.no_peak(self.live.function)
         self.live, self.function, self.end = None, "", ""
+        self.regions.clear()
 
     def _end_computation(self) -> None:
         if self.computation is not None and self.memory is not None:
@@ -258,7 +261,11 @@ class Dump:
         statement = hlo.read_hlo(line, self.hlo, found)
         sizes = self._sizes_of(statement.mentions)
         tally = self._tally()
-        is_alias = statement.is_view or (found.op == "parameter" and tally is not self.now.tally)
+        is_alias = (
+            statement.is_view
+            or (found.op == "parameter" and tally is not self.now.tally)
+            or self._is_of_body(found)
+        )
         for result in () if is_alias else statement.results:
             if not (each := sizes[result.text]).reason:
                 tally.add(statement.op, result, each, self.function)
@@ -267,6 +274,12 @@ class Dump:
         tally.count_uses(self.function, statement)
         self._hold(found, line)
         self._distribution(statement, text, found)
+
+    def _is_of_body(self, found: hlo.Instruction) -> bool:
+        """Return whether the result is that of a computation whose values are counted."""
+        if found.op not in CALLERS or self.computation is None:
+            return False
+        return any(name in self.waiting.tallies for name in bodies_of(found))
 
     def _hold(self, found: hlo.Instruction, line: Line) -> None:
         """Add an instruction to the memory of its computation."""
@@ -328,7 +341,7 @@ class Dump:
         groups, size, axes = self.meshes.groups_of(text, kind)
         stated = result_bytes(text, self.meshes) if statement.op.startswith("sdy.") else None
         nbytes = _result_bytes(statement, text, found) if stated is None else stated
-        name = statement.results[0].name if statement.results else found.name if found else ""
+        name = found.name if found else next(result_names(text))
         key = (statement.op, kind, groups, size, axes, nbytes, self.function)
         self.now.collectives.add(key, nbytes, (statement.line, name))
 

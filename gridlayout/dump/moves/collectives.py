@@ -49,6 +49,9 @@ _GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
 _PAIRS = re.compile(r"source_target_pairs\s*=\s*")
 _CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
 _SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
+_GENERIC_MESH = re.compile(
+    r'"sdy\.mesh"\(\) <\{mesh = #sdy\.mesh<\[([^\]]{0,400})\]>, sym_name = "([\w.-]{1,100})"'
+)
 _TT_MESH = re.compile(
     r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
 )
@@ -60,6 +63,13 @@ _UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x(
 _SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
 _SDY_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
 _MESH_NAME = re.compile(r"<@([\w.-]{1,100})")
+# Such as #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>.
+_MESH_AXES = re.compile(
+    r"replica_group_mesh_axes<mesh = @([\w.-]{1,100}), axes = \[([^\[\]]{0,2000})\]"
+)
+_AXIS_REF = re.compile(
+    r'axis_ref<name = "([\w.]{1,60})"(?:, sub_axis_info = \([0-9]{1,9}\)([0-9]{1,9}))?'
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,8 @@ class Meshes:
         """Add the meshes and the number of devices that a line states."""
         if found := _SDY_MESH.search(text):
             self._add(found[1], axes_of(found[2]))
+        elif found := _GENERIC_MESH.search(text):
+            self._add(found[2], axes_of(found[1]))
         if "meshes" in text and (found := _TT_MESH.search(text)):
             sizes = _numbers(found[1].replace("x", ","))
             self._add("tt", tuple((str(k), n) for k, n in enumerate(sizes)))
@@ -147,6 +159,8 @@ class Meshes:
             self._add("hlo", mesh)
             words = [word.strip(" '\"") for word in found[2].split(",") if word.strip()]
             return self._along(mesh, words)
+        if found := _MESH_AXES.search(text):
+            return self._along_axes(found[1], dict(_AXIS_REF.findall(found[2])))
         at = _GROUPS.search(text)
         if at:
             return self._listed(text, at.end())
@@ -165,10 +179,13 @@ class Meshes:
 
     def _along_sdy(self, text: str) -> Groups:
         """Return the groups of an op of Shardy: along the axes in brackets before its operand."""
-        named = _MESH_NAME.search(text)
-        found = self.by_name.get(named[1]) if named else None
-        written = _SDY_AXES.search(text)
+        named, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
         axes = dict(_SDY_AXIS.findall(written[1])) if written else {}
+        return self._along_axes(named[1] if named else "", axes)
+
+    def _along_axes(self, name: str, axes: dict[str, str]) -> Groups:
+        """Return the groups along axes of a mesh, each with the size of its used part or ""."""
+        found = self.by_name.get(name)
         for mesh in self.by_name.values() if found is None else (found,):
             sizes = dict(mesh)
             if words := [word for word in axes if word in sizes]:

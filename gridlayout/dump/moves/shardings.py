@@ -18,7 +18,7 @@ from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.moves.collectives import Mesh, Meshes, axes_of
 from gridlayout.dump.text.hlo import Instruction, braced
-from gridlayout.dump.text.statements import Statement
+from gridlayout.dump.text.statements import Statement, result_names
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import dense_bytes
 from gridlayout.errors import LayoutError
@@ -152,6 +152,9 @@ _CONSTRAINT = re.compile(
 )
 _PER_VALUE = re.compile(rf"#sdy\.sharding_per_value<\[((?:{_SHARDING}[, ]*)+)\]>")
 _EACH = re.compile(_SHARDING)
+_MANUAL = re.compile(
+    rf"\b(in|out)_shardings ?= ?(?:#sdy\.sharding_per_value<)?\[((?:{_SHARDING}[, ]*)*)\]"
+)
 _OUT = re.compile(rf"out_sharding={_SHARDING}")
 _CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
 _PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
@@ -189,14 +192,21 @@ class Sharded:
         if found is not None:
             if ", sharding={" in found.attributes:
                 self._hlo(statement, found, braced(found.attributes, ", sharding="), meshes)
+        elif statement.op == "sdy.manual_computation":
+            self._manual(statement, text, meshes)
         elif written := _of_results(statement, text):
             kinds = _TENSOR.findall(text)[-len(written) :]
-            name = text.partition("=")[0].strip().partition(":")[0] if "=" in text else ""
-            for k, ((dims, element), each) in enumerate(zip(kinds, written, strict=False)):
-                self._add(statement, f"{name}#{k}" if k else name, dims, element, each, meshes)
+            operand = statement.operands[0] if statement.operands else ""
+            for name, (dims, element), each in zip(
+                result_names(text), kinds, written, strict=False
+            ):
+                if now := self._add(statement, name, dims, element, each, meshes):
+                    self._follow(statement, name, operand, now)
+                    self._name(name, now)
         else:
             for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
-                self._add(statement, name, dims, element, sdy or mhlo, meshes)
+                if now := self._add(statement, name, dims, element, sdy or mhlo, meshes):
+                    self._name(name, now)
 
     def begin_function(self) -> None:
         """Forget the names of values: another function begins."""
@@ -208,36 +218,65 @@ class Sharded:
         parts = _PARTS.findall(text) if text.startswith("{") else [each] * len(arrays)
         for (element, dims), each in zip(arrays, parts, strict=False):
             shape = dims.replace(",", "x") + "x" if dims else ""
-            self._add(
-                statement, found.name, shape, dtypes.FROM_XLA.get(element, element), each, meshes
-            )
+            dtype = dtypes.FROM_XLA.get(element, element)
+            if now := self._add(statement, found.name, shape, dtype, each, meshes):
+                self._follow(statement, found.name, (*found.operands, "")[0], now)
+                self._name(found.name, now)
+
+    def _manual(self, statement: Statement, text: str, meshes: Meshes) -> None:
+        """Add the operands and results of a `shard_map`, whose types follow its region."""
+        written = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}
+        operands, _, results = text.rpartition("}")[2].partition("->")
+        ins = zip(
+            statement.operands, _TENSOR.findall(operands), written.get("in", ()), strict=False
+        )
+        for name, (dims, element), each in ins:
+            if now := self._add(statement, name, dims, element, each, meshes):
+                self._follow(statement, name, name, now)
+        outs = zip(
+            result_names(text), _TENSOR.findall(results), written.get("out", ()), strict=False
+        )
+        for name, (dims, element), each in outs:
+            if now := self._add(statement, name, dims, element, each, meshes):
+                self._name(name, now)
 
     def _add(
         self, statement: Statement, name: str, dims: str, element: str, text: str, meshes: Meshes
-    ) -> None:
+    ) -> ShardedTensor | None:
+        """Add a sharded tensor; None if its sharding can't be read."""
         shape = tuple(int(word) for word in dims.split("x") if word)
         try:
             dtype = dtypes.as_dtype(element).name
             parts, copies = parts_of(text, len(shape), meshes.by_name)
         except LayoutError as error:
             self.unknown.add(str(error)[:160], 0, (statement.line, name, text))
-            return
+            return None
         if not copies and meshes.devices and all(n == 1 for n in parts):
             copies = meshes.devices
         now = ShardedTensor(statement.line, statement.op, name, text, shape, dtype, parts, copies)
         key = (statement.op, shape, dtype, parts, copies, text)
         self.tensors.add(key, now.device_bytes, now)
-        self._follow(statement, name, now, shape)
+        return now
 
-    def _follow(self, statement: Statement, name: str, now: ShardedTensor, shape: Shape) -> None:
-        """Record a reshard if the operand has another sharding than the result."""
-        for read in statement.operands[:1] if statement.op != "func.func" else ():
-            before = self.by_name.get(read)
-            if before and before.shape == shape and before.parts != now.parts:
-                key = (before.parts, now.parts, shape, now.dtype)
-                self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
+    def _follow(self, statement: Statement, name: str, operand: str, now: ShardedTensor) -> None:
+        """Record a reshard if the operand has another sharding than the result `name`."""
+        before = self.by_name.get(operand)
+        if before and before.shape == now.shape and not _keeps(now, before.parts):
+            key = (before.parts, now.parts, now.shape, now.dtype)
+            self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
+
+    def _name(self, name: str, now: ShardedTensor) -> None:
         if name and len(self.by_name) < MAX_NAMES:
             self.by_name[name] = now
+
+
+def _keeps(now: ShardedTensor, parts: Shape) -> bool:
+    """Return whether a tensor in these parts has the sharding: an open dim may have more parts."""
+    dims = _DIM.findall(found[3]) if (found := _SDY.search(now.text)) else []
+    if len(dims) != len(parts):
+        return parts == now.parts
+    each = zip(parts, now.parts, dims, strict=True)
+    return all(own == stated or ("?" in dim and own % stated == 0) for own, stated, dim in each)
 
 
 def _of_results(statement: Statement, text: str) -> list[str]:

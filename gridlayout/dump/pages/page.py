@@ -7,7 +7,6 @@ from html import escape
 
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages import table
-from gridlayout.layouts.memory import number
 from gridlayout.tables.html import STYLE, html_page, html_table
 from gridlayout.tables.words import plain
 
@@ -48,10 +47,12 @@ def body_of(found: Contents) -> str:
     ]
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
-    if found.left_out > 0 and found.findings:
-        parts.append(f"<p>And {number(found.left_out, 'value')} with less waste.</p>")
+    if more := table.hidden_of("values", found):
+        parts.append(f"<p>And {more}.</p>")
     for title, head, rows in table.sections_of(found):
         parts += [f"<h2>{title.capitalize()}</h2>", html_table(head, rows, _numbers(title, found))]
+        if more := table.hidden_of(title, found):
+            parts.append(f"<p>And {more}.</p>")
     if plans := table.plan_rows(found):
         parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
     parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]

@@ -43,6 +43,8 @@ def record_of(found: Contents) -> dict[str, Any]:
             {**vars(each), "received_bytes": each.received_bytes} for each in found.collectives
         ],
         "all_collectives": found.all_collectives,
+        "all_shardings": found.all_shardings,
+        "all_reshards": found.all_reshards,
         "shardings": [_sharding_record(each) for each in found.shardings],
         "reshards": [
             {

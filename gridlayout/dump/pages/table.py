@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.findings import Finding
+from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move
+from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import device_rows
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import number, size
@@ -31,12 +33,12 @@ def text_of(found: Contents, colour: bool = False) -> str:
     if found.findings:
         marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
         parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
-    if found.left_out > 0 and found.findings:
-        parts.append(f"and {number(found.left_out, 'value')} with less waste")
+    if more := hidden_of("values", found):
+        parts.append(f"and {more}")
     for title, head, rows in sections_of(found):
         parts += [title, _aligned(head, rows, [], colour)]
-        if title == "moves" and (hidden := hidden_moves(found)):
-            parts.append(f"and {number(hidden, 'move')} of smaller tensors")
+        if more := hidden_of(title, found):
+            parts.append(f"and {more}")
     if plans := plan_rows(found):
         parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
     parts += unknown_lines(found)
@@ -57,9 +59,26 @@ def sections_of(
     return [section for section in sections if section[2]]
 
 
-def hidden_moves(found: Contents) -> int:
-    """Return the number of moves that are not shown, which move smaller tensors."""
-    return found.all_moves - sum(move.count for move in found.moves)
+_HIDDEN = {
+    "values": "with less waste",
+    "moves": "of smaller tensors",
+    "collectives": "that receive less",
+    "shardings": "with smaller parts",
+    "reshards": "to smaller parts",
+}
+
+
+def hidden_of(title: str, found: Contents) -> str:
+    """Return how many entries a section does not show, and what they are; "" if it shows all."""
+    rows: Sequence[Move | CollectiveOp | ShardedTensor | Reshard]
+    if title == "values":
+        hidden = found.left_out if found.findings else 0
+    elif title in _HIDDEN:
+        rows, total = getattr(found, title), getattr(found, f"all_{title}")
+        hidden = total - sum(row.count for row in rows)
+    else:
+        return ""
+    return f"{number(hidden, title.removesuffix('s'))} {_HIDDEN[title]}" if hidden > 0 else ""
 
 
 def summary_of(found: Contents) -> str:
@@ -75,7 +94,7 @@ def summary_of(found: Contents) -> str:
         chip += f"; {shown} (pass_name or --pass chooses another)"
     lines = number(found.lines, "line")
     if not found.layouts:
-        kinds = (("collective", found.all_collectives), ("sharding", len(found.shardings)))
+        kinds = (("collective", found.all_collectives), ("sharding", found.all_shardings))
         words = [number(n, word) for word, n in kinds if n]
         return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (

@@ -16,6 +16,7 @@ _MARK = re.compile(r"\s*// -----// IR Dump (.{1,300}?) //----- //")
 _SYMBOL = re.compile(r"\s*\('[^']{1,60}' operation(?:: (@[^)]{1,200}))?\)")
 _MODULE = re.compile(r"(?:HloModule |(?:builtin\.)?module @)([\w.$-]{1,200})")
 _FUNCTION = re.compile(r"(\s*)\"?func\.func\"?\b[^@]{0,60}@(\"[^\"]{1,200}\"|[\w.$-]{1,200})")
+_GENERIC = re.compile(r"(\s*)\"func\.func\"\(\) <\{.{0,99999}\bsym_name = \"([^\"]{1,200})\"")
 
 
 def mark_of(text: str) -> str | None:
@@ -82,6 +83,12 @@ def function_of(text: str) -> tuple[str, str] | None:
 
     >>> function_of("  func.func public @main(%arg0: f32) {")
     ('main', '  }')
+    >>> function_of('"func.func"() <{function_type = () -> (), sym_name = "main"}> ({')
+    ('main', '}) : () -> ()')
     """
-    found = _FUNCTION.match(text) if "func.func" in text else None
+    if "func.func" not in text:
+        return None
+    if found := _GENERIC.match(text):
+        return found[2], f"{found[1]}}}) : () -> ()"
+    found = _FUNCTION.match(text)
     return (found[2].strip('"'), f"{found[1]}}}") if found else None

@@ -32,7 +32,7 @@ _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
 Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
 _MADE, _ARGUMENT, _CONSTANT, _INNER = range(4)
 _MARKS = {"parameter": _ARGUMENT, "constant": _CONSTANT}
-_CALLERS = ("while", "call", "conditional", "async-start")
+CALLERS = ("while", "call", "conditional", "async-start")
 _ELEMENTWISE = frozenset(
     [
         "abs",
@@ -86,6 +86,18 @@ _ELEMENTWISE = frozenset(
 )
 # Ops whose result may reuse an operand's buffer.
 _TAKERS = _ELEMENTWISE | {"fusion", "dynamic-update-slice"}
+
+
+def bodies_of(found: Instruction) -> list[str]:
+    """Return the names of the computations that a loop, branch or call runs.
+
+    >>> bodies_of(Instruction("a", False, "f32[]", "call", (), ", to_apply=%f, metadata={}"))
+    ['f']
+    """
+    names = _BODIES.findall(found.attributes) + CALLS.findall(found.attributes)
+    for group in _BRANCHES.findall(found.attributes):
+        names += re.findall(r"[\w.-]+", group)
+    return names
 
 
 class Finished(NamedTuple):
@@ -142,7 +154,7 @@ class HloMemory:
             return
         op, at = found.op, len(now.lines)
         now.lines.append(line)
-        if op in _CALLERS and (inside := self._inside(found, now)):
+        if op in CALLERS and (inside := self._inside(found, now)):
             now.spans.add("", op, inside, at, _INNER)
         places, last = now.places, now.spans.last
         for name in found.operands:
@@ -232,9 +244,7 @@ class HloMemory:
     # -- one instruction ---------------------------------------------------------------------------
 
     def _inside(self, found: Instruction, now: Computation) -> int:
-        names = _BODIES.findall(found.attributes) + CALLS.findall(found.attributes)
-        for group in _BRANCHES.findall(found.attributes):
-            names += re.findall(r"[\w.-]+", group)
+        names = bodies_of(found)
         now.bodies.update(names)
         return max((self.done[name].temporary for name in names if name in self.done), default=0)
 
