@@ -98,6 +98,8 @@ def train(
 ) -> Trained:
     """Compile the step and run it `steps` times; the first run is not timed.
 
+    The seconds are 0 if there is no other one.
+
     where: the name of the training in the progress bar.
     """
     compiled = jax.jit(step)
@@ -111,7 +113,7 @@ def train(
         params, state, loss = compiled(params, state, *data)
         seen = number % _LOOK == 0 or number == steps - 1
         progress.step(float(loss) if seen else None)
-    seconds = (perf_counter() - began) / max(steps - 1, 1)
+    seconds = (perf_counter() - began) / (steps - 1) if steps > 1 else 0.0
     return Trained(params, float(loss), seconds)
 
 

@@ -361,11 +361,19 @@ def in_words(layout: Layout) -> str:
     >>> print(in_words(GridLayout((53, 63), grid=(3, 2), tile=(32, 32))))
     A float32 tensor of shape (53, 63), 3,339 elements, on 3 x 2 cores of 4,096 B each; each core
     holds (1, 1, 32, 32) elements, 45.7% of all positions are padding.
+    >>> print(in_words(GridLayout((8,), "int8", grid=(1,), collapse=[])))
+    An int8 tensor of shape (8,), 8 elements, on 1 core of 8 B each; each core holds (8,) elements,
+    0.0% of all positions are padding.
     """
     grid = " x ".join(map(str, layout.core_shape))
-    cores = f"{grid} cores of {layout.bytes_per_core:,} B each" if grid else "one buffer"
+    cores = (
+        f"{grid} core{'' if grid == '1' else 's'} of {layout.bytes_per_core:,} B each"
+        if grid
+        else "one buffer"
+    )
+    article = "An" if layout.dtype.name.startswith("int") else "A"
     text = (
-        f"A {layout.dtype.name} tensor of shape {tuple_text(layout.shape)}, {layout.size:,} "
+        f"{article} {layout.dtype.name} tensor of shape {tuple_text(layout.shape)}, {layout.size:,} "
         f"elements, on {cores}; each core holds {tuple_text(layout.local_shape)} elements"
     )
     total = prod(layout.physical_shape)
