@@ -33,6 +33,7 @@ from gridlayout.sharding.meshes.devices import (
     auto_mesh,
     first_devices,
     memory_kinds,
+    mesh_sizes,
     numbered_devices,
 )
 from gridlayout.sharding.meshes.mesh_in_use import programs_on
@@ -99,9 +100,7 @@ class DeviceGrid:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             mesh = first_devices(mesh)
         names = tuple(map(str, mesh.axis_names))
-        sizes = tuple(mesh.shape.values())
-        if not sizes or 0 in sizes:
-            raise LayoutError(f"a device grid's mesh must have axes with devices, not {sizes}")
+        sizes = mesh_sizes(mesh)
         self.is_abstract: bool = isinstance(mesh, AbstractMesh)
         self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
         if machine is not None:

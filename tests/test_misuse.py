@@ -223,3 +223,11 @@ def test_layouts_are_asked_of_layouts():
         with pytest.raises(gl.LayoutError, match=r"axis .* must be a whole number"):
             LAYOUT.padding_along(axis)
     assert (LAYOUT.padding_along(-2) == LAYOUT.padding_along(np.int8(0))).all()
+
+
+def test_a_mesh_of_too_many_devices_is_refused() -> None:
+    mesh = jax.sharding.AbstractMesh((2**10, 2**11), ("x", "y"))
+    with pytest.raises(
+        gl.LayoutError, match=r"mesh of \(1024, 2048\) has more than 2\*\*20 devices"
+    ):
+        gl.DeviceGrid(mesh)

@@ -477,6 +477,7 @@ MISPLACED = {
     "neither": ((WEIGHTS, 3), "second argument 3 is neither a gl.Layout.* nor a gl.DeviceGrid"),
     "layouts first": ((WEIGHTS, {"*": TWO}, DEVICE), "the second argument .* is neither"),
     "nothing": ((WEIGHTS,), "second argument None"),
+    "huge": ((WEIGHTS, 10**5000), r"second argument \(int with a number too long to print\)"),
     "a tree in a layout": ((WEIGHTS, ROWS((5, 7)), DEVICE), r"gl\.put\(tree, device, layouts\)"),
     "no device": ((array(5, 7), ROWS((5, 7))), r"device None must be a gl\.DeviceGrid"),
 }

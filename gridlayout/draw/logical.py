@@ -373,8 +373,9 @@ def in_words(layout: Layout) -> str:
     )
     article = "An" if layout.dtype.name.startswith("int") else "A"
     text = (
-        f"{article} {layout.dtype.name} tensor of shape {tuple_text(layout.shape)}, {layout.size:,} "
-        f"elements, on {cores}; each core holds {tuple_text(layout.local_shape)} elements"
+        f"{article} {layout.dtype.name} tensor of shape {tuple_text(layout.shape)}, "
+        f"{layout.size:,} elements, on {cores}; each core holds {tuple_text(layout.local_shape)} "
+        "elements"
     )
     total = prod(layout.physical_shape)
     if layout.is_scatter or not total:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array import placing
@@ -102,7 +103,7 @@ def put(
         return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
         raise LayoutError(
-            f"put: the second argument {layout!r} is neither a gl.Layout, as in gl.put(array, "
+            f"put: the second argument {shown(layout)} is neither a gl.Layout, as in gl.put(array, "
             "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"
         )
     if layouts is not None:

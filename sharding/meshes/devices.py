@@ -13,6 +13,8 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 
+MAX_DEVICES = 1 << 20
+
 
 def auto_mesh(
     devices: Any, sizes: Shape, names: tuple[str, ...], order: Sequence[int] | None = None
@@ -27,6 +29,19 @@ def auto_mesh(
         return AbstractMesh(sizes, names, axis_types=auto)
     flat = devices.ravel() if order is None else devices.ravel()[list(order)]
     return Mesh(flat.reshape(sizes), names, axis_types=auto)
+
+
+def mesh_sizes(mesh: Mesh | AbstractMesh) -> Shape:
+    """Return the number of devices along each axis of the mesh of a device grid.
+
+    Raises `LayoutError` for a mesh without devices, or with more than `MAX_DEVICES`.
+    """
+    sizes = tuple(mesh.shape.values())
+    if not sizes or 0 in sizes:
+        raise LayoutError(f"a device grid's mesh must have axes with devices, not {sizes}")
+    if prod(sizes) > MAX_DEVICES:
+        raise LayoutError(f"a mesh of {sizes} has more than 2**20 devices: give a smaller one")
+    return sizes
 
 
 def first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
