@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from browser import DARK, browse, needs_chromium, output
+from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import gridlayout as gl
@@ -607,6 +608,42 @@ def test_a_lowered_shard_map(generic):
     assert scattered.result_bytes == 2 * 5 * 4
     assert all(
         each.name.startswith("%") and each.function == "main" for each in (reduced, scattered)
+    )
+
+
+EXCHANGES = {
+    "gather": (lambda a: lax.all_gather(a, "y", axis=1, tiled=True), ("x", "y"), ("x", None)),
+    "gather over both": (lambda a: lax.all_gather(a, ("x", "y")), ("x", "y"), ()),
+    "all to all": (lambda a: lax.all_to_all(a, "y", 0, 1, tiled=True), ("x", "y"), ("x", "y")),
+    "permute": (
+        lambda a: lax.ppermute(a, "y", [(i, (i + 1) % 4) for i in range(4)]),
+        *(("x", "y"), ("x", "y")),
+    ),
+    "maximum": (lambda a: lax.pmax(a, "x"), ("x", "y"), (None, "y")),
+    "loop": (
+        lambda a: lax.fori_loop(0, 3, lambda i, b: lax.psum(b, "y") / 4, a),
+        *(("x", "y"), ("x", "y")),
+    ),
+    "scatter": (
+        lambda a: lax.psum_scatter(a, "y", scatter_dimension=0, tiled=True),
+        *(("x", None), (("x", "y"),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_the_lowered_and_the_compiled_shard_map_have_the_same_collectives(name):
+    part, before, after = EXCHANGES[name]
+    specs = {"in_specs": PartitionSpec(*before), "out_specs": PartitionSpec(*after)}
+    mapped = jax.shard_map(part, mesh=_mesh(), **specs, check_vma=False)
+    lowered = jax.jit(mapped).lower(_of(8, 16))
+    found, judge = ([*gl.explain(each).collectives] for each in (lowered, lowered.compile()))
+    assert [(c.kind, c.groups, c.group_size, c.result_bytes) for c in found] == [
+        (c.kind, c.groups, c.group_size, c.result_bytes) for c in judge
+    ]
+    assert len(found) == 1
+    assert set(found[0].axes) == (
+        {"x", "y"} if "both" in name else {"x"} if name == "maximum" else {"y"}
     )
 
 
