@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from laid_out import packed
+from laid_out import equations, packed
 
 import gridlayout as gl
 
@@ -30,6 +30,25 @@ def test_packing_moves_every_value(dtype, layout):
         found = np.asarray(jax.jit(lambda x, p=path: gl.pack(x, layout, path=p))(x))
         assert found.tobytes() == packed(x, layout, np.zeros((), dtype)[()]).tobytes()
         assert np.asarray(gl.unpack(found, layout, path=path)).tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_pad_removes_elements_of_4_bits(layout):
+    """XLA's compiler for GPUs ends the process at such a pad."""
+    layout, other = layout.with_dtype("int4"), gl.GridLayout((6, 8), "int4", grid=(2, 3))
+    device = gl.DeviceGrid((len(jax.devices()),))
+    laid = gl.put(values("int4"), layout, device)
+    physical = jnp.zeros(layout.physical_shape, "int4")
+    pads = []
+    for fn, x in (
+        (lambda x: gl.unpack(x, layout), physical),
+        (lambda x: gl.relayout(x, other), laid),
+        (lambda x: gl.relayout(x, other).to_logical(), laid),
+        (gl.on_grid(lambda x: jnp.sort(x.T)[1:]), laid),
+    ):
+        made = jax.make_jaxpr(fn)(x).jaxpr
+        pads += [e.params["padding_config"] for e in equations(made) if e.primitive.name == "pad"]
+    assert all(min(low, high) >= 0 for each in pads for low, high, _ in each)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -233,8 +233,7 @@ def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView
     for move in program:
         match move:
             case PadMove(low, high):
-                pads = [(a, b, 0) for a, b in zip(low, high, strict=True)]
-                x = LazyView.of(lax.pad(x.materialize(), fill, pads))
+                x = LazyView.of(_padded(x.materialize(), fill, low, high))
             case ReshapeMove(_, after):
                 x = x.reshape(*after)
             case TransposeMove(order):
@@ -244,6 +243,19 @@ def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView
             case ScatterMove(map, _, after):
                 x = LazyView.of(_scatter(x.materialize(), map, after, fill))
     return x
+
+
+def _padded(x: jax.Array, fill: jax.Array, low: Sequence[int], high: Sequence[int]) -> jax.Array:
+    """Return `x` with positions added before and after each dim, or removed if the number is < 0.
+
+    They are removed by a slice: XLA's compiler for GPUs ends the process at a pad that removes
+    elements of less than a byte.
+    """
+    if min(*low, *high, 0) < 0:
+        ends = (n + min(b, 0) for n, b in zip(x.shape, high, strict=True))
+        x = lax.slice(x, [max(-a, 0) for a in low], list(ends))
+    pads = [(max(a, 0), max(b, 0), 0) for a, b in zip(low, high, strict=True)]
+    return lax.pad(x, fill, pads) if any(a or b for a, b, _ in pads) else x
 
 
 def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
@@ -256,8 +268,9 @@ def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
     for move in reversed(moves(layout)):
         match move:
             case PadMove(low, high):
-                pads = [(0, 0, 0)] * count + [(-a, -b, 0) for a, b in zip(low, high, strict=True)]
-                x = LazyView.of(lax.pad(x.materialize(), fill, pads))
+                none = (0,) * count
+                less = ((*none, *(-n for n in side)) for side in (low, high))
+                x = LazyView.of(_padded(x.materialize(), fill, *less))
             case ReshapeMove(before, _):
                 x = x.reshape(*lead, *before)
             case TransposeMove():
