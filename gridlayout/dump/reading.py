@@ -21,7 +21,8 @@ from gridlayout.dump.text.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.regions import Regions
 from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
-from gridlayout.dump.values.hlo_memory import CALLERS, Computation, HloMemory, bodies_of
+from gridlayout.dump.values.hlo_computation import Computation
+from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.live_ranges import LiveRanges
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.dump.values.sizes import Sizes

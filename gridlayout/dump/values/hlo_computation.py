@@ -1,0 +1,178 @@
+"""`Computation`: the buffers of one computation of HLO while its instructions are read."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gridlayout.dump.text.hlo import Instruction
+from gridlayout.dump.values.peaks import Spans
+
+Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
+MADE, ARGUMENT, CONSTANT, INNER, APART = range(5)
+ELEMENTWISE = frozenset(
+    [
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "bitcast-convert",
+        "cbrt",
+        "ceil",
+        "clamp",
+        "compare",
+        "complex",
+        "convert",
+        "cosine",
+        "count-leading-zeros",
+        "divide",
+        "erf",
+        "exponential",
+        "exponential-minus-one",
+        "floor",
+        "imag",
+        "is-finite",
+        "log",
+        "log-plus-one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "power",
+        "real",
+        "reduce-precision",
+        "remainder",
+        "round-nearest-afz",
+        "round-nearest-even",
+        "rsqrt",
+        "select",
+        "shift-left",
+        "shift-right-arithmetic",
+        "shift-right-logical",
+        "sign",
+        "sine",
+        "sqrt",
+        "subtract",
+        "tan",
+        "tanh",
+        "xor",
+    ]
+)
+# Ops that write to their first operand in place.
+_UPDATES = ("dynamic-update-slice", "scatter")
+# Ops that write to their first operand in place.
+UPDATES = ("dynamic-update-slice", "scatter")
+
+
+class Finished(NamedTuple):
+    """The summary of a completely read computation other than the entry.
+
+    bodies: the computations that it runs. moved: a bit set of the parameters that an op other than
+    an elementwise one reads, directly or after elementwise ops. temporary: bytes of temporaries, if
+    the states of its loops may hold some of them, because the entry returns them, and if not.
+    temporary_in_loop: the same as the body of a loop, whose results are its next parameters.
+    returned: for each part of the result, the index of the parameter's part that it is; -1 if it is
+    none.
+    """
+
+    bodies: tuple[str, ...]
+    moved: int
+    temporary: tuple[int, int]
+    temporary_in_loop: tuple[int, int]
+    returned: tuple[int, ...]
+
+
+@dataclass
+class Computation:
+    """One computation while it is read.
+
+    spans: its buffers, with live ranges in instruction numbers. The mark of each says whether it is
+    defined by an op, an argument, a constant, the temporaries of a body that an op runs, or those
+    that only a loop has whose state is not returned. states: the state of each such loop. places:
+    for each name its buffer, or the buffers of each part of its value. lines: the line of each
+    instruction. turns: a flat list of pairs (result, operand) whose buffers may be shared. kinds:
+    for each buffer a hash of its type, 0 if unknown. inputs: the number of each parameter. sources:
+    for each name a bit set of the parameters from which elementwise ops compute it. moved: as in
+    `Finished`. over: whether there are too many instructions.
+    """
+
+    name: str
+    is_entry: bool
+    spans: Spans = field(default_factory=Spans)
+    places: dict[str, int | Parts] = field(default_factory=dict)
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    turns: array[int] = field(default_factory=lambda: array("q"))
+    kinds: array[int] = field(default_factory=lambda: array("q"))
+    roots: Parts = ()
+    is_tuple: bool = False
+    bodies: set[str] = field(default_factory=set)
+    states: dict[int, set[int]] = field(default_factory=dict)
+    inputs: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    moved: int = 0
+    over: bool = False
+
+    def hold(self, found: Instruction, nbytes: int, at: int, mark: int, kind: str = "") -> int:
+        """Add a buffer and return its index. at: the instruction that defines it."""
+        self.kinds.append(hash(kind) if kind else 0)
+        return self.spans.add(
+            "" if mark in (INNER, APART) else found.name, found.op, nbytes, at, mark
+        )
+
+    def parts(self, name: str) -> Parts:
+        """Return the buffers of each part of a value."""
+        found = self.places.get(name, ())
+        return ((found,),) if isinstance(found, int) else found
+
+    def parameters(self) -> list[tuple[int, ...]]:
+        """Return the buffers of each part of the parameters, in the order of their numbers."""
+        names = sorted(self.inputs, key=self.inputs.__getitem__)
+        return [part for name in names for part in self.parts(name)]
+
+    def may_share(self, new: int, name: str) -> None:
+        """Record that the buffer `new` may be that of a value of the same type."""
+        parts = self.parts(name)
+        if len(parts) == 1 == len(parts[0]) and self.kinds[new] == self.kinds[parts[0][0]] != 0:
+            self.turns.extend((new, parts[0][0]))
+
+    def reuses(self, new: int, old: int) -> bool:
+        """Return whether the buffer `new` may be that of `old`, an operand at its last use."""
+        at = bisect_left(range(0, len(self.turns), 2), new, key=self.turns.__getitem__)
+        while 2 * at < len(self.turns) and self.turns[2 * at] == new:
+            if self.turns[2 * at + 1] == old:
+                return True
+            at += 1
+        return False
+
+    def trace(self, found: Instruction) -> None:
+        """Update which parameters a name is computed from, and `moved`, for one instruction."""
+        if found.op == "parameter":
+            number = "".join(found.operands[:1])
+            # The number becomes a bit position, so it must be small.
+            if number.isdecimal() and len(number) < 5:
+                self.inputs[found.name] = int(number)
+                self.sources[found.name] = 1 << int(number)
+            return
+        own = 0
+        for name in found.operands:
+            own |= self.sources.get(name, 0)
+        if own and found.op not in ELEMENTWISE:
+            self.moved |= own
+        if found.op in UPDATES and found.is_root and "".join(found.operands[:1]) in self.inputs:
+            self.moved &= ~self.sources[found.operands[0]]  # updated in place
+        if own:
+            self.sources[found.name] = own
+
+    def give_up(self) -> None:
+        """Drop all data, as there are too many instructions: the computation has no peak."""
+        if not self.over:
+            self.over, self.spans, self.roots = True, Spans(), ()
+            for each in (self.places, self.sources, self.inputs, self.states):
+                each.clear()
+            del self.lines[:], self.turns[:], self.kinds[:]
