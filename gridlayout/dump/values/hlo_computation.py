@@ -11,6 +11,8 @@ from gridlayout.dump.text.hlo import Instruction
 from gridlayout.dump.values.peaks import Spans
 
 Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
+# What a buffer holds: an op's result, an argument, a constant, the temporaries of a computation
+# that an op runs, or those of a loop that its state holds instead if the entry returns the state.
 MADE, ARGUMENT, CONSTANT, INNER, APART = range(5)
 ELEMENTWISE = frozenset(
     [
@@ -92,14 +94,13 @@ class Finished(NamedTuple):
 class Computation:
     """One computation while it is read.
 
-    spans: its buffers, with live ranges in instruction numbers. The mark of each says whether it is
-    defined by an op, an argument, a constant, the temporaries of a body that an op runs, or those
-    that only a loop has whose state is not returned. states: the state of each such loop. places:
-    for each name its buffer, or the buffers of each part of its value. lines: the line of each
-    instruction. turns: a flat list of pairs (result, operand) whose buffers may be shared. kinds:
-    for each buffer a hash of its type, 0 if unknown. inputs: the number of each parameter. sources:
-    for each name a bit set of the parameters from which elementwise ops compute it. moved: as in
-    `Finished`. over: whether there are too many instructions.
+    spans: its buffers, with live ranges in instruction numbers. The mark of each says what it
+    holds. states: for each buffer marked `APART`, the buffers of the loop's state. places: for each
+    name its buffer, or the buffers of each part of its value. lines: the line of each instruction.
+    turns: a flat list of pairs (result, operand) whose buffers may be shared, sorted by the result.
+    kinds: for each buffer a hash of its type, 0 if unknown. inputs: the number of each parameter.
+    sources: for each name a bit set of the parameters from which elementwise ops compute it. moved:
+    as in `Finished`. over: whether there are too many instructions.
     """
 
     name: str
@@ -136,13 +137,13 @@ class Computation:
         return [part for name in names for part in self.parts(name)]
 
     def may_share(self, new: int, name: str) -> None:
-        """Record that the buffer `new` may be that of a value of the same type."""
+        """Record that the result `new` may be in the buffer of an operand, if it has its type."""
         parts = self.parts(name)
         if len(parts) == 1 == len(parts[0]) and self.kinds[new] == self.kinds[parts[0][0]] != 0:
             self.turns.extend((new, parts[0][0]))
 
     def reuses(self, new: int, old: int) -> bool:
-        """Return whether the buffer `new` may be that of `old`, an operand at its last use."""
+        """Return whether the result `new` may be in the buffer of the operand `old`."""
         at = bisect_left(range(0, len(self.turns), 2), new, key=self.turns.__getitem__)
         while 2 * at < len(self.turns) and self.turns[2 * at] == new:
             if self.turns[2 * at + 1] == old:

@@ -200,7 +200,7 @@ class HloMemory:
         done = [self.done[name] for name in names if name in self.done]
         in_loop = found.op == "while"
         pairs = [each.temporary_in_loop if in_loop else each.temporary for each in done]
-        inside, apart = max(pairs, default=(0, 0))
+        inside, apart = (max(column) for column in zip((0, 0), *pairs, strict=True))
         if inside:
             now.hold(found, inside, at, INNER)
         if apart > inside:

@@ -46,13 +46,10 @@ def most_temporary(
 def _places(
     now: Computation, placed: set[int], results: set[int], in_loop: bool, apart: bool
 ) -> tuple[array[int], array[int]]:
-    """Assign results of ops to the buffers of operands that they may reuse.
+    """Return the buffer whose memory each buffer uses, and the last instruction that uses it.
 
-    placed: buffers with a place. in_loop, apart: as for `most_temporary`. In a loop, a result's
-    buffer is free after the parameter's last use.
-
-    Returns, for each buffer: the buffer whose memory it uses, and the last instruction at which it
-    is in use.
+    placed: buffers whose place is known. results: those that the computation returns. in_loop,
+    apart: as for `most_temporary`; a loop's state is free after the parameter's last use.
     """
     spans, nbytes, marks = now.spans, now.spans.nbytes, now.spans.marks
     place, last = array("q", range(len(spans))), spans.last[:]
@@ -122,14 +119,14 @@ def _in_results(now: Computation, results: set[int]) -> set[int]:
 
 
 def _follows(now: Computation, before: tuple[int, int, int] | None, k: int) -> bool:
-    """Return whether a buffer may be used for value `k` after an earlier value."""
+    """Return whether `k` may be in the buffer of a value that is live before it."""
     if before is None or before[1] < now.spans.first[k]:
         return True
     return before[1] == now.spans.first[k] and now.reuses(k, before[2])
 
 
 def _precedes(now: Computation, k: int, after: tuple[int, int, int] | None) -> bool:
-    """Return whether a buffer may be used for value `k` before a later value."""
+    """Return whether `k` may be in the buffer of a value that is live after it."""
     if after is None or now.spans.last[k] < after[0]:
         return True
     return now.spans.last[k] == after[0] and now.reuses(after[2], k)
