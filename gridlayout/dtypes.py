@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from numbers import Number
 from typing import Any
@@ -159,6 +160,18 @@ def bits(dtype: np.dtype[Any]) -> int:
     (4, 8, 64)
     """
     return _SMALL_BITS.get(dtype.name, dtype.itemsize * 8)
+
+
+def nbytes(size: int | Sequence[int], dtype: np.dtype[Any]) -> int:
+    """Return the bytes of an array: whole bytes, which small elements share.
+
+    size: its number of elements, or its shape.
+
+    >>> nbytes(3, as_dtype("int4")), nbytes((3, 2), as_dtype("bfloat16"))
+    (2, 12)
+    """
+    count = size if isinstance(size, int) else math.prod(size)
+    return -(-count * bits(dtype) // 8)
 
 
 @cache

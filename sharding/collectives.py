@@ -163,17 +163,19 @@ class Collectives:
         dims: the dim along which parts are split, and that along which pieces are concatenated.
         """
         n, copies = self.device.count(axes), sum(map(bool, dims))
-        return self._add(ALL_TO_ALL, axes, nbytes // n * (n - 1), copied=nbytes * copies)
+        return self._add(ALL_TO_ALL, axes, -(-nbytes // n) * (n - 1), copied=nbytes * copies)
 
     def all_reduce(self, axes: Axes, nbytes: int) -> Collectives:
         """Add a reduction (sum, max, ...) of all parts to every device. nbytes: of one part."""
         n = self.device.count(axes)
-        return self._add(ALL_REDUCE, axes, 2 * (n - 1) * nbytes // n)
+        return self._add(ALL_REDUCE, axes, -(-2 * (n - 1) * nbytes // n))
 
     def reduce_scatter(self, axes: Axes, nbytes: int, dim: int = 0) -> Collectives:
         """Add a reduction; every device gets a piece along `dim`. nbytes: of one operand."""
         n = self.device.count(axes)
-        return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n, copied=nbytes if dim else 0)
+        return self._add(
+            REDUCE_SCATTER, axes, -(-(n - 1) * nbytes // n), copied=nbytes if dim else 0
+        )
 
     def permute(self, axes: Axes, nbytes: int, receive: int) -> Collectives:
         """Add a permute: in each group, `receive` devices get `nbytes` each."""

@@ -52,6 +52,8 @@ def systems(dtype):
     if small:
         found["xla, own bits"] = gl.parse(f"{element}[3,6,3,4]{{3,2,1,0:E({BITS[dtype]})}}")
         return found
+    if dtype == "bool":
+        found |= {f"xla, E({n})": gl.parse(f"pred[3,6,3,4]{{3,2,1,0:E({n})}}") for n in (1, 2, 4)}
     return found | {
         "strided, backwards": gl.megengine.strided(SHAPE, (1, 3, -18, 80), dtype),
         "mli": gl.mli.tensor(SHAPE, "HWCN", dtype, mem_stride=(200, 32, 6, 1), oob=1),

@@ -46,6 +46,7 @@ LAYOUTS = {
     "lanes": gl.sophon.local((2, 70, 3, 5), "float32"),
     "int4": gl.GridLayout((9, 10), "int4", grid=(3, 2)),
     "uint4": gl.GridLayout((9, 10), "uint4", grid=(3, 2)),
+    "uint4 of the host": gl.GridLayout((4, 6), "uint4", grid=(2, 2), memory_space="system"),
     "float8": gl.GridLayout((9, 10), "float8_e5m2", grid=(3, 2)),
 }
 MESHES = {"1": (1,), "4": (4,), "8": (8,), "2x4": (2, 4), "2x2x2": (2, 2, 2)}

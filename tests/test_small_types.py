@@ -1,5 +1,7 @@
 """Types of 2 and 4 bits that JAX has beside int4: what works with them, and what is refused."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +91,108 @@ def test_sums_of_elements_of_4_bits_are_gathered(dtype):
     )
     kinds = {each.kind for row in gl.on_grid(total).report(laid).rows for each in row.collectives}
     assert kinds == {"all_gather"}
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
+def test_a_part_of_half_a_byte_is_not_empty(dtype):
+    """One element per device; JAX's value, and bytes that are rounded up."""
+    count = len(jax.devices())
+    x = (np.arange(count) % 5).astype(dtype)
+    for device, layout in (
+        (gl.DeviceGrid((count,)), gl.GridLayout((count,), dtype, grid=(count,))),
+        (gl.DeviceGrid((1,)), gl.GridLayout((1,), dtype, grid=(1,))),
+    ):
+        own = x[3 : 3 + layout.size] if layout.size == 1 else x
+        laid = gl.put(own, layout, device)
+        for fn in (
+            lambda x: x.astype(jnp.float32) * 2,
+            lambda x: jnp.flip(x),
+            lambda x: jnp.concatenate([x, x]),
+            lambda x: jnp.arange(8.0)[x.astype(jnp.int32)] + x[0].astype(jnp.float32),
+        ):
+            found, wanted = gl.on_grid(fn)(laid), jax.jit(fn)(own)
+            assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes()
+        (row,) = gl.on_grid(lambda x: x.astype(jnp.float32)).report(laid).rows
+        assert (row.held_bytes, row.peak_bytes) == (4, 5)
+        for way in (gl.GridLayout((layout.size,), dtype, grid=(3,)), layout.replace(grid=(1,))):
+            assert np.asarray(gl.relayout(laid, way)).tobytes() == own.tobytes()
+            if layout.size > 1:
+                assert gl.relayout_plan(layout, way, device).moved > 0
+
+
+@pytest.mark.parametrize("per_device", [1, 2, 3])
+def test_collectives_of_half_bytes_are_counted_and_run(per_device):
+    """Pieces of an all-to-all and of permutes are rounded up to bytes, and never left out."""
+    count = len(jax.devices())
+    device = gl.DeviceGrid((count,))
+    x = (np.arange(count * count * per_device) % 16 - 8).astype("int4").reshape(count, -1)
+    rows, columns = (gl.GridLayout(x.shape, "int4", grid=g) for g in ((count, 1), (1, count)))
+    plan = gl.relayout_plan(rows, columns, device)
+    part = -(-per_device * 4 // 8)
+    assert plan.received == (count - 1) * part * count
+    assert np.asarray(gl.relayout(gl.put(x, rows, device), columns)).tobytes() == x.tobytes()
+
+
+SMALL = [
+    *("int4", "uint4", "int8", "uint8", "bool", "float4_e2m1fn"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bfloat16"),
+]
+
+
+@pytest.mark.parametrize("source", SMALL)
+def test_casts_between_small_types_know_their_padding_or_not(source):
+    """NumPy has no casts between some of these types. A known value is that of the data."""
+    device = gl.DeviceGrid((1,))
+    x = np.ones(3, np.int8).astype(source)
+    oob = 1 if source == "float8_e8m0fnu" else 0
+    laid = gl.put(x, gl.GridLayout((3,), source, grid=(2,), oob=oob), device)
+    found = gl.on_grid(lambda x: [x.astype(each) for each in SMALL])(laid)
+    for each, y in zip(SMALL, found, strict=True):
+        assert np.asarray(y).tobytes() == np.asarray(jnp.asarray(x).astype(each)).tobytes()
+        if y.layout.oob is not None:
+            padding = np.asarray(y.physical)[y.layout.padding_mask()].astype(float)
+            np.testing.assert_array_equal(padding, float(y.layout.oob))
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3fn"])
+def test_known_padding_of_small_types_goes_through_primitives(dtype):
+    """NumPy lacks some functions of these types, such as shifts: then the value is unknown."""
+    device = gl.DeviceGrid((1,))
+    x, y = (np.array(each, np.int8).astype(dtype) for each in ([1, 0, 1], [1, 1, 0]))
+    layout = gl.GridLayout((3,), dtype, grid=(2,), oob=1)
+    pair = [gl.put(each, layout, device) for each in (x, y)]
+    whole = dtype.endswith("int4")
+    fns = [jnp.add, jnp.multiply, jnp.maximum, jnp.less, jnp.equal, jnp.subtract, jnp.negative]
+    fns += [jnp.left_shift, jnp.right_shift, jnp.bitwise_and, jnp.bitwise_xor] if whole else []
+
+    def every(x, y):
+        return [fn(x) if fn is jnp.negative else fn(x, y) for fn in fns]
+
+    for found, wanted in zip(gl.on_grid(every)(*pair), jax.jit(every)(x, y), strict=True):
+        assert np.asarray(found).tobytes() == np.asarray(wanted).tobytes()
+        if found.layout.oob is not None:
+            padding = np.asarray(found.physical)[found.layout.padding_mask()].astype(float)
+            np.testing.assert_array_equal(padding, float(found.layout.oob))
+
+
+def test_bools_of_one_to_four_bits_are_read_from_files(tmp_path):
+    """The bits of an element's neighbours in a byte are not its own."""
+    for k, (width, x) in enumerate(product((1, 2, 4, 8, 16), ([0, 1, 0, 0], [1, 0, 1, 1]))):
+        x, layout = np.array(x, bool), gl.parse(f"pred[4]{{0:E({width})}}")
+        gl.save_image(x, layout, tmp_path / str(k))
+        opened = gl.open_image(tmp_path / str(k))
+        for found in (gl.load_image(tmp_path / str(k)), opened[...], [opened[n] for n in range(4)]):
+            np.testing.assert_array_equal(found, x)
+
+
+def test_plans_count_bits():
+    """A weight of 4 bits takes half the bytes of one of 8 bits in a device's memory."""
+
+    def peak(dtype):
+        weight = jax.ShapeDtypeStruct((64, 4096), dtype)
+        return gl.simulate(lambda w: -w, weight, machine="v5e 4x4").peak_bytes
+
+    assert peak("int4") * 2 == peak("uint4") * 2 == peak("int8")
 
 
 @pytest.mark.parametrize("dtype", ["int2", "uint2"])

@@ -60,7 +60,8 @@ def _fields(data: Bytes, core: Index, offset: NDArray[np.int64], layout: Layout)
         if layout.stored_bits % 8:  # an element may start inside a byte and end in the next
             above = data[np.minimum(byte + k + 1, data.size - 1)].astype(np.uint16) << 8
             fields[..., k] = (above | fields[..., k]) >> bit & 0xFF
-    return fields
+    # Elements of less than a byte are followed by others in it.
+    return fields & np.uint8((1 << min(layout.stored_bits, 8)) - 1)
 
 
 def _of_tiles(data: Bytes, places: NDArray[np.int64], layout: Layout) -> NDArray[Any]:

@@ -31,7 +31,7 @@ def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
     True
     """
     slots = prod(device.placement(layout.core_shape).slots)
-    return -(-slots * prod(layout.local_shape) * dtypes.bits(layout.dtype) // 8)
+    return dtypes.nbytes(slots * prod(layout.local_shape), layout.dtype)
 
 
 def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1) -> int:
@@ -113,7 +113,7 @@ def _grids(layout: GridLayout, times: int) -> Iterator[Shape]:
     pairs = zip(layout.grid, layout.collapsed_shape, strict=True)
     grid = [max(min(pair), 1) for pair in pairs]
     enough = LIMITS.core_bytes
-    nbytes = times * layout.size * dtypes.bits(layout.dtype) // 8
+    nbytes = times * dtypes.nbytes(layout.size, layout.dtype)
     while True:
         if prod(grid) == 1 or nbytes >= enough * prod(grid):
             yield tuple(grid)

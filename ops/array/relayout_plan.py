@@ -108,7 +108,7 @@ class RelayoutPlan:
     @property
     def moved(self) -> int:
         """The bytes that must change device, whatever the program."""
-        return self._needed[0] - self.stays
+        return self._needed[0]
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.source.shape))
@@ -197,9 +197,9 @@ def relayout_plan(
     if nothing_moves(source, target):
         return staying
     if device is None:
-        total, stays = needed_bytes(source, target, None)
-        how = "exchange" if total > stays else "local"
-        return RelayoutPlan(source, target, None, how, total - stays + copied[0])
+        moved, _ = needed_bytes(source, target, None)
+        how = "exchange" if moved else "local"
+        return RelayoutPlan(source, target, None, how, moved + copied[0])
     before, after = (device.placement(layout.core_shape) for layout in (source, target))
     move = find_move(source, target, device, before, after)
     if move is None:
@@ -234,12 +234,12 @@ def _copied(
 
 
 def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:
-    """Return the bytes that devices need in `b`, and how many of these they hold in `a`."""
-    found, bits = a.traffic(b), dtypes.bits(a.dtype)
+    """Return the bytes that devices need in `b` and do not hold in `a`, and those they hold."""
+    found = a.traffic(b)
     if device is None:
         source, target = _numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape)
         total, stay = int(found.counts.sum()), int(found.counts[source == target].sum())
-        return total * bits // 8, stay * bits // 8
+        return dtypes.nbytes(total - stay, a.dtype), dtypes.nbytes(stay, a.dtype)
     sizes = np.array(tuple(device.fine.shape.values()), np.int64)
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
@@ -250,8 +250,8 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
     at_home = int(sizes[after.free & before.free].prod())
     fixed = ~after.free & ~before.free
     here = (before.digits[:, fixed] == after.digits[:, fixed]).all(axis=1)
-    total = int(found.counts.sum()) * copies
-    return total * bits // 8, int(found.counts[here].sum()) * at_home * bits // 8
+    total, stay = int(found.counts.sum()) * copies, int(found.counts[here].sum()) * at_home
+    return dtypes.nbytes(total - stay, a.dtype), dtypes.nbytes(stay, a.dtype)
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
@@ -266,7 +266,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         total = np.zeros((count, count), np.int64)
         pairs = (_numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape))
         np.add.at(total, pairs, found.counts)
-        return total * bits // 8
+        return -(-total * bits // 8)
     sizes, order = tuple(device.fine.shape.values()), np.array(device.order, np.int64)
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
@@ -280,7 +280,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         source = np.where(before.free, target, before.digits)
         pairs = (_numbers(source, sizes), _numbers(target, sizes))
         np.add.at(total, tuple(order[numbers] for numbers in pairs), found.counts)
-    return total * bits // 8
+    return -(-total * bits // 8)
 
 
 @dataclass(frozen=True, eq=False)

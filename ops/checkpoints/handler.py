@@ -213,7 +213,7 @@ def with_stored_dtype(array: jax.Array) -> jax.Array:
         ts.dtype(array.dtype.name)
     except (TypeError, ValueError):
         parts = [
-            jax.device_put(np.asarray(s.data).view(np.uint8), s.device)
+            jax.device_put(np.asarray(s.data).view(np.uint8), s.data.sharding)
             for s in array.addressable_shards
         ]
         return jax.make_array_from_single_device_arrays(

@@ -37,8 +37,11 @@ def known(op: Op, facts: Sequence[Any]) -> dtypes.Scalar | None:
 
 def number(value: Any, dtype: Any) -> Any:
     """Return a number as a NumPy scalar of a dtype."""
+    found = np.asarray(value)
+    if found.dtype != dtype and found.dtype.isbuiltin == 2:  # a type of ml_dtypes has few casts
+        found = np.asarray(found.item())
     with np.errstate(all="ignore"):
-        return np.asarray(value).astype(dtype)[()]
+        return found.astype(dtype)[()]
 
 
 def on_host(op: Op, numbers: Sequence[Any]) -> Any:
@@ -54,8 +57,11 @@ def on_host(op: Op, numbers: Sequence[Any]) -> Any:
         return _converted(numbers[0], dtype)
     if (fn := _ON_HOST.get(op.name)) is None:
         return None
-    with np.errstate(all="ignore"):
-        out = fn(*numbers)
+    try:
+        with np.errstate(all="ignore"):
+            out = fn(*numbers)
+    except TypeError:  # NumPy does not compute this in types of its extensions, such as int4
+        return None
     if out is None or not _is_plain(out):
         return None
     if _is_narrow(dtype):  # a backend may keep more bits than the type has

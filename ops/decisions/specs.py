@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import jax
@@ -19,6 +18,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 from numpy.typing import NDArray
 
+from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
@@ -92,9 +92,14 @@ class _Plain:
         return len(self.shape)
 
     @property
+    def local_shape(self) -> Shape:
+        """The shape that a device has: all of it."""
+        return self.shape
+
+    @property
     def device_bytes(self) -> int:
         """Bytes on one device."""
-        return prod(self.shape) * self.dtype.itemsize
+        return dtypes.nbytes(self.shape, self.dtype)
 
     @property
     def core_bytes(self) -> int:
@@ -177,6 +182,11 @@ class Deferred:
     def ndim(self) -> int:
         """The logical rank."""
         return len(self.shape)
+
+    @property
+    def local_shape(self) -> Shape:
+        """The shape of a device's part of the source."""
+        return self.source.local_shape
 
     @property
     def partition(self) -> PartitionSpec:

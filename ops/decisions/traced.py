@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 import jax
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -56,4 +56,4 @@ def _one(name: str, params: Any, eqn: Any, device: DeviceGrid) -> list[Collectiv
 
 
 def _nbytes(aval: Any) -> int:
-    return prod(aval.shape) * int(jax.numpy.dtype(aval.dtype).itemsize)
+    return dtypes.nbytes(aval.shape, jax.numpy.dtype(aval.dtype))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
-
-import numpy as np
 
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
@@ -61,8 +58,3 @@ class Value:
     def with_spec(self, spec: Spec) -> Value:
         """Return a value of the same array that represents another logical array, by `spec`."""
         return Value(spec, self.at)
-
-
-def nbytes(shape: Shape, dtype: Any) -> int:
-    """Return the bytes of an array."""
-    return prod(shape) * int(np.dtype(dtype).itemsize)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any, cast
 
 import numpy as np
 from jax import lax
 from jax.extend import core
 
+from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
 from gridlayout.ops.decisions.env import Env
@@ -127,8 +127,8 @@ class Writer:
 
     def all_reduced(self, part: Value, axes: Axes, spec: Spec, dtype: Any) -> Value:
         """Return the sum of devices' parts along mesh axes, with spec `spec` and type `dtype`."""
-        nbytes = prod(part.shape) * part.dtype.itemsize
-        shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
+        nbytes = dtypes.nbytes(part.shape, part.dtype)
+        shape = spec.local_shape
 
         def phases(view: LazyView) -> Phases:
             view = yield Send(ALL_REDUCE, axes, self.device.count(axes), view)

@@ -336,7 +336,7 @@ def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Colle
     made = Collectives(device)
     for k in gathered_dims(before):
         made.all_gather(before.axes[k], nbytes, k)
-        nbytes = nbytes // before.per_device[k] * before.grid[k]
+        nbytes = -(-nbytes * before.grid[k] // before.per_device[k])
     return made.found
 
 

@@ -36,7 +36,7 @@ def exchanged_workspace(
             chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
         if transfer.source is None:
-            chain.view(chain.nbytes // transfer.size)
+            chain.view(-(-chain.nbytes // transfer.size))
         elif transfer.parts:
             chain.gather(transfer.size, 1)
             chain.is_view = not transfer.is_in_order(shape)
@@ -48,7 +48,7 @@ def exchanged_workspace(
     if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
         chain.view()
     if (final := exchange.final) is not None:
-        chain.nbytes = local_bytes(new, after) // final.size
+        chain.nbytes = -(-local_bytes(new, after) // final.size)
         chain.gather(final.size, 1)
     return of_chain(chain)
 
@@ -83,16 +83,16 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
     chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
     shape[k] = before.grid[k]
     if before.grid[k] < before.slots[k]:
-        chain.view(chain.nbytes // before.slots[k] * before.grid[k])
+        chain.view(-(-chain.nbytes * before.grid[k] // before.slots[k]))
 
 
 def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     """Return the workspace of a move in pieces: whole rows, pieces, and the new part."""
     chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
     assert schedule is not None
-    sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
+    sizes = [pieces.nbytes(size) for size in schedule.sizes]
     sent = sizes[len(schedule.stays) :]
-    cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
+    cut = [n for n in sent if n < pieces.nbytes(pieces.source.extents)]
     is_wide = any(window.is_wide for window in pieces.source.windows)
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
     if cut and order is not None:  # one gather cuts all pieces, and widens rows as it reads them
@@ -100,12 +100,12 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
         chain.keeps_first = len(sent) < len(sizes)
     elif is_wide:
         width = prod(window.width for window in pieces.source.windows)
-        chain.made.append((int(width * pieces.itemsize), 1))
+        chain.made.append((pieces.nbytes(width), 1))
     chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
-    out = int(prod(pieces.target.extents) * pieces.itemsize)
+    out = pieces.nbytes(pieces.target.extents)
     if order is not None:  # the consumer gathers the pieces; only a part cut from them is a buffer
         is_cut = any(window.is_wide for window in pieces.target.windows)
         return Workspace((chain,), (out,) if is_cut else (), is_view=True)
-    written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
+    written = pieces.nbytes(reaches(pieces)[1])
     is_view = bool(pieces.target.blocks.moves_from_flat(pieces.target.placement.per_device))
     return Workspace((chain,), (written,), is_view or written > out, is_written=True)

@@ -122,10 +122,7 @@ class Estimator:
     ) -> None:
         self.graph, self.units, self.given, self.requested = graph, units, given, requested
         self.classes = Classes(graph, units, requested)
-        self._sizes = [
-            prod(shape) * itemsize
-            for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
-        ]
+        self._sizes = [graph.nbytes(value) for value in range(len(graph.shapes))]
         self._kinds = self._numbered()
         self._reads = [[v for v in node.ins if v is not None] for node in graph.nodes]
         self._ways: dict[Any, _Ways] = {}
@@ -302,12 +299,12 @@ class Estimator:
         if times := SLOW.get(node.name):
             value, need = (node.ins[0], ins[0]) if node.name in NEUTRAL else (node.outs[0], made)
             if value is not None and need is not None:
-                elements = self._sizes[value] // self.graph.itemsizes[value]
+                elements = prod(self.graph.shapes[value])
                 slow = times * elements // max(self.units.parts(need), 1)
         machine = self.units.machine
         if node.flops:
             read = self._parts(node.ins, ins)
-            given = read, [local], machine, node.transposed, node.itemsize(self.graph)
+            given = read, [local], machine, node.transposed, node.width(self.graph)
             seconds = sum(computing(node.name, node.flops / max(parts, 1), *given).values())
         else:
             passed = self._passed(node, ins, local)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 from typing import Any
 
 from jax.extend import core
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
@@ -72,9 +72,9 @@ class Node:
             return (0,) * len(self.ins)
         return transposed(Op.of(self.eqn))
 
-    def itemsize(self, graph: Graph) -> int:
-        """Return the bytes of an element of its first operand."""
-        return graph.itemsizes[self.ins[0]] if self.ins and self.ins[0] is not None else 4
+    def width(self, graph: Graph) -> int:
+        """Return the bits of an element of its first operand."""
+        return graph.widths[self.ins[0]] if self.ins and self.ins[0] is not None else 32
 
     @property
     def name(self) -> str:
@@ -92,7 +92,7 @@ class Graph:
 
     shapes: list[Shape] = field(default_factory=list)
     dtypes: list[Any] = field(default_factory=list)
-    itemsizes: list[int] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     constants: set[int] = field(default_factory=set)
     outs: list[int | None] = field(default_factory=list)
@@ -144,7 +144,7 @@ class Graph:
         count = max(sum(node.times for node in products), 1)
         flops = sum(node.times * node.flops for node in products)
         nbytes = sum(
-            node.times * prod(self.shapes[v]) * self.itemsizes[v]
+            node.times * self.nbytes(v)
             for node in products
             for v in (*node.ins, *node.outs)
             if v is not None
@@ -162,11 +162,15 @@ class Graph:
         factors = [node.factors for node in self.nodes if node.factors is not None]
         return {each.sizes[f] for each in factors for f in each.exact if each.sizes[f] > 1}
 
+    def nbytes(self, value: int, shape: Shape | None = None) -> int:
+        """Return the bytes of a value, or of a part of it of another shape."""
+        return dtypes.nbytes(self.shapes[value] if shape is None else shape, self.dtypes[value])
+
     def _new(self, var: Any) -> int:
         aval = Aval.of(var.aval)
         self.shapes.append(aval.shape)
         self.dtypes.append(aval.dtype)
-        self.itemsizes.append(int(getattr(aval.dtype, "itemsize", 8)))
+        self.widths.append(dtypes.bits(aval.dtype))
         return len(self.shapes) - 1
 
     def _inline(

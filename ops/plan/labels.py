@@ -21,7 +21,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
                 consumers[v].append((n, position))
 
     def text(value: int) -> tuple[Any, ...]:
-        return graph.shapes[value], graph.itemsizes[value], ends[value]
+        return graph.shapes[value], graph.widths[value], ends[value]
 
     nodes = [
         _digest(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,7 @@ class Strategies(Variables):
         counts: dict[Any, float] = {}
         for (v, times), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
-                size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+                size = self.graph.nbytes(v)
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
         fetches = []
@@ -92,7 +91,7 @@ class Strategies(Variables):
         for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
-                size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+                size = self.graph.nbytes(v)
                 if isinstance(divisions, int):
                     fetches.append(self._to_next_value(source, divisions, size))
                     continue
@@ -191,7 +190,7 @@ class Strategies(Variables):
                 at = self._of_operand[divisions]
                 made.append(self.variables[at].choices[found[at]].division)
                 continue
-            source, size = self.source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+            source, size = self.source(v), self.graph.nbytes(v)
             if source is None or not divisions:
                 made.append(None)
                 continue

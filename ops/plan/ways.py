@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
@@ -49,7 +50,7 @@ class Ways:
         """Return the ways to run a node, and the seconds of each over all its runs."""
         graph = self.graph
         values = tuple(
-            None if v is None else (graph.shapes[v], graph.itemsizes[v])
+            None if v is None else (graph.shapes[v], graph.widths[v])
             for v in (*node.ins, *node.outs)
         )
         dtype = graph.dtypes[node.outs[0]]
@@ -190,7 +191,7 @@ class Ways:
     def nbytes(self, value: int, division: Division) -> int:
         """Return the bytes of a device's block of a value, in whole tiles on chips with tiles."""
         block = self.units.machine.padded(self.part(value, division))
-        return prod(block) * self.graph.itemsizes[value]
+        return self.graph.nbytes(value, block)
 
     def held(self, value: int, division: Division) -> int:
         """Return the bytes of memory of a block; in a core's L1, rounded up to its alignment.
@@ -225,7 +226,7 @@ class Ways:
         if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-        given = self._read(node, choice), outs, machine, node.transposed, node.itemsize(self.graph)
+        given = self._read(node, choice), outs, machine, node.transposed, node.width(self.graph)
         return sum(computing(node.name, flops, *given).values())
 
     def _is_view(self, node: Node) -> bool:
@@ -251,7 +252,7 @@ class Ways:
         """Return the bytes of a device's partial result, which is not padded."""
         dtype = self.graph.dtypes[node.outs[0]]
         wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
-        return prod(self.part(node.outs[0], choice.made)) * int(wide.itemsize)
+        return dtypes.nbytes(self.part(node.outs[0], choice.made), wide)
 
     def _read(self, node: Node, choice: Choice) -> list[int]:
         """Return the bytes of a device's part of each operand."""

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, prod
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
@@ -79,7 +80,7 @@ class Plan(ByPath):
         for k, layout in enumerate((*self.layouts.values(), *self.results.values())):
             if layout is None or layout.memory == "dram":
                 continue
-            nbytes = prod(machine.padded(layout.shape)) * layout.dtype.itemsize
+            nbytes = dtypes.nbytes(machine.padded(layout.shape), layout.dtype)
             if k < len(self.layouts):
                 found += machine.streaming(nbytes, layout.held.per_core)
             else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from gridlayout import dtypes
 from gridlayout.arguments import as_flag, as_items, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
@@ -267,6 +268,6 @@ def _bound(traced: Traced) -> float | None:
         return None
     m, n = prod(x.shape) // k, prod(y.shape) // k
     words, _ = least_words(m, k, n, device.size)
-    received = words * min(each.dtype.itemsize for each in (x, y, out))
+    received = words * min(dtypes.bits(each.dtype) for each in (x, y, out)) / 8
     machine = device.machine
     return machine.seconds(flops=2 * m * k * n / device.size) + machine.least_seconds(received)

@@ -336,7 +336,7 @@ class _Search:
         """Return a core's share of a value in DRAM, where each chip stores its part once."""
         division, chips = self.held[value], self.units.chips
         parts = self.units.count(u for units in division for u in units if u in chips)
-        whole = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
+        whole = self.graph.nbytes(value)
         cores = self.units.count(u for u in range(len(self.units.axes)) if u not in chips)
         return -(-whole // (parts * cores))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gridlayout import dtypes
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
@@ -167,7 +168,7 @@ def missing_bytes(plan: Plan, target: Layout) -> tuple[int, int, int]:
 def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) -> int:
     common = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
     common = min(common, held.elements, need.elements)
-    return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
+    return dtypes.nbytes(max(layout.size * need.copies - common * size, 0), layout.dtype)
 
 
 @cached

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.blocks import block_shape
@@ -90,7 +91,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
     if not requested.scattered:
         return b.all_reduced(part, axes, requested.made, dtype)
     sent = b.collectives()
-    nbytes = prod(shape) * wide.itemsize
+    nbytes = dtypes.nbytes(shape, wide)
     out = requested.out
     block, device = block_shape(out), b.device
     pieces, order = [], []
@@ -101,7 +102,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
     padded = tuple(n * count for n, count in zip(block, pieces, strict=True))
     # The pieces of the first dim are contiguous already.
     later = any(n > 1 for n in pieces[1:])
-    sent.reduce_scatter(axes, prod(padded) * wide.itemsize, int(later))
+    sent.reduce_scatter(axes, dtypes.nbytes(padded, wide), int(later))
 
     def phases(view: LazyView) -> Phases:
         x = view.materialize()
@@ -114,7 +115,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
         view = yield Send(REDUCE_SCATTER, scattered, prod(pieces), view)
         return LazyView.of(view.materialize().astype(dtype)).reshape(*out.local_shape)
 
-    whole = prod(padded) * wide.itemsize
+    whole = dtypes.nbytes(padded, wide)
     is_copied = padded != shape or later
     chain = Chain(nbytes).view() if is_copied else Chain(nbytes)
     space = Workspace((chain,), (*((whole,) if is_copied else ()), whole // prod(pieces)))

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -166,7 +167,7 @@ def _gathers(
     for k, axes in gathered.items():
         at = (1 if contract_first else 2) + roles.contract.index(k)
         n = device.count(axes)
-        yield k, Gather(axes, n, tuple(shape), at, roles.layout.dtype.itemsize)
+        yield k, Gather(axes, n, tuple(shape), at, roles.layout.dtype)
         shape[at] *= n
 
 
@@ -180,7 +181,7 @@ def _workspace(
     out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
-    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_view)
+    return Workspace((), (dtypes.nbytes(shape, out.dtype),), is_view)
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
@@ -54,12 +57,12 @@ class Gather:
     n: int
     shape: Dims
     at: int
-    itemsize: int
+    dtype: np.dtype[Any]
 
     def collectives(self, made: Collectives) -> None:
         """Record what the devices send."""
         dim = self.at if prod(self.shape[: self.at]) > 1 else 0
-        made.all_gather(self.axes, prod(self.shape) * self.itemsize, dim)
+        made.all_gather(self.axes, dtypes.nbytes(self.shape, self.dtype), dim)
 
     def run(self, view: LazyView) -> LazyView:
         """Return all devices' parts, joined along the dim."""
@@ -187,13 +190,13 @@ def _matrix(a: LazyView, operand: KernelInput, contract: Dims) -> LazyView:
 def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     """Return the workspace of `_matrix`."""
     roles, layout, shape = operand.roles, operand.layout, operand.shape
-    chain, itemsize = Chain(operand.spec.device_bytes), layout.dtype.itemsize
+    chain, nbytes = Chain(operand.spec.device_bytes), dtypes.nbytes(shape, layout.dtype)
     part = jax.ShapeDtypeStruct(operand.spec.local_shape, layout.dtype)
     # A product takes a matrix with contracted dims first or last.
     ways = [operand] if operand.gathers or shape[0] > 1 else [operand, _turned(operand)]
     views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
-    if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
-        chain.view(prod(shape) * itemsize)
+    if not any(view.is_in_order for view in views) or nbytes < chain.nbytes:
+        chain.view(nbytes)
     start = 1 if operand.contract_first else 2
     chunks = list(shape[start : start + len(roles.contract)])
     for _, gather in operand.gathers:
@@ -202,7 +205,7 @@ def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     rows = tuple(layout.linear.results[k] for k in roles.contract)
     in_order = not rows or rows == tuple(dim(d) for d in contract)
     if not in_order or chunks != [layout.collapsed_shape[k] for k in roles.contract]:
-        chain.view(prod(operand.matrix_shape(contract)) * itemsize)
+        chain.view(dtypes.nbytes(operand.matrix_shape(contract), layout.dtype))
     return of_chain(chain.materialize())
 
 

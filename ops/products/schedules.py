@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import prod
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -87,7 +87,7 @@ def _workspace(plan: Plan, specs: tuple[Any, ...]) -> Workspace:
             chain.view()
         chains.append(chain.materialize())
     (batch, rows, *_), (*_, columns) = plan.parts
-    out = batch * rows * columns * sum_dtype(plan.matrices.dtype).itemsize
+    out = dtypes.nbytes((batch, rows, columns), sum_dtype(plan.matrices.dtype))
     moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
     together = [out + max(moved, 0)]
     if plan.layers and plan.scattered:
@@ -107,9 +107,10 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
     """Return what the devices send in the kernel, and the bytes that a device holds there."""
     made = Collectives(plan.device)
     a, c = plan.parts
-    size = (plan.matrices.left.layout.dtype.itemsize, plan.matrices.right.layout.dtype.itemsize)
-    held = SCHEDULES[plan.name].sends(plan, made, a, c, size)
-    out = a[0] * a[1] * c[3] * sum_dtype(plan.matrices.dtype).itemsize
+    left, right = plan.matrices.left.layout.dtype, plan.matrices.right.layout.dtype
+    sizes = dtypes.nbytes(a, left), dtypes.nbytes(c, right)
+    held = SCHEDULES[plan.name].sends(plan, made, *sizes)
+    out = dtypes.nbytes((a[0], a[1], c[3]), sum_dtype(plan.matrices.dtype))
     if plan.layers and plan.scattered:
         # The columns are the last dim; they are the major one if all others have extent 1.
         made.reduce_scatter(plan.layers, out, dim=int(a[0] * a[1] > 1))
@@ -161,16 +162,11 @@ Dims = tuple[int, ...]
 class Schedule:
     """An algorithm: its kernel, and a function that records what the devices send.
 
-    sends: takes the plan, the collectives, the shapes of both parts and their item sizes; returns
-    the bytes held.
+    sends: takes the plan, the collectives and the bytes of both parts; returns the bytes held.
     """
 
     run: Callable[[Plan, Dot, LazyView, LazyView], jax.Array]
-    sends: Callable[[Plan, Collectives, Dims, Dims, tuple[int, int]], int]
-
-
-def _nbytes(a: Dims, b: Dims, size: tuple[int, int]) -> tuple[int, int]:
-    return prod(a) * size[0], prod(b) * size[1]
+    sends: Callable[[Plan, Collectives, int, int], int]
 
 
 def _ring(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
@@ -194,8 +190,7 @@ def _crossed(plan: Plan) -> tuple[Axes, Axes]:
     return plan.left_k[layers:], plan.right_k[layers:]
 
 
-def _ring_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
-    left, right = _nbytes(a, b, size)
+def _ring_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
     across, down = _crossed(plan)
     made.all_gather(down, right)
     made.rotate(across, left, plan.count(across) - 1)
@@ -220,13 +215,13 @@ def _summa(plan: Plan, dot: Dot, left_part: LazyView, right_part: LazyView) -> j
     return out
 
 
-def _summa_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
-    left, right = _nbytes(a, b, size)
+def _summa_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
     across, down = plan.left_k, plan.right_k
-    panels = a[2] * plan.count(across)
-    made.broadcast(across, left // a[2], panels)
-    made.broadcast(down, right // b[1], panels)
-    return left + right + left // a[2] + right // b[1]
+    (_, _, own, _), (_, panel, *_) = plan.parts
+    panels, row, column = own * plan.count(across), -(-left // own), -(-right // panel)
+    made.broadcast(across, row, panels)
+    made.broadcast(down, column, panels)
+    return left + right + row + column
 
 
 def _cannon(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
@@ -240,12 +235,12 @@ def _cannon(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
     return out
 
 
-def _cannon_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
-    n, nbytes = plan.count(plan.left_k), _nbytes(a, b, size)
-    for held, axes in zip(nbytes, (plan.left_k, plan.right_k), strict=True):
+def _cannon_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
+    n = plan.count(plan.left_k)
+    for held, axes in zip((left, right), (plan.left_k, plan.right_k), strict=True):
         made.permute(_both(plan), held, n * (n - 1))  # the first row, or column, stays in place
         made.rotate(axes, held, n - 1)
-    return 2 * sum(nbytes)
+    return 2 * (left + right)
 
 
 def _both(plan: Plan) -> Axes:
@@ -280,8 +275,8 @@ def _at_once(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array
     return dot(left, right)
 
 
-def _nothing(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
-    return sum(_nbytes(a, b, size))
+def _nothing(plan: Plan, made: Collectives, left: int, right: int) -> int:
+    return left + right
 
 
 SCHEDULES: dict[str, Schedule] = {

@@ -55,18 +55,18 @@ def computing(
     outs: Sequence[int],
     machine: Machine,
     transposed: Sequence[int] = (),
-    itemsize: int = 4,
+    width: int = 32,
 ) -> dict[str, float]:
     """Return the seconds of a device by what limits it: `products` or `memory`.
 
     flops: operations of a product. ins, outs: the bytes of the device's part of each operand and
-    result. transposed: for each operand, as in `flops.transposed`. itemsize: bytes of an element. A
+    result. transposed: for each operand, as in `flops.transposed`. width: bits of an element. A
     product that uses each element once, such as one with a vector, packs no operand.
     """
     nbytes = passed_bytes(name, ins, outs, machine)
     if name not in PRODUCTS:
         return machine.computing(0, nbytes)
-    packs = flops / 2 * itemsize > 1.5 * max(ins, default=0)
+    packs = flops / 2 * width > 12 * max(ins, default=0)
     turned = sum(n for n, when in zip(ins, transposed, strict=False) if when > (not packs))
     return machine.computing(flops, nbytes, turned, packs)
 

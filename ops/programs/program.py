@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec
 
 from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.specs import Held, Sharded, Spec
+from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.moves.relayout import LocalMove
@@ -309,7 +309,7 @@ class Program:
                 run_steps(region.steps, held)
                 continue
             # XLA's partitioner fails on operands without elements, so these are made inside.
-            empty = [k for k in region.reads if self.registers[k].device_bytes == 0]
+            empty = [k for k in region.reads if 0 in self.registers[k].local_shape]
             full = [k for k in region.reads if k not in empty]
 
             def run(
@@ -339,12 +339,8 @@ class Program:
         return [array_at(held, out.at) for out in self.outs]
 
     def _zeros(self, registers: Sequence[int]) -> dict[int, Any]:
-        found = {}
-        for k in registers:
-            spec = self.registers[k]
-            shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
-            found[k] = jnp.zeros(shape, spec.dtype)
-        return found
+        specs = {k: self.registers[k] for k in registers}
+        return {k: jnp.zeros(spec.local_shape, spec.dtype) for k, spec in specs.items()}
 
     def _partition(self, register: int) -> PartitionSpec:
         return self.registers[register].partition

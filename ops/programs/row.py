@@ -8,6 +8,7 @@ from itertools import zip_longest
 from math import prod
 from typing import Any
 
+from gridlayout import dtypes
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
@@ -78,8 +79,8 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
     ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
     outs = [_passed(out.spec, machine) for out in decision.outs]
-    itemsize = getattr(op.ins[0].dtype, "itemsize", 4) if op.ins else 4
-    given = ins, outs, machine, transposed(op), itemsize
+    width = dtypes.bits(op.ins[0].dtype) if op.ins else 32
+    given = ins, outs, machine, transposed(op), width
     found = computing(op.name, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.
@@ -102,7 +103,7 @@ def _passed(spec: Any, machine: Machine) -> int:
         return spec.device_bytes
     rank = len(spec.placement.grid)
     block = tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
-    return prod(machine.padded(block)) * spec.dtype.itemsize
+    return dtypes.nbytes(machine.padded(block), spec.dtype)
 
 
 def _padding(spec: Spec) -> int:

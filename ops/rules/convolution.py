@@ -15,6 +15,7 @@ from typing import Any
 import jax
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.builder import Builder
@@ -106,8 +107,8 @@ def _convolve(
     wide = sum_dtype(dtype) if summed else dtype
     reaches = _reaches(dims, placed, kernel, op.out.shape)
     sent = b.collectives()
-    halos = halos_of(b, sent, layout, reaches, [x.dtype.itemsize])
-    sent.all_reduce(summed, prod(out.local_shape) * wide.itemsize)
+    halos = halos_of(b, sent, layout, reaches, [x.dtype])
+    sent.all_reduce(summed, dtypes.nbytes(out.local_shape, wide))
     # A halo includes padding and base dilation; along other dims the convolution does them.
     padding = [(0, 0) if d.left in reaches else (d.window.low, d.window.high) for d in dims]
     dilation = [1 if d.left in reaches else d.window.base for d in dims]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from gridlayout import dtypes
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.rules.along import target_layout
 from gridlayout.ops.rules.unsharded import layout_without, stacked
@@ -112,4 +113,5 @@ def _has_same_devices(together: Value, part: Sharded) -> bool:
 def _is_cheap(b: Builder, x: Value) -> bool:
     """Whether something is sent; where bytes decide also at most the bytes of the whole array."""
     sent = total_bytes(each for step in b.steps for each in step.collectives)
-    return sent > 0 and (not b.env.machine.bytes_decide or sent <= nbytes(x.shape, x.dtype))
+    whole = dtypes.nbytes(x.shape, x.dtype)
+    return sent > 0 and (not b.env.machine.bytes_decide or sent <= whole)

@@ -7,11 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import of_fft
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated
-from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
 from gridlayout.sharding.limits import LIMITS
 
@@ -26,7 +27,8 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
     if len(axes) < value.ndim or value.ndim == 1:
         return run(b, op, [(value, axes)], op.bound())
-    if max(nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)) <= LIMITS.small_bytes:
+    sizes = [dtypes.nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)]
+    if max(sizes) <= LIMITS.small_bytes:
         return _on_every_device(b, op, value)
     kinds = lax.FftType
     is_inverse = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)

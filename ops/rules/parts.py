@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
@@ -71,7 +72,7 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     if not _shortened_dims(op, value) and value.layout is not None:
         return value
     ways: list[Decide] = [_slice_unsharded, _slice_as_view]
-    if op.out.size * op.out.dtype.itemsize <= LIMITS.small_bytes:
+    if dtypes.nbytes(op.out.size, op.out.dtype) <= LIMITS.small_bytes:
         ways.append(_slice_and_broadcast)
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 

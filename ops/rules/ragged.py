@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
-from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run, target_layout
 from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, index_of
@@ -35,7 +36,7 @@ def ragged_dot_general(b: Builder, op: Op, left: Value, right: Value, sizes: Val
     if _dims(op).lhs_ragged_dimensions == along:
         ways += [
             (_replicated_bytes(right), _by_left_columns),
-            (2 * nbytes(op.out.shape, op.out.dtype), _by_contracted_rows),
+            (2 * dtypes.nbytes(op.out.shape, op.out.dtype), _by_contracted_rows),
         ]
     else:
         ways.append((_replicated_bytes(right), _by_rows))
@@ -49,7 +50,7 @@ def _dims(op: Op) -> Any:
 
 def _replicated_bytes(value: Value) -> int:
     """Return the bytes to send to replicate a value; 0 if it is replicated already."""
-    return 0 if value.layout is None else nbytes(value.shape, value.dtype)
+    return 0 if value.layout is None else dtypes.nbytes(value.shape, value.dtype)
 
 
 def _by_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
@@ -110,7 +111,7 @@ def _by_contracted_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Va
         (made,) = op.bind(x, y, _local_sizes(sizes, axes, block))
         return [lax.psum(made, axes) if axes else made]
 
-    sent = b.collectives().all_reduce(axes, nbytes(out.shape, out.dtype))
+    sent = b.collectives().all_reduce(axes, dtypes.nbytes(out.shape, out.dtype))
     (made,) = b.run(kernel, [x, y, b.replicated(sizes)], [out], sent)
     return b.as_sharded(made, like=right)
 

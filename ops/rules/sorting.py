@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
@@ -49,11 +50,12 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
     xs = [b.as_sharded(x, layout.with_dtype(x.dtype)) for x in values]
     keys, tail = op.params["num_keys"], devices * block > n
     index = _ties_differ(values, keys)
-    sizes = [*([1] if tail else []), *(x.dtype.itemsize for x in values), *([4] if index else [])]
+    sizes = [dtypes.nbytes(block, x.dtype) for x in values]
+    sizes = [*([block] if tail else []), *sizes, *([4 * block] if index else [])]
     rounds, made = merge_exchange(devices), b.collectives()
     for pairs in rounds:
         for size in sizes:
-            made.permute(axes, block * size, 2 * len(pairs))
+            made.permute(axes, size, 2 * len(pairs))
     b.note = f"blocks of {block}, merged in {len(rounds)} rounds"
     b.computing = b.env.machine.seconds(elements=(len(rounds) + 1) * block * log2(max(block, 2)))
 

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
-from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import target_layout
 from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, all_gather, index_of
@@ -85,7 +86,7 @@ def _decompose(
         made = [q @ factor for factor in factors]
         return [*(as_storage(y.T if dim else y, out.placement.per_device) for y in made), *rest]
 
-    size = nbytes((columns, columns), value.dtype)
+    size = dtypes.nbytes(columns**2, value.dtype)
     sent = b.collectives().all_gather(axes, size).all_reduce(axes, size)
     specs = [out.with_oob(None) for _ in long]
     made = b.run(kernel, [x], [*specs, *short], sent)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
@@ -52,7 +53,7 @@ def cumulative(b: Builder, op: Op, value: Value) -> Any:
     placed = x.spec.placement  # type: ignore[union-attr]
     (axes,) = placed.axes
     count = b.device.count(axes)
-    made = b.collectives().all_gather(axes, value.dtype.itemsize)
+    made = b.collectives().all_gather(axes, dtypes.nbytes(1, value.dtype))
 
     def scan(part: jax.Array) -> list[jax.Array]:
         (own,) = op.bind(local_blocks(part))
@@ -80,7 +81,8 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     block, extent, k = x.spec.layout.physical_shape[-1], value.shape[0], op.params["k"]
     block *= x.spec.placement.per_device[0]
     best = min(k, block)
-    made = b.collectives().all_gather(axes, best * value.dtype.itemsize).all_gather(axes, best * 4)
+    made = b.collectives().all_gather(axes, dtypes.nbytes(best, value.dtype))
+    made = made.all_gather(axes, best * 4)
 
     def kernel(part: jax.Array) -> list[jax.Array]:
         a = local_blocks(part)

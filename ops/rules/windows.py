@@ -15,8 +15,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -195,11 +197,11 @@ def halos_of(
     sent: Collectives,
     layout: GridLayout,
     reaches: Mapping[int, Reach],
-    itemsizes: Sequence[int],
+    kinds: Sequence[np.dtype[Any]],
 ) -> list[tuple[int, Halo]]:
     """Return pairs (dim, halo) for the dims of `reaches`, for arrays in blocks by `layout`.
 
-    Collectives are added to `sent`. itemsizes: the bytes per element of each array. A later halo
+    Collectives are added to `sent`. kinds: the element type of each array. A later halo
     includes the positions that the earlier ones have added to the block.
     """
     placed, found = b.placement(layout), []
@@ -208,8 +210,8 @@ def halos_of(
         axes = placed.axes[k]
         halo = Halo.of(axes, b.device.count(axes), block[k], layout.shape[k], reach)
         rest = prod(n for d, n in enumerate(block) if d != k)
-        for size in itemsizes:
-            halo.collectives(sent, rest * size)
+        for kind in kinds:
+            halo.collectives(sent, dtypes.nbytes(rest, kind))
         block[k] = reach.length
         found.append((k, halo))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.graph import Graph, Node
@@ -35,7 +36,7 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
         return Work(is_free=True)
     graph, flops, nbytes = Graph.of(op.traced()), 0, 0
     types = (x.dtype for x in (*op.inputs, *op.outputs) if x is not None)
-    wide = max((int(dtype.itemsize) for dtype in types), default=4)
+    wide = max(map(dtypes.bits, types), default=32)
     for node in graph.nodes:
         if node.name in PRODUCTS:
             flops += of_blocks(Op.of(node.eqn), *_shapes(graph, node), machine)
@@ -55,12 +56,13 @@ def _shapes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _held(graph: Graph, value: int, machine: Machine, wide: int) -> int:
-    """Return the bytes of a value in whole tiles; elements are at most `wide` bytes.
+    """Return the bytes of a value in whole tiles; elements have at most `wide` bits.
 
     `wide` is the widest element of the op's tensors: inside an op's function 16-bit floats are
     float32, as in a core's registers.
     """
-    return prod(machine.padded(graph.shapes[value])) * min(graph.itemsizes[value], wide)
+    count = prod(machine.padded(graph.shapes[value]))
+    return -(-count * min(graph.widths[value], wide) // 8)
 
 
 def is_view(op: Operation) -> bool:

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from math import prod
 from typing import Any
 
+from gridlayout import dtypes
 from gridlayout.costs import fit_of
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
@@ -220,7 +220,7 @@ def _row(leaf: Leaf, chip: Chip | None) -> SummaryRow:
     layout = x if isinstance(x, Layout) else x.layout if leaf.is_laid_out else None
     if layout is None:
         dtype = MLIR_NAMES.get(getattr(x.dtype, "name", ""), str(x.dtype))
-        return SummaryRow(leaf.path, leaf.shape, dtype, prod(leaf.shape) * x.dtype.itemsize)
+        return SummaryRow(leaf.path, leaf.shape, dtype, dtypes.nbytes(leaf.shape, x.dtype))
     fit = None if chip is None else fit_of(layout, chip)
     dtype = MLIR_NAMES[layout.dtype.name]
     return SummaryRow(leaf.path, layout.shape, dtype, layout.data_bytes, layout, fit)

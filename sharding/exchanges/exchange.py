@@ -100,7 +100,7 @@ class Exchange:
 
     def padded(self, nbytes: int) -> int:
         """Return the bytes of a device's part in digits. nbytes: of the gathered part."""
-        return nbytes * prod(self.digit_shape) // prod(self.gathered_shape)
+        return -(-nbytes * prod(self.digit_shape) // prod(self.gathered_shape))
 
     def collectives(
         self, local: int, result: int, before: Placement, device: DeviceGrid
@@ -109,11 +109,11 @@ class Exchange:
         made = Collectives(device)
         for k in self.gathers:
             made.all_gather(before.axes[k], local, k)
-            local = local // before.per_device[k] * before.grid[k]
+            local = -(-local * before.grid[k] // before.per_device[k])
         local, shape = self.padded(local), self.digit_shape
         for transfer in self.transfers:
             if transfer.source is None:
-                local //= transfer.size
+                local = -(-local // transfer.size)
             elif transfer.target is None:
                 made.all_gather(transfer.axes, local, int(not transfer.is_in_order(shape)))
                 local *= transfer.size
@@ -121,11 +121,10 @@ class Exchange:
                 made.all_to_all(transfer.axes, local, (transfer.target, transfer.source))
             shape = transfer.of(shape)
         if self.final is not None:
-            made.all_gather(self.final.axes, result // self.final.size)
+            made.all_gather(self.final.axes, -(-result // self.final.size))
         return made.found
 
 
 def local_bytes(layout: Layout, placement: Placement) -> int:
     """Return the bytes of one device's part."""
-    elements = prod(placement.per_device) * prod(layout.local_shape)
-    return elements * dtypes.bits(layout.dtype) // 8
+    return dtypes.nbytes(prod(placement.per_device) * prod(layout.local_shape), layout.dtype)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,13 +171,13 @@ class PlacedBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A relayout in pieces. rows: all pieces. itemsize: bytes per element."""
+    """A relayout in pieces. rows: all pieces. dtype: of the elements."""
 
     source: PlacedBlocks
     target: PlacedBlocks
     rows: Overlaps
     device: DeviceGrid
-    itemsize: float
+    dtype: np.dtype[Any]
 
     @cached_property
     def moving(self) -> Overlaps:
@@ -186,7 +187,7 @@ class Pieces:
     @cached_property
     def moved(self) -> int:
         """Bytes of the moving pieces, summed over all devices: the least that must be sent."""
-        return int(self.moving.volume * self.itemsize)
+        return self.nbytes(int(self.moving.volume))
 
     @property
     def slack(self) -> float:
@@ -225,7 +226,7 @@ class Pieces:
         schedule, extents = self.schedule, np.array(self.target.extents)
         if schedule is None or len({*schedule.sizes}) != 1:
             return None
-        if sum(map(self._bytes, schedule.sizes)) > LIMITS.gathered_bytes:
+        if sum(map(self.nbytes, schedule.sizes)) > LIMITS.gathered_bytes:
             return None
         size, (_, put, valid) = np.array(schedule.sizes[0]), schedule.tables
         whole, blocks = (valid == size).all(axis=2), extents // size
@@ -245,10 +246,10 @@ class Pieces:
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
         if (sent := schedule.all_to_all) is not None:
-            return made.all_to_all(sent.axes, sent.count * self._bytes(sent.size)).found
+            return made.all_to_all(sent.axes, sent.count * self.nbytes(sent.size)).found
         for each in schedule.rounds:
             axes = self._along(each.rows)[0]
-            made.pieces(axes, self._bytes(each.size), each.receivers)
+            made.pieces(axes, self.nbytes(each.size), each.receivers)
         return made.found
 
     def _along(self, rows: Overlaps) -> tuple[Axes, list[Ints]]:
@@ -258,8 +259,9 @@ class Pieces:
         along = (ends[0] != ends[1]).any(axis=1)
         return tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x), ends
 
-    def _bytes(self, size: Shape) -> int:
-        return int(prod(size) * self.itemsize)
+    def nbytes(self, size: int | Shape) -> int:
+        """Return the bytes of a piece or buffer. size: its number of elements, or its shape."""
+        return dtypes.nbytes(size, self.dtype)
 
     def _round(self, every: Overlaps, own: Ints) -> Round:
         size = every.sizes[own].max(axis=0)
@@ -324,6 +326,6 @@ def find_pieces(
         PlacedBlocks(blocks, placement, tuple(own), order)
         for blocks, placement, own in zip(both, (before, after), windows, strict=True)
     )
-    pieces = Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)
+    pieces = Pieces(source, target, found, device, old.dtype)
     many = device.size > LIMITS.devices or len(found.source) > LIMITS.pieces
     return None if many and pieces.moving.degree > LIMITS.few_rounds else pieces

@@ -280,7 +280,7 @@ def take_slices(
     made = b.collectives()
     local = (n for d, n in enumerate(sliced.spec.local_shape) if d not in sliced.indexed)
     numbers = 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
-    nbytes = prod(division.local_extents) * prod(local) * dtype.itemsize // numbers
+    nbytes = dtypes.nbytes(prod(division.local_extents) * prod(local), dtype) // numbers
     for _ in range(numbers):
         send = made.all_reduce if along is None else made.reduce_scatter
         send(sliced.indexed_axes, nbytes)

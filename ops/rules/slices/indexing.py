@@ -17,12 +17,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import Decide
 from gridlayout.ops.decisions.flops import Rule, nothing, of_updates
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
-from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules.along import Shape, of_replicated, run
@@ -61,8 +62,9 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
             value = _shard_batch(b, value, indices, numbers)
         return None if value.layout is None else _gather_unsharded(b, op, value, indices)
     ways: list[Decide] = [_gather_unsharded if slices.full_dims else of_replicated]
-    sent = nbytes(indices.shape, indices.dtype) + 2 * nbytes(op.out.shape, op.out.dtype)
-    if indices.layout is not None and nbytes(value.shape, value.dtype) <= sent:
+    sent = dtypes.nbytes(indices.shape, indices.dtype)
+    sent += 2 * dtypes.nbytes(op.out.shape, op.out.dtype)
+    if indices.layout is not None and dtypes.nbytes(value.shape, value.dtype) <= sent:
         if not slices.full_dims and (made := _gather_by_indices(b, op, value, indices)) is not None:
             return made
         ways.append(_gather_replicated)
@@ -266,7 +268,7 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
         own = jnp.zeros(value.shape, new.dtype).at[tuple(at)].add(new, mode="drop")
         return [lax.psum(own, over) if over else own]
 
-    made = b.collectives().all_reduce(over, nbytes(value.shape, updates.dtype))
+    made = b.collectives().all_reduce(over, dtypes.nbytes(value.shape, updates.dtype))
     (total,) = b.run(kernel, [starts, new], [Replicated(value.shape, updates.dtype)], made)
     x = b.as_sharded(value, like=indices)
     assert isinstance(x.spec, Sharded)
