@@ -139,7 +139,7 @@ ROOMS = {
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("limits", "collectives", "cost", "choice", "meshes", "machines", "submesh"),
+        *("limits", "collectives", "extremes", "cost", "choice", "meshes", "machines", "submesh"),
         *("device_grid", "logical_sharding", "processes", "exchanges"),
     ),
     "ops": (

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from typing import Any
 
 import jax
@@ -18,8 +20,10 @@ import numpy as np
 from jax import lax
 
 from gridlayout.arguments import as_flag, as_items
+from gridlayout.dtypes import oob_value
 from gridlayout.errors import LayoutError
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.sharding import extremes
 from gridlayout.sharding.meshes.placement import Placement
 
 Axes = tuple[str, ...]
@@ -136,12 +140,12 @@ def psum(x: Any, dim: int | Sequence[int]) -> jax.Array:
 
 def pmax(x: Any, dim: int | Sequence[int]) -> jax.Array:
     """Return the maximum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
-    return _reduced("pmax", lax.pmax, x, dim, -1)
+    return _reduced("pmax", partial(_extreme, extremes.pmax), x, dim, -1)
 
 
 def pmin(x: Any, dim: int | Sequence[int]) -> jax.Array:
     """Return the minimum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
-    return _reduced("pmin", lax.pmin, x, dim, 1)
+    return _reduced("pmin", partial(_extreme, extremes.pmin), x, dim, 1)
 
 
 def _reduced(name: str, reduce: Callable[..., Any], x: Any, dim: Any, sign: int) -> jax.Array:
@@ -152,17 +156,25 @@ def _reduced(name: str, reduce: Callable[..., Any], x: Any, dim: Any, sign: int)
         raise LayoutError(f"{name} takes numbers, not {x.dtype.name}")
     for k in dims:
         if cores.placement.slots[k] != cores.placement.grid[k]:  # idle slots do not count
-            neutral = jnp.zeros((), x.dtype) if not sign else _extreme(x.dtype, sign)
+            neutral = jnp.zeros((), x.dtype) if not sign else _neutral(x.dtype, sign)
             x = jnp.where(core_index(k) < cores.placement.grid[k], x, neutral)
     names = tuple(name for k in sorted(dims) for name in cores.names(k))
     return reduce(x, names) if names else x
 
 
-def _extreme(dtype: Any, sign: int) -> jax.Array:
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(sign * jnp.inf, dtype)
-    info = jnp.iinfo(dtype)
-    return jnp.asarray(info.max if sign > 0 else info.min, dtype)
+def _neutral(dtype: Any, sign: int) -> jax.Array:
+    return jnp.asarray(oob_value(sign * inf, dtype), dtype)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 2))
+def _extreme(reduce: Callable[..., Any], x: jax.Array, names: tuple[str, ...]) -> jax.Array:
+    return reduce(x, names)
+
+
+@_extreme.defjvp
+def _no_derivative(reduce: Callable[..., Any], names: Any, primals: Any, tangents: Any) -> Any:
+    """Raise as JAX does: the derivative of the bits that are reduced would be zero."""
+    raise NotImplementedError(f"Differentiation rule for {reduce.__name__!r} not implemented")
 
 
 def all_gather(x: Any, dim: int = 0) -> jax.Array:

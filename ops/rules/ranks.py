@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+
+from gridlayout.sharding.extremes import ordered_bits
 
 
 def descending(x: jax.Array) -> jax.Array:
@@ -15,7 +16,4 @@ def descending(x: jax.Array) -> jax.Array:
     if not jnp.issubdtype(x.dtype, jnp.floating):
         wide = x.astype(jnp.uint8) if x.dtype == bool else x
         return ~wide
-    kind = f"int{8 * x.dtype.itemsize}"
-    bits = lax.bitcast_convert_type(x, kind)
-    # Negative numbers descend as their bits grow.
-    return ~jnp.where(bits < 0, bits ^ jnp.iinfo(kind).max, bits)
+    return ~ordered_bits(x)

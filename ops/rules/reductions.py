@@ -30,6 +30,7 @@ from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.rules.along import run
 from gridlayout.ops.rules.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
+from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
 from gridlayout.sharding.meshes.emulate import has_ynnpack
 
 Shape = tuple[int, ...]
@@ -118,7 +119,7 @@ def _reduce_parts(
     b: Builder, op: Op, x: Value, reduced: ReducedDims, out: Sharded | Replicated
 ) -> Value:
     """Append the reduction on each device, then over mesh axes."""
-    local = out.local_shape if isinstance(out, Sharded) else out.shape
+    local = out.local_shape
     fuses = _fuses(b, op, x, reduced)
     if reduced.mesh and _all_reduce_of(op) is lax.psum:
         along = tuple(sorted(reduced.along))
@@ -180,8 +181,8 @@ def custom_reduction(b: Builder, op: Op, *values: Value) -> Any:
 # The all-reduce of each primitive, if there is one.
 _ALL_REDUCE: dict[str, Callable[..., Any]] = {
     "reduce_sum": lax.psum,
-    "reduce_max": lax.pmax,
-    "reduce_min": lax.pmin,
+    "reduce_max": pmax,
+    "reduce_min": pmin,
     "reduce_and": lambda x, axes: lax.pmin(x.astype(np.uint8), axes).astype(bool),
     "reduce_or": lambda x, axes: lax.pmax(x.astype(np.uint8), axes).astype(bool),
 }
@@ -192,7 +193,8 @@ def _reduce_and_combine(
 ) -> tuple[Callable[..., Any], Collectives]:
     """Return the kernel of a reduction on a device and over mesh axes, and its collectives."""
     made, reduce = b.collectives(), _all_reduce_of(op)
-    size = reduced.part * op.out.dtype.itemsize
+    sent = sent_dtype(op.out.dtype) if reduce in (pmax, pmin) else op.out.dtype
+    size = dtypes.nbytes(reduced.part, sent)
     made.all_reduce(reduced.mesh, size) if reduce else made.all_gather(reduced.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
@@ -227,7 +229,7 @@ def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], 
     rest = [d for d in reduced.along if d not in own]
     # The op's index type may be too small for positions in the storage, which include padding.
     index = {"index_dtype": np.dtype(np.int32)}
-    made = b.collectives().all_gather(reduced.mesh, reduced.part * layout.dtype.itemsize)
+    made = b.collectives().all_gather(reduced.mesh, dtypes.nbytes(reduced.part, layout.dtype))
     made = made.all_gather(reduced.mesh, reduced.part * 4)
 
     def kernel(x: jax.Array) -> list[Any]:
