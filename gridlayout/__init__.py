@@ -226,6 +226,9 @@ def __getattr__(name: str) -> Any:
         return version("gridlayout")
     if name not in _LAZY:
         raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
+    if _LAZY[name].startswith("ops."):
+        # Waits until another thread that imports the floor has given GridArray its operators.
+        import_module("gridlayout.ops")
     module = import_module(f"gridlayout.{_LAZY[name]}")
     value = module if name in ("numpy", "nn") else getattr(module, name)
     globals()[name] = value

@@ -3,6 +3,10 @@
 Planning asks its caches thousands of times per program, so `cached` keeps C's `lru_cache` in front,
 and drops what has not been asked for while its share of the limit was filled once. Compiled
 programs are few and large, so `Kept` marks each use and drops the least recently used of all.
+
+Any thread may use them. Dicts are read and written without a lock, as Python allows; one lock is
+for what concerns all caches. Nothing is freed while it is held: freeing a compiled program takes
+JAX's locks, and JAX may wait for this one (`drop_all`).
 """
 
 from __future__ import annotations
@@ -92,15 +96,11 @@ class _Remembered:
         _CACHES.charge(size if isinstance(size, int) else size(found))
         return found
 
-    def age(self) -> None:
-        """Drop the older results; the recent ones become older ones."""
-        self.older, self.recent = self.recent, {}
+    def age(self) -> dict[Any, Any]:
+        """Return the older results, and forget them; the recent ones become older ones."""
+        dropped, self.older, self.recent = self.older, self.recent, {}
         self.front.cache_clear()
-
-    def clear(self) -> None:
-        """Drop all results."""
-        self.age()
-        self.older = {}
+        return dropped
 
 
 def array_bytes(found: Any) -> int:
@@ -138,7 +138,7 @@ class Kept(Generic[Key, Value]):
     def __init__(self) -> None:
         self._entries: dict[Key, _Entry[Value]] = {}
         self._last: tuple[Key | None, _Entry[Value] | None] = None, None
-        _CACHES.dicts.add(self)
+        _CACHES.add(self)
 
     def get(self, key: Key) -> Value | None:
         """Return the value of a key, which is then the most recently used one, or None."""
@@ -159,17 +159,18 @@ class Kept(Generic[Key, Value]):
 
     def entries(self) -> list[tuple[_Entry[Value], Kept[Key, Value], Key]]:
         """Return each entry, with this dict and its key."""
-        return [(entry, self, key) for key, entry in list(self._entries.items())]
+        return [(entry, self, key) for key, entry in self._entries.copy().items()]
 
     def drop(self, key: Key) -> None:
         """Drop one value."""
         self._entries.pop(key, None)
         self._last = None, None
 
-    def clear(self) -> None:
-        """Drop all values."""
-        self._entries.clear()
+    def emptied(self) -> dict[Key, _Entry[Value]]:
+        """Drop all values, and return what to free."""
+        dropped, self._entries = self._entries, {}
         self._last = None, None
+        return dropped
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -178,7 +179,8 @@ class Kept(Generic[Key, Value]):
 class _Caches:
     """All caches. counted: C caches of a stated number of entries.
 
-    filled: the bytes of recent results, and of older ones.
+    filled: the bytes of recent results, and of older ones. is_stale: whether all is to be dropped,
+    because `clear` could not.
     """
 
     def __init__(self) -> None:
@@ -187,24 +189,36 @@ class _Caches:
         self.counted: list[Any] = []
         self.dicts: WeakSet[Kept[Any, Any]] = WeakSet()
         self.filled = [0, 0]
+        self.is_stale = False
         self.lock = threading.RLock()
+
+    def add(self, kept: Kept[Any, Any]) -> None:
+        """Add a dict, which is in the list while it exists."""
+        with self.lock:
+            self.dicts.add(kept)
 
     def charge(self, size: int) -> None:
         """Count one more recent result."""
-        self.filled[0] += size
-        if self.filled[0] > self.limit // 32:
+        with self.lock:
+            self.filled[0] += size
+            is_full = self.filled[0] > self.limit // 32
+        if is_full:
             self.age()
+        if self.is_stale:
+            self.clear()
 
     def age(self) -> None:
         """Drop the older results of all functions; the recent ones become older ones."""
         with self.lock:
-            for each in self.functions:
-                each.age()
+            dropped = [each.age() for each in self.functions]
             self.filled = [0, self.filled[0]]
+        del dropped  # freed here, without the lock
 
     def entries(self) -> list[tuple[_Entry[Any], Kept[Any, Any], Any]]:
         """Return each entry of the dicts, with its dict and its key."""
-        return [each for kept in list(self.dicts) for each in kept.entries()]
+        with self.lock:
+            dicts = list(self.dicts)
+        return [each for kept in dicts for each in kept.entries()]
 
     @property
     def program_bytes(self) -> int:
@@ -214,28 +228,33 @@ class _Caches:
 
     def trim(self) -> None:
         """Drop the least recently used entries of dicts beyond the limit, but not the last one."""
+        if self.is_stale:
+            self.clear()
         left, counted = 15 * self.limit // 16, set[int]()
         if self.program_bytes <= left:
             return
-        with self.lock:
-            entries = sorted(self.entries(), key=lambda each: each[0].used, reverse=True)
-            for n, (entry, kept, key) in enumerate(entries):
-                if id(entry.held) not in counted:
-                    left -= entry.held.held_bytes
-                    counted.add(id(entry.held))
-                if left < 0 and n:
-                    kept.drop(key)
+        entries = sorted(self.entries(), key=lambda each: each[0].used, reverse=True)
+        for n, (entry, kept, key) in enumerate(entries):
+            if id(entry.held) not in counted:
+                left -= entry.held.held_bytes
+                counted.add(id(entry.held))
+            if left < 0 and n:
+                kept.drop(key)
 
-    def clear(self) -> None:
-        """Drop everything."""
-        with self.lock:
-            for each in self.functions:
-                each.clear()
+    def clear(self, wait: bool = True) -> None:
+        """Drop everything; if another thread has the lock, wait for it or leave it to that one."""
+        self.is_stale = True
+        if not self.lock.acquire(blocking=wait):
+            return
+        try:
+            self.is_stale, self.filled = False, [0, 0]
+            dropped = [each.age() for each in self.functions for _ in range(2)]
+            dropped += [kept.emptied() for kept in list(self.dicts)]
             for front in self.counted:
                 front.cache_clear()
-            for kept in list(self.dicts):
-                kept.clear()
-            self.filled = [0, 0]
+        finally:
+            self.lock.release()
+        del dropped
 
 
 _CACHES = _Caches()
@@ -261,8 +280,12 @@ def trim() -> None:
 
 
 def drop_all() -> None:
-    """Drop all that the library has cached, as JAX drops its own."""
-    _CACHES.clear()
+    """Drop all that the library has cached, as JAX drops its own.
+
+    Python calls it where an object is freed, in any thread and with any lock held. So it does not
+    wait: if another thread has the lock, the next call that adds to a cache drops everything.
+    """
+    _CACHES.clear(wait=False)
 
 
 def cached_bytes() -> int:

@@ -170,9 +170,7 @@ _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
 def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return the jitted program of a function, which is cached as long as the function exists."""
     try:
-        if fn not in _programs:
-            _programs[fn] = _jitted(weakref.ref(fn))
-        return _programs[fn]
+        return _programs.setdefault(fn, _jitted(weakref.ref(fn)))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
         return _jitted(lambda: fn)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -177,14 +178,16 @@ class _EqualFunctions:
 _functions: WeakKeyDictionary[Any, tuple[_EqualFunctions, dict[Any, Function]]] = (
     WeakKeyDictionary()
 )
+_lock = RLock()  # the hash of a function may be Python code that lifts another one
 
 
 def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
     """Return the cached `Function` of a function and a policy, while the function exists."""
     try:
-        equals, known = _functions.setdefault(fn, (_EqualFunctions(), {}))
-        equals.add(fn)
-        return known.setdefault(policy, Function(equals, policy))
+        with _lock:
+            equals, known = _functions.setdefault(fn, (_EqualFunctions(), {}))
+            equals.add(fn)
+            return known.setdefault(policy, Function(equals, policy))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
         return Function(lambda: fn, policy)
 

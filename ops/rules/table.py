@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import UserDict
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,10 +117,18 @@ def _by_primitive(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, .
     return found
 
 
+_LOCK = Lock()
+
+
 class _Rules(UserDict[str, tuple[Rule, ...]]):
     """Rules by primitive. version: grows with every change, and is part of programs' cache keys."""
 
     version = 0
+
+    def first(self, name: str, rule: Rule) -> None:
+        """Put a rule before the others of a primitive."""
+        with _LOCK:
+            self[name] = (rule, *self.get(name, ()))
 
     def __setitem__(self, name: str, rules: tuple[Rule, ...]) -> None:
         super().__setitem__(name, rules)
@@ -195,7 +204,7 @@ def def_rule(
         made = (
             _UserRule(name, rule, cost) if decide is None else _KernelRule(name, rule, cost, decide)
         )
-        RULES[name] = (Rule(made, counted), *earlier)
+        RULES.first(name, Rule(made, counted))
         return rule
 
     return define
