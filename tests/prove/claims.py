@@ -109,6 +109,13 @@ CLAIMS = {
             tuple(Part(f"devices_{n}", 400, 50, 75.0, n) for n in (1, 4, 8, 16, 64)),
         ),
         Claim(
+            "plans",
+            "a program and its gradient are planned, for a machine or for devices: the plan is no "
+            "slower than the default by its own prediction, answers for each equation, and runs",
+            "random programs",
+            (Part("machines", 200, 10, 40.0), Part("devices", 100, 5, 60.0, 8)),
+        ),
+        Claim(
             "primitives",
             "JAX's own harnesses of its primitives give on the grid what they give in JAX",
             "harnesses of JAX",

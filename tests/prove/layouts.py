@@ -6,6 +6,7 @@ that share no code with the library.
 """
 
 import functools
+import tempfile
 import traceback
 
 import jax
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from laid_out import indices, poison
 
 import gridlayout as gl
+from gridlayout import dtypes
 from gridlayout.layouts.program import pack_host, unpack_host
 from prove import judges
 from prove.outcome import Outcome
@@ -69,6 +71,8 @@ def _judged(layout, place, outcome, asked):
     holders = held(layout, place)
     is_view = any(len(found) > 1 for found in holders.values())
     assert_places(layout, holders)
+    if layout.size and not is_view and layout.tile_format is None:
+        assert_image(layout, in_files=outcome.cases % COMPILED == 0)
     assert_data_moves(layout, holders, is_view, compiled=outcome.cases % COMPILED == 0)
     assert_text(layout)
     outcome.cases += 1
@@ -156,6 +160,32 @@ def assert_data_moves(layout, holders, is_view, compiled):
     for path in ("program", "gather") if compiled else ():
         assert_bits(np.asarray(gl.pack(x, layout, path=path)), packed)
         assert_bits(np.asarray(gl.unpack(dirty, layout, path=path)), x)
+
+
+def assert_image(layout, in_files):
+    """The bits of each element are where the layout says, in memory and in files."""
+    bits = 1 if layout.dtype == np.bool_ else dtypes.bits(layout.dtype)
+    size, width = layout.dtype.itemsize, min(layout.stored_bits, 8 * layout.dtype.itemsize)
+    words = np.arange(layout.size * size, dtype=np.uint64) * 2654435761 >> np.uint64(7)
+    raw = (words & np.uint64((1 << min(bits, 8)) - 1)).astype(np.uint8)
+    x = raw.view(layout.dtype).reshape(layout.shape)
+    held = gl.image(x, layout)
+    first = layout.byte_of(0)
+    stream = np.unpackbits(held.reshape(-1, layout.bytes_per_core), axis=-1, bitorder="little")
+    stream = stream.reshape(*layout.core_shape, -1)
+    for index in indices(layout.shape):
+        where = layout.locate(index)
+        start = 8 * (where.byte - first) + where.bit
+        own = np.packbits(stream[where.core][start : start + width], bitorder="little")
+        assert own.tobytes() == x[index].tobytes()[: len(own)], f"the bits of {index}"
+    assert_bits(gl.from_image(held, layout), x)
+    if in_files:
+        with tempfile.TemporaryDirectory() as folder:
+            gl.save_image(x, layout, f"{folder}/image")
+            opened = gl.open_image(f"{folder}/image")
+            assert_bits(gl.load_image(f"{folder}/image"), x)
+            for index in list(indices(layout.shape))[:LISTED:7]:
+                assert_bits(np.asarray(opened[index]), np.asarray(x[index]))
 
 
 def _assert_refused(layout):

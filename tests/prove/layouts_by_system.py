@@ -77,8 +77,16 @@ def even(draw):
 
 @st.composite
 def xla(draw):
-    """XLA's tiled layouts; the formula of the document gives one number."""
+    """XLA's tiled layouts, of any type and width; the document's formula gives one number."""
     layout, order = draw(test_xla.tiled())
+    dtype, bits = draw(st.sampled_from(sorted(random_layouts.BITS.items())))
+    least = 1 if dtype == "bool" else bits
+    width = draw(
+        st.sampled_from([n for n in (0, 1, 2, 4, 8, 16, 32, 64, 128) if n == 0 or n >= least])
+    )
+    layout = gl.xla.layout(
+        layout.shape, dtype, layout.minor_to_major, layout.tiles, element_bits=width
+    )
 
     def place(index):
         return (), test_xla.linear_index(index, layout.shape, order, layout.tiles)[0]

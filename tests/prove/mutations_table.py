@@ -304,8 +304,8 @@ SHARDING = [
     ),
     Mutation(
         "sharding/collectives.py",
-        "return self._add(ALL_REDUCE, axes, 2 * (n - 1) * nbytes // n)",
-        "return self._add(ALL_REDUCE, axes, (n - 1) * nbytes // n)",
+        "return self._add(ALL_REDUCE, axes, -(-2 * (n - 1) * nbytes // n))",
+        "return self._add(ALL_REDUCE, axes, -(-(n - 1) * nbytes // n))",
         "tests/test_decisions.py::test_a_mesh_of_32768_devices_places_counts_and_plans",
     ),
     Mutation(

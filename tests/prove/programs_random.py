@@ -60,10 +60,21 @@ INTEGER = """
 jnp.sort({v}, axis={k}) | {v} == {v}.max() | jnp.where({v} > 1, {v}, 0)
 jnp.concatenate([{v}, {v}])
 """
+# Floats of 4 and 8 bits are moved and cast: few backends compute with them.
+STORED = """
+{v}.T | {v}.ravel() | {v}[1:] | {v}[..., :2] | {v}[::-1] | {v}[0] | {v}[None] | jnp.flip({v}, {k})
+jnp.concatenate([{v}, {v}], {k}) | jnp.roll({v}, 1, {k}) | jnp.stack([{v}, {v}], {k})
+{v}.astype('float32') * 0.3 | {v}.astype('bfloat16') | {v}.astype('float32')
+"""
 LOGICAL = """
 ~{v} | {v}.any({k}) | {v}.all({k}) | {v}.sum({k}) | {v} & {v}[::-1] | {v}.T | {v}.astype('float32')
 jnp.where({v}, 1.5, -0.5) | {v}.astype('int32') | {v}.ravel() | jnp.logical_xor({v}, {v}[..., ::-1])
 """
+
+
+def is_whole(dtype):
+    """Whether numbers of a type are exact."""
+    return dtype == jnp.bool_ or dtype.name in WHOLE
 
 
 def templates(text):
@@ -72,7 +83,9 @@ def templates(text):
 
 
 SMOOTH, MOVING, JUMPING = map(templates, (SMOOTH, MOVING, JUMPING))
-INTEGER, LOGICAL = map(templates, (INTEGER, LOGICAL))
+INTEGER, STORED, LOGICAL = map(templates, (INTEGER, STORED, LOGICAL))
+WHOLE = ("int32", "int8", "uint8", "int4", "uint4")
+SMALL = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
 
 
 @dataclass
@@ -107,7 +120,7 @@ class Drawn:
         return scope["fn"]
 
 
-def operand(rng, kinds=("float32",) * 6 + ("bfloat16", "int32", "bool")):
+def operand(rng, kinds=("float32",) * 9 + ("bfloat16", "bool", *WHOLE, *SMALL)):
     """An array of rank 1 to 3."""
     rank = int(rng.choice([1, 2, 2, 2, 3, 3]))
     extents = [2, 3, 4, 5, 7, 8] if rank < 3 else [2, 3, 4, 5]
@@ -115,8 +128,8 @@ def operand(rng, kinds=("float32",) * 6 + ("bfloat16", "int32", "bool")):
     kind = str(rng.choice(kinds))
     if kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
-    if kind == "int32":
-        return rng.integers(-9, 10, shape).astype("int32")
+    if kind in WHOLE:
+        return rng.integers(-9, 10, shape).astype("int32").astype(kind)
     return rng.normal(size=shape).astype("float32").astype(jnp.dtype(kind))
 
 
@@ -136,7 +149,7 @@ def drawn(rng):
             line, value = found
             made.lines.append(f"{value.name} = {line}")
             values.append(value)
-    last = [value for value in values if value.aval.dtype.kind not in "ib"][-1]
+    last = [value for value in values if value.aval.dtype in (jnp.float32, jnp.bfloat16)][-1]
     made.results = list(dict.fromkeys(value.name for value in (*values[-2:], last)))
     return made
 
@@ -163,17 +176,19 @@ def _line(rng, values, name):
         return None
     if aval.ndim > 4 or aval.dtype not in KINDS:
         return None
-    return line, Value(name, aval, coarse and aval.dtype.kind not in "ib")
+    return line, Value(name, aval, coarse and not is_whole(aval.dtype))
 
 
-KINDS = [jnp.dtype(name) for name in ("float32", "bfloat16", "int32", "bool")]
+KINDS = [jnp.dtype(name) for name in ("float32", "bfloat16", "bool", *WHOLE, *SMALL)]
 
 
 def _template(rng, v):
     if v.aval.dtype == jnp.bool_:
         table = LOGICAL
-    elif v.aval.dtype == jnp.int32:
+    elif v.aval.dtype.name in WHOLE:
         table = INTEGER
+    elif v.aval.dtype.name in SMALL:
+        table = STORED
     else:
         table = [SMOOTH, SMOOTH, MOVING, MOVING, JUMPING][rng.integers(5)]
     return table[rng.integers(len(table))]
