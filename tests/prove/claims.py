@@ -109,7 +109,7 @@ CLAIMS = {
             tuple(Part(f"devices_{n}", 400, 50, 75.0, n) for n in (1, 4, 8, 16, 64)),
         ),
         Claim(
-            "plans",
+            "predictions",
             "a program and its gradient are planned, for a machine or for devices: the plan is no "
             "slower than the default by its own prediction, answers for each equation, and runs",
             "random programs",

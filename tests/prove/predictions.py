@@ -32,7 +32,7 @@ def run(part, start, count):
                 assert_described(program, fn, str(rng.choice(MACHINES)))
         except Exception:
             what = f"{program.source}\n{'gradient' if seed % 2 else 'value'}\n"
-            repeat = f"python -m tests.prove plans --part {part.name} --seed {seed}"
+            repeat = f"python -m tests.prove predictions --part {part.name} --seed {seed}"
             what += traceback.format_exc()[-1500:]
             outcome.failures.append({"what": what, "repeat": repeat})
         else:
