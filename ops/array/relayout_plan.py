@@ -207,7 +207,7 @@ def relayout_plan(
     others = tuple(
         Alternative(_how(x), total_bytes(x.collectives), device.machine.seconds(x.collectives))
         for x in offered_moves(source, target, device, before, after)
-        if x is not move
+        if x != move
     )
     received = total_bytes(move.collectives) + copied[0]
     ways = (move.exchange, (*move.collectives, *copied[1]), move.pieces, others)

@@ -5,8 +5,8 @@ The steps are a straight-line program over registers, one array per register. A 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gridlayout.ops.decisions.op import Op
@@ -38,7 +38,9 @@ class Step:
     takes_fused: XLA fuses operands into this step whose producers are `is_fused`.
     is_kept: the results are stored, not recomputed, if they have several consumers.
     is_view: the results are the operands' bytes in another shape.
-    does: a key that is equal for steps that do the same.
+    does: a key that is equal for steps that do the same; one of them runs for all.
+    kernel: a key of `run`, or of `makes`: equal for steps whose function is the same. None for a
+    step with a function of its own.
     phases: `run` as a generator that yields each collective, so that it can be combined with
     those of other steps. None if it can't.
     sends: the mesh axes of each yielded collective, in the order in which it numbers devices.
@@ -61,7 +63,8 @@ class Step:
     takes_fused: bool = False
     is_view: bool = False
     is_kept: bool = False
-    does: Any = None
+    does: Hashable = None
+    kernel: Hashable = None
     others: tuple[Body, ...] = ()
     phases: Callable[[Any], Any] | None = field(default=None, repr=False)
     sends: tuple[Axes, ...] = ()
@@ -132,6 +135,17 @@ class Decision:
     flops: int = 0
     device_flops: int = 0
     stated: Any = None
+
+    def made_of(self, source: Hashable) -> Decision:
+        """Return this decision with a `kernel` for each step that has none.
+
+        source: all that the decision depends on. A step of another decision keeps its own.
+        """
+        steps = tuple(
+            replace(step, kernel=(source, n)) if step.kernel is None else step
+            for n, step in enumerate(self.steps)
+        )
+        return replace(self, steps=steps)
 
     @property
     def results(self) -> tuple[Spec, ...]:

@@ -18,6 +18,7 @@ from jax import lax
 
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
+from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import most_bytes
@@ -89,7 +90,7 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
 def _decide_cached(
     op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any
 ) -> Decision:
-    return _decide(op, operands, env, plan)
+    return _decide(op, operands, env, plan).made_of(Key(op, operands, env, version))
 
 
 def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:

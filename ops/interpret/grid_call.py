@@ -37,7 +37,7 @@ from gridlayout.ops.interpret.operands import (
     without_facts,
     zeros,
 )
-from gridlayout.ops.interpret.program_cache import program_of
+from gridlayout.ops.interpret.program_cache import planned_for
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
@@ -60,7 +60,8 @@ class GridCall(Primitive):  # type: ignore[misc]
         self, env: Env, jaxpr: Any, specs: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
     ) -> None:
         self.env, self.jaxpr, self.specs = env, jaxpr, tuple(specs)
-        self.program, self._run = program_of(env, jaxpr, self.specs, result_specs)
+        self._planned = planned_for(env, jaxpr, self.specs, result_specs)
+        self.program = self._planned.program
         self.results: tuple[Spec, ...] = tuple(self.program.results)
         self.in_avals = tuple(self._aval(spec) for spec in self.specs)
         self.out_aval = [self._aval(spec) for spec in self.results]
@@ -102,7 +103,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         with self.env.device.active():
             # Call the jitted program even under a trace: outside of jit, JAX runs the jaxpr of
             # jax.checkpoint equation by equation, and shard_map would compile each of its steps.
-            found = self._run(arrays)
+            found = self._planned.run(arrays)
         return [_as_weak(spec, a) for spec, a in zip(self.results, found, strict=True)]
 
     @cached_property

@@ -3,20 +3,24 @@
 Equal jaxprs come up if a notebook cell runs again, if a test defines its function again, or if a
 loss is differentiated in several places. Two jaxprs are equal if they differ only in the names of
 their variables.
+
+A program that the cache drops is found while a call of it exists. So a function that calls it twice
+lowers it once, whatever is planned in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import jax
 import numpy as np
 from jax.extend import core
 
 from gridlayout.caching import Kept
+from gridlayout.key import Key
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, READ_OF_CALLS
 from gridlayout.ops.decisions.op import bits_of
@@ -27,65 +31,48 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
 from gridlayout.ops.rules.table import rules_version
 
-Run = Callable[..., list[Any]]
-_known: Kept[_Call, tuple[Program, Run | None]] = Kept()
+
+class Planned:
+    """A program, and its jitted `run`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.run: Callable[..., list[Any]] = jax.jit(program.run)
 
 
-def program_of(
+_known: Kept[Key, Planned] = Kept()
+_alive: WeakValueDictionary[Key, Planned] = WeakValueDictionary()
+
+
+def planned_for(
     env: Env, closed: Any, operands: Sequence[Spec], result_specs: Sequence[Spec | None]
-) -> tuple[Program, Run]:
-    """Return the program of a jaxpr on operands of these specs, and its jitted `run`.
+) -> Planned:
+    """Return the program of a jaxpr on operands of these specs.
 
     result_specs: the specs to return the first results in; None leaves the choice to the planner.
     """
     arm()
-    call = _Call(env, closed, tuple(operands), tuple(result_specs))
-    if (found := None if call.key is None else _known.get(call)) is None:
-        found = program, _ = _plan(call)
-        if call.key is not None:
-            _known.add(call, found, program)
-    program, run = found
-    return program, run or jax.jit(program.run)
+    given = env, closed, tuple(operands), tuple(result_specs)
+    if (key := _key_of(*given)) is None:
+        return Planned(planned(*given))
+    if (found := _known.get(key)) is None:
+        if (found := _alive.get(key)) is None:
+            found = _alive[key] = Planned(planned(*given))
+        _known.add(key, found, found.program)
+    # A user's function on whole storages may do something else each time it is traced.
+    return found if found.program.is_local else Planned(found.program)
 
 
-class _Call:
-    """A jaxpr on operands, as a cache key. key: None if the call can't be cached."""
-
-    def __init__(
-        self,
-        env: Env,
-        closed: Any,
-        operands: tuple[Spec, ...],
-        result_specs: tuple[Spec | None, ...],
-    ) -> None:
-        self.plan: Callable[[], Program] | None = partial(
-            planned, env, closed, operands, result_specs
-        )
-        self.key: Hashable | None = None
-        self._hash = 0
-        if closed.effects:
-            return
+def _key_of(
+    env: Env, closed: Any, operands: tuple[Spec, ...], result_specs: tuple[Spec | None, ...]
+) -> Key | None:
+    """Return a key that is equal for equal calls; None for a call that can't be cached."""
+    if not closed.effects:
         with suppress(_NoKey):
             key = env, operands, result_specs, rules_version(), _jaxpr_key(closed)
-            try:
-                self._hash = hash(key)
-            except TypeError:  # a parameter that can't be hashed
-                return
-            self.key = key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Call) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-def _plan(call: _Call) -> tuple[Program, Run | None]:
-    # A user's function on whole storages may do something else each time it is traced: no `run`.
-    plan, call.plan = call.plan, None  # the cache must not hold the function's closures
-    assert plan is not None
-    program = plan()
-    return program, jax.jit(program.run) if program.is_local else None
+            with suppress(TypeError):  # a parameter that can't be hashed
+                return Key(*key)
+    return None
 
 
 class _NoKey(Exception):

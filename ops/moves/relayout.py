@@ -14,7 +14,7 @@ The machine chooses between them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -22,6 +22,7 @@ import jax.numpy as jnp
 
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
@@ -52,23 +53,24 @@ from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LocalMove:
     """A relayout: its collectives and one device's program, for use in `shard_map`.
 
-    workspace: what it holds on a device meanwhile. exchange: set where it follows a route. pieces:
+    key: the way to move, the layouts and the devices, by which moves are compared. workspace: what it holds on a device meanwhile. exchange: set where it follows a route. pieces:
     set where boxes are sent from device to device. phases: the program as a generator of its
     collectives, which can be joined with those of other moves. sends: the mesh axes of each of
     these collectives, in order.
     """
 
-    collectives: tuple[Collective, ...]
-    run: Callable[[LazyView], LazyView]
-    workspace: Callable[[], Workspace] = Workspace
-    exchange: Exchange | None = None
-    pieces: Pieces | None = None
-    phases: Callable[[LazyView], Phases] | None = None
-    sends: tuple[Axes, ...] = ()
+    key: Key
+    collectives: tuple[Collective, ...] = field(compare=False)
+    run: Callable[[LazyView], LazyView] = field(compare=False)
+    workspace: Callable[[], Workspace] = field(default=Workspace, compare=False)
+    exchange: Exchange | None = field(default=None, compare=False)
+    pieces: Pieces | None = field(default=None, compare=False)
+    phases: Callable[[LazyView], Phases] | None = field(default=None, compare=False)
+    sends: tuple[Axes, ...] = field(default=(), compare=False)
 
     @property
     def is_view(self) -> bool:
@@ -180,7 +182,8 @@ def _ways(
     if len(by_axes.collectives) > 1 and device.machine.has_latency:
         exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
         if exchange is not None:
-            once = _along(exchange, old, new, device, before, after)
+            key = Key("at once", old, new, device, before, after)
+            once = _along(key, exchange, old, new, device, before, after)
             # Else it gathers idle slots too, which one gather after another drops in between.
             if total_bytes(once.collectives) <= total_bytes(by_axes.collectives):
                 found.append(once)
@@ -189,7 +192,8 @@ def _ways(
     if pieces is None or _is_enough(by_axes, pieces) or pieces.schedule is None:
         return tuple(found)
     workspace = partial(pieces_workspace, pieces, local_bytes(old, before))
-    move = _move(pieces.collectives, partial(run_pieces, pieces), new, workspace)
+    key = Key("in pieces", old, new, device, before, after)
+    move = _move(key, pieces.collectives, partial(run_pieces, pieces), new, workspace)
     return *found, replace(move, pieces=pieces)
 
 
@@ -208,7 +212,9 @@ def _replicated_between(
     def both(x: LazyView) -> Phases:
         return last.run((yield from phases(x)))
 
-    return [replace(first, run=lambda x: last.run(first.run(x)), phases=both, exchange=None)]
+    key = Key("replicated between", old, new, device, before, after)
+    run = lambda x: last.run(first.run(x))  # noqa: E731
+    return [replace(first, key=key, run=run, phases=both, exchange=None)]
 
 
 def _is_enough(by_axes: LocalMove, pieces: Pieces) -> bool:
@@ -222,19 +228,21 @@ def _by_mesh_axes(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
     """Return the move on whole mesh axes: along the route, or through the logical array."""
+    key = Key("by mesh axes", old, new, device, before, after)
     if 0 in old.shape:
         shape, fill = (*after.per_device, *new.local_shape), host_fill(new)
-        return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
+        return LocalMove(key, (), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
     exchange = find_exchange(old, new.with_oob(None), device, after, before)
     if exchange is not None:
-        return _along(exchange, old, new, device, before, after)
+        return _along(key, exchange, old, new, device, before, after)
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
     workspace = partial(gathered_workspace, old, before)
-    return _move(_gathering(before, device, local_bytes(old, before)), run, new, workspace)
+    return _move(key, _gathering(before, device, local_bytes(old, before)), run, new, workspace)
 
 
 def _along(
+    key: Key,
     exchange: Exchange,
     old: Layout,
     new: Layout,
@@ -247,7 +255,7 @@ def _along(
     collectives = exchange.collectives(*sizes, before, device)
     phases = partial(exchanged, exchange, before, after)
     move = _move(
-        *(collectives, lambda x, fill: run_alone(phases(x, fill)), new),
+        *(key, collectives, lambda x, fill: run_alone(phases(x, fill)), new),
         partial(exchanged_workspace, exchange, old, new, before, after),
         exchange,
     )
@@ -258,6 +266,7 @@ def _along(
 
 
 def _move(
+    key: Key,
     collectives: Sequence[Collective],
     run: Callable[..., LazyView],
     new: Layout,
@@ -266,13 +275,14 @@ def _move(
 ) -> LocalMove:
     fill = host_fill(new)
     return LocalMove(
-        tuple(collectives), lambda x: _as_bits(run, x, fill), cache(workspace), exchange
+        key, tuple(collectives), lambda x: _as_bits(run, x, fill), cache(workspace), exchange
     )
 
 
 @cached(size=8 << 10)
 def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     """Return the move of a device's part to the logical array, which every device then has."""
+    key = Key("replicate", old, device, before)
     if old.shape and 0 not in old.shape:
         new = replicated_layout(old.shape, old.dtype)
         if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
@@ -289,12 +299,14 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
 
             return replace(
                 move,
+                key=key,
                 run=lambda x: run(x).reshape(*old.shape),
                 phases=None if phases is None else logical,
             )
     collectives = _gathering(before, device, local_bytes(old, before))
     run = partial(_logical, old, before)
     return LocalMove(
+        key,
         tuple(collectives),
         lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
         cache(partial(gathered_workspace, old, before)),
@@ -307,7 +319,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
 
     Padding gets `new.oob`, or 0 where that is undef.
     """
-    fill = host_fill(new)
+    key, fill = Key("lay out", new, device, after), host_fill(new)
     new.check_invertible()
     if new.shape and 0 not in new.shape:
         old = replicated_layout(new.shape, new.dtype)
@@ -317,10 +329,10 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
         ):
             move = _by_mesh_axes(old, new, device, replicated_placement(new.ndim), after)
             ones = (1,) * new.ndim
-            return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
+            return replace(move, key=key, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
     seen = of_chain(Chain(0).view())
-    return LocalMove((), lambda x: _as_bits(run, x, fill), lambda: seen)
+    return LocalMove(key, (), lambda x: _as_bits(run, x, fill), lambda: seen)
 
 
 def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:

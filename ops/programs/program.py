@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from gridlayout.key import Key
 from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Spec
@@ -157,6 +158,8 @@ class Program:
             deferred = self._deferred[key[0]]
             assert deferred.step.makes is not None
             decision, reads = deferred.step.makes(key[1]), deferred.step.reads
+            if deferred.step.kernel is not None:
+                decision = decision.made_of(Key(deferred.step.kernel, key[1]))
             first = [
                 (reads[each.reads[0]], each.place)
                 for each in decision.steps
@@ -192,7 +195,7 @@ class Program:
         if step.does is None or not all(isinstance(k, int) for k in step.reads):
             return None
         known = self._made.setdefault((step.does, step.reads), step.writes)
-        return None if known is step.writes else known
+        return None if known == step.writes else known
 
     def finish(self, outs: Sequence[Value]) -> Program:
         """Set the program's results, and drop the steps that none of them needs."""

@@ -1,17 +1,18 @@
 """Running steps on one device's parts; repeated runs of steps, such as layers, are traced once.
 
-Two steps are the same if they run the same function; cached decisions share functions. A repeated
-run of steps, with the same data flow inside, becomes one jitted function that is called each time.
-XLA inlines it.
+Two steps are the same if their functions are: those of equal decisions, whichever of them come from
+a cache. A repeated run of steps, with the same data flow inside, becomes one jitted function that is
+called each time. XLA inlines it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import groupby
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gridlayout.ops.decisions.decision import Step
@@ -54,7 +55,10 @@ def array_at(held: dict[int, Any], at: Any) -> Any:
 def with_calls(steps: Sequence[Scoped], needed: Sequence[int]) -> list[Scoped]:
     """Return the steps with repeated runs as calls; needed: registers that are read afterwards."""
     numbers: dict[Any, int] = {}
-    names = [numbers.setdefault((step.run, scope), len(numbers)) for step, scope in steps]
+    names = [
+        numbers.setdefault((n if step.kernel is None else step.kernel, scope), len(numbers))
+        for n, (step, scope) in enumerate(steps)
+    ]
     if len(names) - len(numbers) < _SPARED:
         return list(steps)
     places: dict[Any, list[int]] = {}
@@ -124,10 +128,11 @@ def _shape(run: Sequence[Scoped]) -> list[Any]:
     return found
 
 
-def constant_key(x: Any) -> Any:
-    """Return a key of a constant: equal for scalars of equal bits, else the object's id."""
-    is_number = isinstance(x, (np.ndarray, np.generic)) and not x.ndim
-    return (x.dtype, x.tobytes()) if is_number else id(x)
+def constant_key(x: Any) -> Hashable:
+    """Return a key of a constant: equal for arrays of equal bits, and of equal random keys."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        return x.dtype, constant_key(np.asarray(jax.random.key_data(x)))
+    return x.dtype, x.shape, np.asarray(x).tobytes()
 
 
 def _calls(
