@@ -176,7 +176,9 @@ def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
-    return jax.jit(partial(_mapped, held), static_argnums=(1,))
+    # Inlined where it is traced: whether two calls are lowered as one would depend on whether `fn`
+    # comes from a cache, as the kernels of `ring_attention` do.
+    return jax.jit(partial(_mapped, held), static_argnums=(1,), inline=True)
 
 
 def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:

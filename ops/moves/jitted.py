@@ -63,7 +63,10 @@ def _with_static(fn: Callable[..., Any], static: dict[int, Any]) -> Callable[...
         count = len(static) + len(arrays)
         return fn(*(static[k] if k in static else next(rest) for k in range(count)))
 
-    return jax.jit(update_wrapper(run, fn, assigned=("__name__", "__qualname__"), updated=()))
+    # Inlined where it is traced: calls of one program would be lowered once, and those of a program
+    # that was dropped between them and made again, twice.
+    named = update_wrapper(run, fn, assigned=("__name__", "__qualname__"), updated=())
+    return jax.jit(named, inline=True)
 
 
 # -- jax.clear_caches() ----------------------------------------------------------------------------

@@ -184,13 +184,14 @@ AS_BITS = {
 @jitted(1, 2)
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """Return what `pack` returns, without its checks."""
-    moved = jax.jit(partial(_packed, layout=layout, path=path))
-    return bitwise(moved, x, host_fill(layout))
+    packed = _packed_alone if layout.dtype.name in AS_BITS else _packed
+    return bitwise(partial(packed, layout=layout, path=path), x, host_fill(layout))
 
 
 @jitted(1, 2)
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = jax.jit(partial(_undone, layout=layout, path=path))
+    undone = _undone_alone if layout.dtype.name in AS_BITS else _undone
+    moved = partial(undone, layout=layout, path=path)
     return bitwise(moved, physical, np.zeros((), layout.dtype))
 
 
@@ -289,6 +290,11 @@ def _undone(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Arr
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
     return undo_moves(LazyView.of(x), fill, layout).materialize()
+
+
+# One function each, so that equal calls in one program are always lowered once.
+_packed_alone = jax.jit(_packed, static_argnames=("layout", "path"))
+_undone_alone = jax.jit(_undone, static_argnames=("layout", "path"))
 
 
 def _x64() -> bool:
