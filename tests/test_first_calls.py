@@ -110,7 +110,7 @@ def test_other_cotangents_take_two_passes():
     lifted = gl.on_grid(loss)
     x, array = matrix(19, 23)
     scaled = lambda fn: lambda x: 0.5 * fn(x) ** 2  # noqa: E731
-    for _ in range(2):  # also when it is known that the cotangent is not 1
+    for _ in range(2):
         same(jax.grad(scaled(lifted))(x), jax.grad(scaled(loss))(array))
     same(jax.grad(lifted)(x), jax.grad(loss)(array))
     with compiled_programs() as programs:

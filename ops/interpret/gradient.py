@@ -76,12 +76,14 @@ def loss_of(call: Call, primals: Sequence[Any]) -> int | None:
 class Gradient:
     """The results of a call and the gradient of one of them, by one program.
 
-    loss: the number of this result. active: the operands with cotangents. is_expected: whether all
-    cotangents so far were those of the loss itself; after others, two passes are taken.
+    loss: the number of this result. active: the operands with cotangents. For other cotangents than
+    those of the loss itself, two passes are taken then. They would be faster at once if the next
+    cotangents were like the last ones; but then what runs would depend on what ran before, and
+    processes that do not remember the same would run different programs.
     """
 
     def __init__(self, call: Call, loss: int, active: tuple[bool, ...]) -> None:
-        self.call, self.loss, self.active, self.is_expected = call, loss, active, True
+        self.call, self.loss, self.active = call, loss, active
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
         gradient = map(without_facts, select(call.specs, active))
         self.run = call.with_jaxpr(traced, [*call.results, *gradient])
@@ -110,7 +112,6 @@ class Gradient:
         if self._is_of_loss(cotangents):
             mine = iter(given)
             return tuple(next(mine) if yes else None for yes in self.active)
-        self.is_expected = False
         found: tuple[Any, ...] = self.call.in_two_passes(self.active, primals)[1](*cotangents)
         return found
 

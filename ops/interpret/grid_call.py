@@ -142,11 +142,11 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
         """Reverse mode, first pass: return results and residuals."""
-        active, use = active_operands(self.specs, nonzero), None
-        if (loss := loss_of(self, primals)) is not None:
-            gradient: Gradient = self._derived(Gradient, loss, active)
-            use = gradient.forward if gradient.is_expected else None
-        found = self.in_two_passes(active, primals) if use is None else use(primals)
+        active = active_operands(self.specs, nonzero)
+        if (loss := loss_of(self, primals)) is None:
+            found = self.in_two_passes(active, primals)
+        else:
+            found = self._derived(Gradient, loss, active).forward(primals)
         return found if _REPORTS_ZEROS else found[:2]
 
     def in_two_passes(self, active: tuple[bool, ...], primals: Sequence[Any]) -> Any:
