@@ -171,6 +171,14 @@ class FormatLayout(Layout):
         # NCHW4 and NCHW44 store feature maps in the same way, but print differently.
         return (self.format, self.channel_groups, *super()._key())
 
+    @property
+    def canonical(self) -> FormatLayout:
+        """The same layout with the default `align`, if that pads as much."""
+        unit = elements_per_byte(self.dtype)
+        steps, order = _format_steps(self.shape, self.format, self.channel_groups, unit)
+        is_same = (tuple(steps), tuple(order)) == (self.steps, self.order)
+        return self._changed(align=unit) if is_same else self
+
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same format with another type; `LayoutError` if 4-bit rows would share a byte.
 

@@ -92,6 +92,15 @@ class StridedLayout(Layout):
         place = (self.start, self.buffer_size)
         return (self.shape, self.dtype, strides, *place, repr(self.oob))
 
+    @property
+    def canonical(self) -> StridedLayout:
+        """The same layout with the stride of a dim of extent 1 as in a layout without gaps."""
+        strides, inner = [], 1
+        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            strides.append(stride if n > 1 else inner)
+            inner = abs(strides[-1]) * n
+        return self._changed(strides=tuple(reversed(strides)))
+
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same strides, in elements, with another type; `LayoutError` if 4 bits forbid them.
 

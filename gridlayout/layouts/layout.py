@@ -94,6 +94,19 @@ class Layout(Mapped):
         names = ("shape", "dtype", "steps", "order", "core_rank", "oob")
         return type(self), {name: getattr(self, name) for name in names}
 
+    @property
+    def canonical(self) -> Layout:
+        """The layout that stands for all equal ones: they may state strides that have no effect.
+
+        Values of programs are in canonical layouts, so that a program is printed in one way.
+
+        >>> from gridlayout import megengine
+        >>> x, y = (megengine.strided((1, 5), strides, "int8") for strides in [(9, 1), (5, 1)])
+        >>> x == y, x.canonical
+        (True, megengine.strided((1, 5), (5, 1), 'int8'))
+        """
+        return self
+
     def same_physical(self, other: Layout) -> bool:
         """Whether both have one physical shape, and every element the same physical index.
 

@@ -10,6 +10,7 @@ elements of the allocation per NPU). Bytes count from the start of the NPU's mem
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
@@ -156,6 +157,19 @@ class LocalLayout(Tensor):
             *(self.shape, self.dtype, self.view_shape, self._moving, self.lanes),
             *(self.start, self.chip, self.allocation, repr(self.oob)),
         )
+
+    @property
+    def canonical(self) -> LocalLayout:
+        """The same layout by name, if its strides have one; else with 0 for those without effect."""
+        bits, alignment = self.lanes * dtypes.bits(self.dtype), self.chip.alignment
+        place = self.view_shape, self.channels_per_npu, alignment, bits
+        for name in rules.LAYOUTS if self.ndim == 4 else ("aligned",):
+            strides = rules.named_strides(name, *place)
+            if rules.moving(strides, self._extents) == self._moving:
+                with suppress(LayoutError):
+                    rules.check_start(self.start, name, self.chip, bits)
+                    return self._changed(layout=name, strides=strides)
+        return self._changed(layout=None, strides=self._moving)
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same strides, in elements, with another type; `layout` may become None.

@@ -69,6 +69,13 @@ class SystemLayout(Tensor):
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self._moving, self.lanes, self.start, repr(self.oob))
 
+    @property
+    def canonical(self) -> SystemLayout:
+        """The same layout with continuous strides, or with 0 for those that have no effect."""
+        strides = _continuous(self.view_shape)
+        is_same = rules.moving(strides, self._extents) == self._moving
+        return self._changed(strides=strides if is_same else self._moving)
+
     _either = (("storage", "lanes"),)
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:

@@ -56,6 +56,11 @@ class ChipLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (self.chips, self.local, self.dtype, repr(self.oob))
 
+    @property
+    def canonical(self) -> ChipLayout:
+        """The same layout with the canonical one of each chip."""
+        return self._changed(local=self.local.canonical)
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         return ChipLayout, {"chips": self.chips, "local": self.local, "oob": self.oob}
 

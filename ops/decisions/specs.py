@@ -31,13 +31,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharded:
-    """A device's part of an array in a layout, whose cores are placed by `placement`."""
+    """A device's part of an array in a canonical layout, whose cores are placed by `placement`."""
 
     layout: Layout
     placement: Placement
 
     def __post_init__(self) -> None:
         check_sendable(self.layout.dtype)
+        object.__setattr__(self, "layout", self.layout.canonical)
 
     @property
     def shape(self) -> Shape:

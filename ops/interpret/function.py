@@ -118,7 +118,7 @@ class Function:
         templates: dict[tuple[int, ...], Layout] = {}
         for kind in signature.kinds:
             if isinstance(kind, Layout):
-                templates.setdefault(kind.shape, kind)
+                templates.setdefault(kind.shape, kind.canonical)
         env = Env(
             signature.device,
             self.policy,
