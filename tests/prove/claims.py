@@ -116,6 +116,17 @@ CLAIMS = {
             (Part("machines", 200, 10, 40.0), Part("devices", 100, 5, 60.0, 8)),
         ),
         Claim(
+            "plans",
+            "what is planned and lowered for a call depends on its arguments alone: on no cache, on "
+            "nothing that was planned before, on no order of hashes",
+            "random programs",
+            (
+                Part("devices_4", 50, 25, 200.0, 4),
+                Part("devices_8", 50, 25, 200.0, 8),
+                Part("abstract_64", 50, 25, 100.0),
+            ),
+        ),
+        Claim(
             "primitives",
             "JAX's own harnesses of its primitives give on the grid what they give in JAX",
             "harnesses of JAX",
