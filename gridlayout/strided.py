@@ -25,8 +25,10 @@ from gridlayout.layouts.strides import (
     as_count,
     as_permutation,
     as_strides,
+    canonical_strides,
     contiguous_strides,
     elements_per_byte,
+    reshaped_strides,
     span,
     strided_steps,
     unaligned_stride,
@@ -88,18 +90,14 @@ class StridedLayout(Layout):
 
     def _key(self) -> tuple[Any, ...]:
         # The stride of a dim of extent 1 has no effect (MegEngine's eq_layout ignores it too).
-        strides = tuple(s for n, s in zip(self.shape, self.strides, strict=True) if n > 1)
+        strides = canonical_strides(self.shape, self.strides)
         place = (self.start, self.buffer_size)
         return (self.shape, self.dtype, strides, *place, repr(self.oob))
 
     @property
     def canonical(self) -> StridedLayout:
-        """The same layout with the stride of a dim of extent 1 as in a layout without gaps."""
-        strides, inner = [], 1
-        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            strides.append(stride if n > 1 else inner)
-            inner = abs(strides[-1]) * n
-        return self._changed(strides=tuple(reversed(strides)))
+        """The same layout with strides of dims of extent 1 as in a layout without gaps."""
+        return self._changed(strides=canonical_strides(self.shape, self.strides))
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same strides, in elements, with another type; `LayoutError` if 4 bits forbid them.
@@ -320,7 +318,8 @@ class StridedLayout(Layout):
             )
         if 0 in target:
             return self._view(target, contiguous_strides(target, self.dtype))
-        strides = _reshaped(self.collapse_contiguous(), target)
+        collapsed = self.collapse_contiguous()
+        strides = reshaped_strides(collapsed.shape, collapsed.strides, target)
         if strides is None or unaligned_stride(target, strides, self.dtype) is not None:
             return None
         return self._view(target, strides)
@@ -345,20 +344,6 @@ def _taken(cut: Any, extent: int, d: int) -> tuple[int, int, int]:
         )
     taken = range(*slice(at, stop, step).indices(extent))
     return taken.start, len(taken), taken.step
-
-
-def _reshaped(collapsed: StridedLayout, target: Shape) -> list[int] | None:
-    """The strides of `target`, or None unless each of its dims is part of one collapsed dim."""
-    sources = list(zip(collapsed.shape, collapsed.strides, strict=True))
-    strides, left, stride = [], 1, 1
-    for n in reversed(target):
-        if left == 1 and n != 1:
-            left, stride = sources.pop()
-        if left % n:
-            return None
-        strides.append(stride)
-        left, stride = left // n, stride * n
-    return strides[::-1]
 
 
 def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[Any]) -> None:

@@ -19,6 +19,7 @@ from prove.plans import LIMITS, Call, differences, digest, drawn, elsewhere
 
 import gridlayout as gl
 from benchmarks import steps
+from gridlayout import megengine, sophon
 
 COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
@@ -162,6 +163,57 @@ def test_another_process_plans_the_same(name):
     assert elsewhere(part, seeds) == found
 
 
+def test_a_plan_is_made_in_one_way(limit):
+    x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in (SHAPE, (9, 9)))
+    found = set()
+    for size in SIZES:
+        gl.clear_caches()
+        limit(size)
+        plan = gl.plan(lambda x, w: jnp.tanh(x @ w).sum(0), x, w, machine="v5e 4x4")
+        found.add((str(plan), repr(plan.layouts), repr(plan.results)))
+    assert len(found) == 1
+
+
+UNEVEN = sophon.Chip(npus=4, npu_bytes=1024, alignment=16)
+EQUAL = {
+    "sophon matrix": (
+        sophon.matrix(4, 3, 3, "float32", chip=UNEVEN),
+        sophon.matrix(4, 3, 3, "float32", chip=UNEVEN, strides=(4, 9, 9, 1)),
+        sophon.matrix(4, 3, 3, "float32", chip=UNEVEN).with_dtype("bool").with_dtype("float32"),
+    ),
+    "sophon local": (
+        sophon.local((2, 3, 4, 5), "float32", chip=UNEVEN),
+        sophon.local((2, 3, 4, 5), "float32", chip=UNEVEN, strides=(20, 20, 5, 1)),
+    ),
+    "sophon system": (
+        sophon.system((1, 3, 4, 5), "float32"),
+        sophon.system((1, 3, 4, 5), "float32", strides=(7, 20, 5, 1)),
+    ),
+    "strides": (
+        megengine.strided((1, 5, 1), (5, 1, 1), "float32"),
+        megengine.strided((1, 5, 1), (9, 1, 7), "float32"),
+    ),
+    "formats": (
+        megengine.format((1, 4, 3, 4), "NCHW", "float32"),
+        megengine.format((1, 4, 3, 4), "NCHW", "float32", align=2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_layouts_are_planned_and_printed_in_one_way(name):
+    first = EQUAL[name][0]
+    texts = set()
+    for layout in EQUAL[name]:
+        gl.clear_caches()
+        x = gl.put(jax.ShapeDtypeStruct(layout.shape, "float32"), layout, DEVICE)
+        report = gl.on_grid(lambda x: -x).report(x)
+        texts.add(repr((report.rows, report.arguments, jax.typeof(x))))
+        assert layout.canonical == layout == first
+        assert str(layout.canonical) == str(first.canonical)
+    assert len(texts) == 1
+
+
 # -- what is lowered once --------------------------------------------------------------------------
 
 
@@ -185,7 +237,7 @@ def on_jit(fn, x):
     for size in (1 << 30, 1):
         gl.clear_caches()
         gl.cache_limit(size)
-        found.append(jax.jit(lambda x: fn(x)).lower(x).as_text())  # noqa: PLW0108
+        found.append(jax.jit(lambda x: fn(x)).lower(x).as_text())
     return found
 
 

@@ -66,6 +66,36 @@ def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
     return tuple(prod(inner[k + 1 :]) for k in range(len(shape)))
 
 
+def canonical_strides(shape: Shape, strides: Shape) -> Shape:
+    """Return the strides, with those of dims of extent 1 as in a layout without gaps.
+
+    A stride of such a dim has no effect. Two layouts with equal results have equal positions.
+
+    >>> canonical_strides((1, 5, 1), (99, 2, 7))
+    (10, 2, 1)
+    """
+    found: list[int] = []
+    inner = 1
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        found.append(stride if n > 1 else inner)
+        inner = abs(found[-1]) * n
+    return tuple(reversed(found))
+
+
+def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> list[int] | None:
+    """Return the strides of `target`, or None unless each of its dims is part of one dim."""
+    sources = list(zip(shape, strides, strict=True))
+    found, left, stride = [], 1, 1
+    for n in reversed(target):
+        if left == 1 and n != 1:
+            left, stride = sources.pop()
+        if left % n:
+            return None
+        found.append(stride)
+        left, stride = left // n, stride * n
+    return found[::-1]
+
+
 def elements_per_byte(dtype: np.dtype[Any]) -> int:
     """How many elements fit in a byte; 1 for all types of at least a byte."""
     return max(8 // dtypes.bits(dtype), 1)

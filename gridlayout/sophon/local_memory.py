@@ -160,7 +160,7 @@ class LocalLayout(Tensor):
 
     @property
     def canonical(self) -> LocalLayout:
-        """The same layout by name, if its strides have one; else with 0 for those without effect."""
+        """The same layout by the name of its strides; without a name, 0 for those of no effect."""
         bits, alignment = self.lanes * dtypes.bits(self.dtype), self.chip.alignment
         place = self.view_shape, self.channels_per_npu, alignment, bits
         for name in rules.LAYOUTS if self.ndim == 4 else ("aligned",):

@@ -57,10 +57,10 @@ from gridlayout.sharding.meshes.placement import Placement
 class LocalMove:
     """A relayout: its collectives and one device's program, for use in `shard_map`.
 
-    key: the way to move, the layouts and the devices, by which moves are compared. workspace: what it holds on a device meanwhile. exchange: set where it follows a route. pieces:
-    set where boxes are sent from device to device. phases: the program as a generator of its
-    collectives, which can be joined with those of other moves. sends: the mesh axes of each of
-    these collectives, in order.
+    key: the way to move, the layouts and the devices, by which moves are compared. workspace: what
+    it holds on a device meanwhile. exchange: set where it follows a route. pieces: set where boxes
+    are sent from device to device. phases: the program as a generator of its collectives, which can
+    be joined with those of other moves. sends: the mesh axes of each of these, in order.
     """
 
     key: Key

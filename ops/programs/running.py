@@ -1,8 +1,8 @@
 """Running steps on one device's parts; repeated runs of steps, such as layers, are traced once.
 
-Two steps are the same if their functions are: those of equal decisions, whichever of them come from
-a cache. A repeated run of steps, with the same data flow inside, becomes one jitted function that is
-called each time. XLA inlines it.
+Two steps are the same if their functions are: those of equal decisions, whether or not they come
+from a cache. A repeated run of steps, with the same data flow inside, becomes one jitted function
+that is called each time. XLA inlines it.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ CLAIMS = {
         ),
         Claim(
             "plans",
-            "what is planned and lowered for a call depends on its arguments alone: on no cache, on "
-            "nothing that was planned before, on no order of hashes",
+            "what is planned and lowered for a call depends on its arguments alone: on no cache, "
+            "on nothing that was planned before, on no order of hashes",
             "random programs",
             (
                 Part("devices_4", 50, 25, 200.0, 4),

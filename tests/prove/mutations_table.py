@@ -461,6 +461,24 @@ OPS = [
         "return 5 * batch * length * _log2(length)",
         "tests/test_decisions.py::test_every_primitive_has_its_flops",
     ),
+    Mutation(
+        "ops/programs/running.py",
+        "n if step.kernel is None else step.kernel",
+        "step.run",
+        "tests/test_same_program.py::test_equal_layers_are_lowered_once_whatever_the_caches_hold",
+    ),
+    Mutation(
+        "ops/interpret/program_cache.py",
+        "if (found := _alive.get(key)) is None:",
+        "if not (found := None):",
+        "tests/test_same_program.py::test_a_program_that_is_called_twice_is_lowered_once",
+    ),
+    Mutation(
+        "ops/decisions/specs.py",
+        'object.__setattr__(self, "layout", self.layout.canonical)',
+        "pass",
+        "tests/test_same_program.py::test_equal_layouts_are_planned_and_printed_in_one_way",
+    ),
 ]
 
 MUTATIONS = [*AFFINE, *STEPS, *LAYOUTS, *SYSTEMS, *SHARDING, *OPS]

@@ -36,6 +36,7 @@ JUDGES = """## The judges
 * *CuTe*: positions by strides, and by dividing a tensor into shards and tiles.
 * *einops*: the same data by one `rearrange`, for layouts without padding.
 * *JAX, on one device*: the same program or harness on plain arrays.
+* *itself, with other caches* and *another process*: the reports, and the lowered programs as text.
 * *atheris*: inputs that reach new code of a reader, from texts that it reads.
 """
 DECIDED = """## Where judges differ

@@ -1,8 +1,8 @@
 """What is planned and lowered for a call depends on its arguments alone.
 
-Random programs with their derivatives, on meshes of devices and on one without. Each is planned with
-caches that are full, empty, or too small for one program, after other programs, and by a process that
-hashes texts in another way. The report and the lowered program of storages are always the same text.
+Random programs with their derivatives, on meshes of devices and on one without. Each is planned
+with caches that are full, empty, or too small for one program, after other programs, and by a
+process that hashes texts in another way. The report and the lowered program are always the same.
 """
 
 import json
@@ -73,6 +73,7 @@ def _difference(first, now):
 def drawn(part, seed):
     """A random call, inside of whose function are its derivatives, or outside of it."""
     from machines import FAST, with_latency
+
     from prove.programs_random import drawn as random_program
 
     rng = np.random.default_rng([seed, part.devices])
