@@ -350,7 +350,7 @@ def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:
     found: dict[Any, set[str]] = {}
     for name in names:
         found.setdefault(device.machine.topology.kind(name), set()).add(name)
-    return list(found.values()) or [set()]
+    return list(found.values())
 
 
 def _parted(

@@ -240,13 +240,13 @@ class Ways:
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Return the operations of a device's part of a product."""
-        lhs, need = node.ins[0], choice.ins[0]
-        assert lhs is not None
-        assert need is not None
         if node.path not in self._ops:
             self._ops[node.path] = Op.of(node.eqn)
-        blocks = self.part(lhs, need), self.part(node.outs[0], choice.made)
-        return of_blocks(self._ops[node.path], *blocks, self.units.machine)
+        op, (lhs, need) = self._ops[node.path], (node.ins[0], choice.ins[0])
+        # A single number, which has no division, is whole on every device.
+        left = op.ins[0].shape if lhs is None or need is None else self.part(lhs, need)
+        made = self.part(node.outs[0], choice.made)
+        return of_blocks(op, left, made, self.units.machine)
 
     def partial(self, node: Node, choice: Choice) -> int:
         """Return the bytes of a device's partial result, which is not padded."""
