@@ -148,7 +148,12 @@ def matches(pattern: str, path: str) -> bool:
     (True, False)
     """
     names = (path, f"/{path}")
-    return any(fnmatchcase(name, p) for name in names for p in (pattern, f"{pattern}/*"))
+    # The path itself is a pattern too, even if it has brackets, as `args[0]` has.
+    return any(
+        name == pattern or name.startswith(f"{pattern}/") or fnmatchcase(name, p)
+        for name in names
+        for p in (pattern, f"{pattern}/*")
+    )
 
 
 def _by_patterns(patterns: dict[str, Request], leaves: Sequence[Leaf]) -> list[Request]:
