@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -37,6 +37,15 @@ def trace_context() -> Hashable:
     Two keys are equal if and only if JAX would reuse a trace.
     """
     return _nothing.trace().jaxpr  # JAX caches traces by exactly these settings
+
+
+def templates_of(layouts: Iterable[Layout | None]) -> tuple[Layout, ...]:
+    """Return the templates of operands in these layouts: the first layout of each shape."""
+    found: dict[Shape, Layout] = {}
+    for layout in layouts:
+        if layout is not None:
+            found.setdefault(layout.shape, layout.canonical)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gridlayout.caching import Kept
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
-from gridlayout.ops.decisions.env import Env, trace_context
+from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.grid_call import (
@@ -115,14 +115,10 @@ class Function:
     def jaxpr(self, signature: Signature) -> tuple[Any, Results, Env]:
         """Return the jaxpr of the function on logical shapes, its results' tree, and the `Env`."""
         fn = self.fn()
-        templates: dict[tuple[int, ...], Layout] = {}
-        for kind in signature.kinds:
-            if isinstance(kind, Layout):
-                templates.setdefault(kind.shape, kind.canonical)
         env = Env(
             signature.device,
             self.policy,
-            tuple(templates.values()),
+            templates_of(kind for kind in signature.kinds if isinstance(kind, Layout)),
             signature.algorithm,
             context=trace_context(),
             stated=self.stated,

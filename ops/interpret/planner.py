@@ -55,7 +55,7 @@ def planned(
     """
     stated, nexts = env.stated, dict(env.nexts)
     env = replace(env, stated=None, nexts=())
-    if stated is not None and stated.is_of(closed):
+    if stated is not None and stated.chosen is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
         placement = ResultPlacement.of(
             env, closed.jaxpr, operands, result_specs or stated.requested(env.device)

@@ -146,18 +146,20 @@ class Chosen:
 class Stated:
     """Choices that a user states for one program: those of a plan.
 
-    digest: of the program's jaxpr. results: the layout of each result, None where its rule decides.
-    trips: the assumed trip count of loops of unknown length.
+    device: the mesh that they are for. chosen: None for the program that `gl.on_grid` makes without
+    a plan. digest: of the program's jaxpr. results: the layout of each result, None where its rule
+    decides. trips: the assumed trip count of loops of unknown length.
     """
 
-    chosen: Chosen
+    device: DeviceGrid
+    chosen: Chosen | None
     digest: str
     results: tuple[Layout | None, ...] = ()
     trips: int = LIMITS.trips
 
     def check(self, closed: Any, device: DeviceGrid) -> None:
         """Raise `LayoutError` unless they are for this program and a mesh like `device`'s."""
-        own = self.chosen.units.device
+        own = self.device
         if own.fine.axis_names != device.fine.axis_names or own.shape != device.shape:
             raise LayoutError(
                 f"the plan is for a mesh {dict(own.mesh.shape)}, the device grid is {device!r}: "
@@ -168,19 +170,23 @@ class Stated:
                 "the plan is for another program: for another function, other shapes or types of "
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
-        graph = Graph.of(closed, self.trips)
-        ways = Ways(graph, replace(self.chosen.units, idle=device.machine.has_cores))
-        for path, choice in self.chosen.choices.items():
-            if not ways.has(path, choice):
-                raise LayoutError(
-                    f"the plan's choice for the equation {path} fits no equation of this program: "
-                    "the file has been changed; make the plan again with gl.plan"
-                )
+        if self.chosen is not None:
+            self._check_choices(self.chosen, closed, device)
         if self.results and len(self.results) != len(closed.jaxpr.outvars):
             raise LayoutError(
                 f"the plan has {len(self.results)} results, but the program has "
                 f"{len(closed.jaxpr.outvars)}: make the plan again with gl.plan"
             )
+
+    def _check_choices(self, chosen: Chosen, closed: Any, device: DeviceGrid) -> None:
+        graph = Graph.of(closed, self.trips)
+        ways = Ways(graph, replace(chosen.units, idle=device.machine.has_cores))
+        for path, choice in chosen.choices.items():
+            if not ways.has(path, choice):
+                raise LayoutError(
+                    f"the plan's choice for the equation {path} fits no equation of this program: "
+                    "the file has been changed; make the plan again with gl.plan"
+                )
 
     def requested(self, device: DeviceGrid) -> list[Spec | None]:
         """Return the requested placements of results, all in the cores' memory."""

@@ -166,28 +166,29 @@ def by_default(traced: Traced, algorithm: str | None) -> Simulation:
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     """Return the simulation of a program with the layouts and choices of a plan."""
     plan.stated.check(traced.closed, traced.device)
-    chosen = plan.stated.chosen.on(traced.device)
     specs = traced.specs_in([*plan.layouts.values()])
-    graph = Graph.of(traced.closed, plan.stated.trips)
+    program = traced.program(specs, plan.stated)
+    report, trips = traced.report(program), plan.stated.trips
+    if plan.stated.chosen is None or not traced.device.machine.has_cores:
+        return Simulation.of(program, report, None, trips)
+    chosen = plan.stated.chosen.on(traced.device)
+    graph = Graph.of(traced.closed, trips)
     strategies = Strategies(
         graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs), traced.operand_names
     )
-    program = traced.program(specs, plan.stated)
-    spaces = None
-    if traced.device.machine.has_cores:
-        places = []
-        for spec in specs:
-            division, layout = chosen.units.division(spec), layout_of(spec)
-            division = ((),) * len(spec.shape) if division is None else division
-            places.append(Place(division, layout is not None and layout.memory == "dram"))
-        ends = [
-            End()
-            if layout is None
-            else End(chosen.units.division(traced.placed(layout)), layout.memory == "dram")
-            for layout in plan.stated.results
-        ]
-        spaces = Spaces.given(strategies, places, chosen.choices, ends, plan.simulation.dram)
-    return Simulation.of(program, traced.report(program), spaces, plan.stated.trips)
+    places = []
+    for spec in specs:
+        division, layout = chosen.units.division(spec), layout_of(spec)
+        division = ((),) * len(spec.shape) if division is None else division
+        places.append(Place(division, layout is not None and layout.memory == "dram"))
+    ends = [
+        End()
+        if layout is None
+        else End(chosen.units.division(traced.placed(layout)), layout.memory == "dram")
+        for layout in plan.stated.results
+    ]
+    spaces = Spaces.given(strategies, places, chosen.choices, ends, plan.simulation.dram)
+    return Simulation.of(program, report, spaces, trips)
 
 
 def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:

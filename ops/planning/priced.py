@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
@@ -13,7 +12,6 @@ from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
-from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names
@@ -22,38 +20,29 @@ from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution
+from gridlayout.sharding.limits import LIMITS
 
 _MOST_WAYS = 8  # the most alternatives per equation
 
 
 def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) -> Plan:
-    """Return the plan of the program that `gl.on_grid` makes.
+    """Return the plan of the program that `gl.on_grid` makes, with its choices.
 
     keep_layouts: whether arguments keep the layouts that they have, instead of those of `gl.put`.
-    Products may run by algorithms that no strategy has. The bound is 0, because none is known.
+    The bound is 0, because none is known.
     """
     numbered = enumerate(traced.leaves, traced.consts)
     layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
-    of_operand = dict(enumerate(layouts.values(), traced.consts))
-    operands = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
-    results = tuple(None if k is None else of_operand.get(k) for k in operands)
-    specs = traced.specs_in([*layouts.values()])
-    requested = [None if layout is None else traced.placed(layout) for layout in results]
-    by_default, graph = traced.program(specs, None, requested=requested), traced.graph(trips)
-    chosen = Chosen(traced.units(graph), {}, 0)
-    if (found := by_default.chosen) is not None:
-        has = Ways(graph, found.units).has
-        choices = {path: choice for path, choice in found.choices.items() if has(path, choice)}
-        chosen, results = replace(found, choices=choices), _filled(results, by_default)
-    stated = Stated(chosen, traced.digest, results, graph.trips or 1)
-    program = traced.program(specs, stated)
+    program = traced.program(traced.specs_in([*layouts.values()]), None)
+    results = tuple(map(layout_of, program.results))
+    trips = LIMITS.trips if trips is None else trips
     return Plan(
         layouts,
-        dict(zip(traced.result_names, _filled(results, program), strict=True)),
+        dict(zip(traced.result_names, results, strict=True)),
         0.0,
-        Simulation.of(program, traced.report(program), None, stated.trips),
+        Simulation.of(program, traced.report(program), None, trips),
         traced.device,
-        stated,
+        Stated(traced.device, None, traced.digest, results, trips),
         {},
         "as by default",
         traced.fn,
@@ -82,7 +71,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
             for v, layout in zip(strategies.graph.outs, results, strict=True)
         )
     chosen = Chosen(units, choices, products)
-    stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
+    stated = Stated(traced.device, chosen, traced.digest, results, strategies.graph.trips or 1)
     layouts = {
         leaf.path: (traced.fixed_layout(k) or traced.layout(units, k, places[k]))
         if leaf.has_layout

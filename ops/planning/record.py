@@ -10,7 +10,7 @@ import jax
 
 from gridlayout.layouts.layout import Layout
 
-FORMAT, VERSION = "gridlayout plan", 2
+FORMAT, VERSION = "gridlayout plan", 3
 
 
 def record_of(plan: Any) -> dict[str, Any]:
@@ -37,10 +37,14 @@ def record_of(plan: Any) -> dict[str, Any]:
         "held": simulation.held,
         "live_ranges": [vars(each) for each in simulation.live_ranges],
         "dram": sorted(simulation.dram),
-        "units": chosen.units.axes,
-        "products": chosen.products,
         "trips": plan.stated.trips,
-        "choices": [{"path": path, **vars(choice)} for path, choice in chosen.choices.items()],
+        # None: the choices of `gl.on_grid`.
+        "units": None if chosen is None else chosen.units.axes,
+        "products": 0 if chosen is None else chosen.products,
+        "choices": [
+            {"path": path, **vars(choice)}
+            for path, choice in ({} if chosen is None else chosen.choices).items()
+        ],
         "alternatives": {
             name: [vars(way) for way in ways] for name, ways in plan.alternatives.items()
         },

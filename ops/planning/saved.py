@@ -48,8 +48,13 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise ValueError(f"it is larger than {_MOST_BYTES:,} B")
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-        if record["format"] != FORMAT or record["version"] != VERSION:
+        if record["format"] != FORMAT:
             raise KeyError("format")
+        if record["version"] != VERSION:
+            raise LayoutError(
+                f"its format has version {record['version']!r}, and this gridlayout reads "
+                f"{VERSION}: make the plan again with gl.plan"
+            )
         version = record["jax"]
         if version == jax.__version__:
             return _plan_of(record, fn)
@@ -79,13 +84,6 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         frozenset(map(_count, record["dram"])),
         live_ranges=tuple(map(_live_range, record["live_ranges"])),
     )
-    known = set(device.fine.axis_names)
-    axes = tuple(tuple(map(_text, unit)) for unit in record["units"])
-    names = [axis for unit in axes for axis in unit]
-    if not known.issuperset(names) or len(set(names)) != len(names):
-        raise ValueError(f"units {axes} are not of the mesh's axes {sorted(known)}")
-    choices = dict(_choice(each, len(axes)) for each in record["choices"])
-    chosen = Chosen(Units(device, axes), choices, _count(record["products"]))
     results = _layouts(record["results"])
     return Plan(
         _layouts(record["layouts"]),
@@ -94,7 +92,8 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         simulation,
         device,
         Stated(
-            chosen,
+            device,
+            None if record["units"] is None else _chosen(record, device),
             _text(record["program"]["digest"]),
             tuple(results.values()),
             max(_count(record["trips"]), 1),
@@ -109,6 +108,16 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         _text(record["how"]),
         fn,
     )
+
+
+def _chosen(record: Any, device: DeviceGrid) -> Chosen:
+    known = set(device.fine.axis_names)
+    axes = tuple(tuple(map(_text, unit)) for unit in record["units"])
+    names = [axis for unit in axes for axis in unit]
+    if not known.issuperset(names) or len(set(names)) != len(names):
+        raise ValueError(f"units {axes} are not of the mesh's axes {sorted(known)}")
+    choices = dict(_choice(each, len(axes)) for each in record["choices"])
+    return Chosen(Units(device, axes), choices, _count(record["products"]))
 
 
 def _layouts(record: Any) -> dict[str, Layout | None]:

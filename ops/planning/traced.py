@@ -18,7 +18,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
-from gridlayout.ops.decisions.env import Env, trace_context
+from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
@@ -221,26 +221,25 @@ class Traced:
         specs: Sequence[Spec],
         stated: Stated | None,
         algorithm: str | None = None,
-        requested: Sequence[Spec | None] = (),
     ) -> Program:
-        """Return the program for operands with these specs.
+        """Return the program for operands with these specs; without a plan, that of `gl.on_grid`.
 
-        algorithm: of all products, by name. requested: the specs of results, None for any.
+        algorithm: of all products, by name.
         """
         # Values that a plan has in DRAM are read during computation: the program treats them as
         # values in L1.
-        near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
-        layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
-        templates = {layout.shape: layout for layout in reversed(layouts)}
+        is_chosen = stated is not None and stated.chosen is not None
+        near = [in_space(spec, "l1") for spec in specs] if is_chosen else specs
         env = Env(
             self.device,
             same_grid_and_tile,
-            tuple(templates.values()),
+            templates_of(map(layout_of, near)),
             algorithm,
             context=trace_context(),
             stated=stated,
+            nexts=tuple(self.next_of.items()),
         )
-        return planned(env, self.closed, specs, requested)
+        return planned(env, self.closed, specs)
 
 
 def traced_for(
