@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -120,11 +120,23 @@ class Devices(Protocol):
         """Return the names of the axes for users."""
 
 
+class Turn(NamedTuple):
+    """A turn of a kernel: it sends, or it computes.
+
+    collective: the number of the collective; None to compute. operand: the number of the operand
+    that is sent, if it is one.
+    """
+
+    collective: int | None = None
+    operand: int | None = None
+
+
 class Collectives:
     """A list of the collectives of one decision, in order.
 
     Each method appends to `found` and returns this object. Collectives without bytes, or with one
-    device per group, are not appended. Byte counts are per device.
+    device per group, are not appended. Byte counts are per device. A kernel that computes between
+    its collectives records that too, by `compute`: `turns` is the order of both.
 
     >>> from gridlayout import DeviceGrid
     >>> Collectives(DeviceGrid((1,))).all_gather(("x",), 64).found
@@ -134,6 +146,29 @@ class Collectives:
     def __init__(self, device: Devices) -> None:
         self.device = device
         self.found: list[Collective] = []
+        self.turns: list[Turn] = []
+        self._times = 1
+        self._operand: int | None = None
+
+    def compute(self) -> Collectives:
+        """Record that devices compute now."""
+        self.turns.append(Turn())
+        return self
+
+    @contextmanager
+    def of(self, operand: int) -> Iterator[Collectives]:
+        """Record of the collectives inside that they send this operand."""
+        self._operand = operand
+        yield self
+        self._operand = None
+
+    @contextmanager
+    def repeated(self, times: int) -> Iterator[Collectives]:
+        """Record everything inside as repeated, in turns."""
+        start, self._times = len(self.turns), times
+        yield self
+        self.turns[start:] = self.turns[start:] * times
+        self._times = 1
 
     def _add(
         self,
@@ -141,11 +176,11 @@ class Collectives:
         axes: Axes,
         nbytes: int,
         receivers: int | None = None,
-        count: int = 1,
         copied: int = 0,
     ) -> Collectives:
-        n = self.device.count(axes)
+        n, count = self.device.count(axes), self._times
         if n > 1 and nbytes and count:
+            self.turns.append(Turn(len(self.found), self._operand))
             everyone = self.device.size if receivers is None else receivers
             names = self.device.names(axes)
             sent = Collective(kind, names, n, nbytes, everyone, count, copied_bytes=copied)
@@ -186,9 +221,9 @@ class Collectives:
         """Add a permute: `receivers` of all devices get `nbytes` each, along `axes`."""
         return self._add(PERMUTE, axes, nbytes, receivers)
 
-    def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
-        """Add `count` rotations by one device around a ring."""
-        return self._add(PERMUTE, axes, nbytes, None, count)
+    def rotate(self, axes: Axes, nbytes: int) -> Collectives:
+        """Add a rotation by one device around a ring."""
+        return self._add(PERMUTE, axes, nbytes)
 
     def copy(self, before: str | None, after: str | None, nbytes: int) -> Collectives:
         """Add a copy of every device's part between two memory spaces, if they differ."""
@@ -197,12 +232,12 @@ class Collectives:
             self.found.append(Collective(COPY, spaces, 1, nbytes, self.device.size))
         return self
 
-    def broadcast(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
-        """Add `count` broadcasts from one device to all, each by a tree of permutes."""
+    def broadcast(self, axes: Axes, nbytes: int) -> Collectives:
+        """Add a broadcast from one device to all, by a tree of permutes."""
         n = self.device.count(axes)
         for reach in _reaches(n):
             receivers = self.device.size // n * min(reach, n - reach)
-            self._add(PERMUTE, axes, nbytes, receivers, count)
+            self._add(PERMUTE, axes, nbytes, receivers)
         return self
 
 

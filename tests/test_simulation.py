@@ -1,5 +1,6 @@
 """`gl.simulate`: what machines take for programs, relayouts, and what compilers made."""
 
+import json
 from math import prod
 from pathlib import Path
 from time import perf_counter
@@ -57,6 +58,131 @@ def test_a_plan_is_simulated_as_it_was_planned():
         gl.simulate(lambda *a: step(*a)["up"], *ARGS, plan=plan)
     with pytest.raises(LayoutError, match="must be a plan"):
         gl.simulate(step, *ARGS, plan="plan.json")
+
+
+# -- what runs when --------------------------------------------------------------------------------
+
+
+def spans(fn, *args, **how):
+    """What one device does, as the names of the trace."""
+    return [each.name for each in gl.simulate(fn, *args, **how).events]
+
+
+def on(device, **grids):
+    """Layouts of (64, 64) arrays, by their grids, on a device grid: the arrays of a call."""
+    layout = gl.GridLayout((64, 64), grid=(1, 1))
+    return [
+        gl.put(shaped(64, 64, dtype="float32"), layout.replace(grid=grid), device)
+        for grid in grids.values()
+    ]
+
+
+MESH = gl.DeviceGrid(
+    jax.sharding.AbstractMesh((2, 4), ("x", "y")), machine=gl.Machine("v5e 4x4").on((2, 4))
+)
+SQUARE = gl.DeviceGrid(
+    jax.sharding.AbstractMesh((2, 2), ("x", "y")), machine=gl.Machine("v5e 4x4").on((2, 2))
+)
+GATHERS = [
+    "dot_general:0: all-gather of a, 6,144 B",
+    "dot_general:0: all-gather of b, 2,048 B",
+]
+
+
+def product(a, b):
+    return a @ b
+
+
+def test_a_gathered_product_gathers_before_it_multiplies():
+    a, b = on(MESH, a=(2, 4), b=(2, 4))
+    assert spans(product, a, b, algorithm="gathered") == [*GATHERS, "dot_general:0"]
+
+
+def test_sums_of_partial_results_come_after_them():
+    a, b = on(MESH, a=(1, 8), b=(8, 1))
+    names = spans(product, a, b, algorithm="k_split")
+    at = names.index("dot_general:0")
+    assert [name.split(" of ")[1][:15] for name in names[at + 1 :]] == ["partial results"]
+    (a,) = on(MESH, a=(2, 4))
+    assert spans(lambda a: a.sum(1), a) == [
+        "reduce_sum:0",
+        "reduce_sum:0: all-reduce of partial results, 192 B",
+    ]
+
+
+def test_a_ring_sends_between_multiplications():
+    a, b = on(SQUARE, a=(2, 2), b=(2, 2))
+    assert spans(product, a, b, algorithm="ring")[-3:] == [
+        "dot_general:0",
+        "dot_general:0: permute of a, 4,096 B",
+        "dot_general:0",
+    ]
+    both = [f"dot_general:0: permute of {operand}, 4,096 B" for operand in "ab"]
+    found = spans(product, a, b, algorithm="cannon")
+    assert found == [*both, "dot_general:0", *both, "dot_general:0"]
+    panels = spans(product, a, b, algorithm="summa")
+    assert [name == "dot_general:0" for name in panels] == [False, False, True] * (len(panels) // 3)
+
+
+def test_halos_are_exchanged_before_a_convolution_and_loops_gather_before_they_run():
+    (a,) = on(MESH, a=(2, 4))
+
+    def convolved(a):
+        kernel = jnp.ones((1, 1, 3, 3))
+        return jax.lax.conv_general_dilated(a[None, None], kernel, (1, 1), "SAME")
+
+    names = spans(convolved, a)
+    assert names[-1] == "conv_general_dilated:0"
+    assert {name.split(",")[0] for name in names[:-1]} == {"conv_general_dilated:0: permute of a"}
+    names = spans(lambda a: jax.lax.scan(lambda c, y: (c + y.sum(), y * c), 0.0, a), a)
+    assert names[0] == "scan:0: all-gather of a, 2,048 B"
+
+
+def test_relayouts_name_what_they_move():
+    (a,) = on(MESH, a=(2, 4))
+    there = a.layout.replace(grid=(8, 1))
+    names = spans(lambda a: gl.with_layout(a * 2, there), a)
+    assert [name.split(",")[0] for name in names[:2]] == [
+        "mul:0",
+        "with_layout:0: all-to-all of mul:0",
+    ]
+
+
+def test_events_add_up_to_the_time_and_traces_say_what_they_are(tmp_path):
+    a, b = on(MESH, a=(2, 4), b=(2, 4))
+    found = gl.simulate(lambda a, b: jnp.tanh(a @ b) @ b, a, b, algorithm="gathered")
+    at = 0.0
+    for each in found.events:
+        assert each.start == pytest.approx(at)
+        at += each.seconds
+    assert at == pytest.approx(found.time)
+    received = sum(each.nbytes for each in found.events)
+    assert received == sum(found.links.values())
+    found.trace(tmp_path / "t.json")
+    written = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    first = next(each for each in written if each["ph"] == "X")
+    assert first["name"] == GATHERS[0]
+    assert first["args"] == {
+        "equation": "dot_general:0",
+        "collective": "all-gather",
+        "of": "a",
+        "bytes received": 6144,
+    }
+    # The bytes held are sampled over the whole time.
+    samples = [(e["ts"], e["args"]["bytes"]) for e in written if e["ph"] == "C" and e["pid"] == 0]
+    times = [ts * 1e-6 for ts, _ in samples]
+    assert [n for _, n in samples] == [n for _, n in found.held]
+    assert times == sorted(times)
+    assert times[0] == 0
+    assert found.time / 2 < times[-1] <= found.time
+    assert len({*times}) > 4
+
+
+def test_timelines_say_what_is_sent():
+    a, b = on(MESH, a=(2, 4), b=(2, 4))
+    drawn = gl.simulate(product, a, b, algorithm="gathered").timeline().svg
+    for words in (*GATHERS, "all-gather", "links x", "links y", "compute"):
+        assert words in drawn
 
 
 def test_one_relayout_is_simulated():

@@ -41,12 +41,16 @@ _OVERLAP = "A track whose spans overlap in time has several rows."
 
 
 class Span(NamedTuple):
-    """A span of time in seconds. kind: determines its colour; the legend lists the kinds."""
+    """A span of time in seconds. kind: determines its colour; the legend lists the kinds.
+
+    short: what is written in its rectangle where the name does not fit.
+    """
 
     start: float
     seconds: float
     name: str
     kind: str
+    short: str = ""
 
 
 class Track(NamedTuple):
@@ -100,7 +104,7 @@ def _checked(track: Track) -> tuple[Span, ...]:
         )
         if not isfinite(start + seconds):
             raise LayoutError(f"the end {what}, {start:g} + {seconds:g} seconds, is not finite")
-        spans.append(Span(start, seconds, span.name, span.kind))
+        spans.append(span._replace(start=start, seconds=seconds))
     if not isfinite(sum(span.seconds for span in spans)):
         raise LayoutError(f"the times on track {short(track.name, 60)!r} have no finite sum")
     return tuple(sorted(spans, key=lambda span: (span.start, -span.seconds)))
@@ -367,8 +371,10 @@ def _rects(bar: _Bar, left: float, y: float, time: _Time, fills: Mapping[str, st
 
 
 def _label(bar: _Bar, left: float, y: float) -> str:
-    """Return the name of a span inside its rectangle, if it fits."""
-    (x, width), name = _place(bar), bar.spans[0].name
-    if len(bar.spans) > 1 or not name.strip() or mono_width(name, _LABEL) + 6 > width:
+    """Return the name of a span inside its rectangle, or the short one, if it fits."""
+    (x, width), span = _place(bar), bar.spans[0]
+    fit = (name for name in (span.name, span.short) if mono_width(name, _LABEL) + 6 <= width)
+    name = next(filter(str.strip, fit), "")
+    if len(bar.spans) > 1 or not name:
         return ""
     return tag("text", escape(name), x=left + x + width / 2, y=y + _HIGH / 2)

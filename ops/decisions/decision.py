@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Axes, Collective, total_bytes
+from gridlayout.sharding.collectives import Axes, Collective, Turn, total_bytes
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.place import Place
@@ -48,6 +48,7 @@ class Step:
     makes: set if the step only defines a deferred value and runs nothing: the function that
     returns the decision which computes the value in a `Place`.
     place: set if the step stands for that decision: where the deferred operand is computed.
+    turns: the order in which it sends and computes, where it computes; () if that is not known.
     """
 
     reads: tuple[Any, ...]
@@ -71,6 +72,7 @@ class Step:
     is_joined: bool = False
     makes: Callable[[Place], Decision] | None = field(default=None, repr=False)
     place: Place | None = None
+    turns: tuple[Turn, ...] = ()
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
         """Return this step on other registers. Faster than `replace`: programs call it per step."""

@@ -89,12 +89,14 @@ class Writer:
         fields: other fields of its `Step`. fn: maps one device's parts of the operands to a list
         of its parts of the results.
         """
-        found = collectives.found if isinstance(collectives, Collectives) else collectives
+        if isinstance(collectives, Collectives):
+            fields.setdefault("turns", tuple(collectives.turns))
+            collectives = collectives.found
         writes = tuple(range(len(self.registers), len(self.registers) + len(specs)))
         # A deferred broadcast's register holds its source.
         self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
         reads = tuple(value.at for value in operands)
-        self.steps.append(Step(reads, writes, fn, tuple(found), **fields))
+        self.steps.append(Step(reads, writes, fn, tuple(collectives), **fields))
         # Only a later kernel of the same rule reads a `Local`, and knows what it is.
         return [Value(cast(Spec, spec), at) for spec, at in zip(specs, writes, strict=True)]
 

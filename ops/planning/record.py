@@ -35,6 +35,8 @@ def record_of(plan: Any) -> dict[str, Any]:
             for each in simulation.equations
         ],
         "held": simulation.held,
+        "staged": [(n, *stage) for n, stage in simulation.staged],
+        "held_at": simulation.held_at,
         "live_ranges": [vars(each) for each in simulation.live_ranges],
         "dram": sorted(simulation.dram),
         "trips": plan.stated.trips,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.record import FORMAT, VERSION
 from gridlayout.ops.planning.simulation import Equation, LiveRange, Simulation
+from gridlayout.ops.programs.stages import Stage
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
@@ -73,16 +74,23 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
     mesh = {_text(axis): _count(size) for axis, size in record["mesh"].items()}
     device = DeviceGrid(AbstractMesh(tuple(mesh.values()), tuple(mesh)), machine=machine)
     equations = tuple(_equation(each) for each in record["equations"])
+    held = tuple((_text(name), _count(nbytes)) for name, nbytes in record["held"])
+    if len(held) != len(record["held_at"]):
+        raise ValueError(
+            f"held has {len(held)} numbers, and held_at {len(record['held_at'])} times"
+        )
     simulation = Simulation(
         _text(record["program"]["title"]),
         device.machine,
         mesh,
         equations,
-        tuple((_text(name), _count(nbytes)) for name, nbytes in record["held"]),
+        held,
         _count(record["peak_bytes"]),
         {_text(axis): _count(nbytes) for axis, nbytes in record["links"].items()},
         frozenset(map(_count, record["dram"])),
         live_ranges=tuple(map(_live_range, record["live_ranges"])),
+        staged=tuple(_staged(each, equations) for each in record["staged"]),
+        held_at=tuple(map(_number, record["held_at"])),
     )
     results = _layouts(record["results"])
     return Plan(
@@ -141,6 +149,16 @@ def _equation(record: Any) -> Equation:
         for each in record["collectives"]
     )
     return Equation(**texts, **numbers, collectives=sent)  # type: ignore[arg-type]
+
+
+def _staged(record: Any, equations: Sequence[Equation]) -> tuple[int, Stage]:
+    equation, collective, share, of = record
+    if _count(equation) >= len(equations):
+        raise ValueError(f"{equation!r} is not one of {len(equations)} equations")
+    known = len(equations[equation].collectives)
+    if collective is not None and _count(collective) >= known:
+        raise ValueError(f"{collective!r} is not one of {known} collectives")
+    return equation, Stage(collective, _number(share), _text(of))
 
 
 def _live_range(record: Any) -> LiveRange:

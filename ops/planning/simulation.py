@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times
 from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.planning.trace import write_trace
 from gridlayout.ops.programs.memory import bytes_over_time, places
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report, aligned
 from gridlayout.ops.programs.row import Row
+from gridlayout.ops.programs.stages import Stage, stages
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machines.machine import Machine
@@ -55,6 +58,14 @@ class Equation:
         """The seconds of computation and movement."""
         return self.compute + self.movement
 
+    @property
+    def words(self) -> str:
+        """What it takes, and how it runs, as text."""
+        texts = [f"{self.ins or '-'} to {self.outs or '-'}", self.how]
+        if sent := in_words(self.collectives):
+            texts.append(f"each device receives {'; '.join(sent)}")
+        return f"{self.name} takes {duration(self.seconds)}: {'; '.join(filter(None, texts))}"
+
 
 @dataclass(frozen=True)
 class LiveRange:
@@ -85,7 +96,9 @@ class Simulation:
     receives along each axis of the mesh, at the slowest links that they cross; `x between hosts`
     for the part of an axis x that is between hosts. dram: the numbers of values that cores read
     from the chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled
-    program.
+    program. staged: what a device does in order, as pairs of an equation's number and a stage of
+    it; empty for a compiled program. held_at: the seconds of each pair of `held`, from the start;
+    empty for a compiled program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -100,6 +113,8 @@ class Simulation:
     dram: frozenset[int] = field(default_factory=frozenset, repr=False)
     in_dram: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     live_ranges: tuple[LiveRange, ...] = field(default=(), repr=False)
+    staged: tuple[tuple[int, Stage], ...] = field(default=(), repr=False)
+    held_at: tuple[float, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -118,11 +133,17 @@ class Simulation:
             for name, row in zip(names, report.rows, strict=True)
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
+        numbers = {id(row.made): n for n, row in enumerate(report.rows)}
+        found = stages(program, own, report.graph.names)
+        staged = [(numbers[x.made], x.step, x.stage) for x in found if x.made in numbers]
         if spaces is None:
             held, live_ranges = _as_xla_holds(program, own, report.graph.names)
+            steps = [step for _, step, _ in bytes_over_time(program)] or [-1]
         else:
             paths = {row.made.path: own[id(row.made)] for row in report.rows}
             held, live_ranges = _in_l1(spaces, paths, report.graph.result_names)
+            first = dict(reversed([(names[n], step) for n, step, _ in staged]))
+            steps = [first.get(name, -1) for name, _ in held]
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
             for along, received in device.machine.received_along(each).items():
@@ -137,6 +158,8 @@ class Simulation:
             dict(sorted(links.items())),
             frozenset() if spaces is None else spaces.dram,
             live_ranges=tuple(live_ranges),
+            staged=tuple((n, stage) for n, _, stage in staged),
+            held_at=held_times(steps, equations, staged, device.machine),
         )
 
     @property
@@ -163,15 +186,10 @@ class Simulation:
 
     def timeline(self) -> Drawing:
         """Return a drawing of what a device computes and sends, with one track per link axis."""
-        tracks: dict[str, list[Span]] = {"compute": []}
-        for start, each in self._starts():
-            if each.compute:
-                tracks["compute"].append(Span(start, each.compute, each.name, "compute"))
-            at = start + each.compute
-            for axis, seconds in self._sent(each):
-                sent = Span(at, seconds, each.name, "movement")
-                tracks.setdefault(f"links {axis}", []).append(sent)
-                at += seconds
+        tracks: dict[str, list[Span]] = {COMPUTE: []}
+        for each in self.events:
+            span = Span(each.start, each.seconds, each.name, each.kind, each.words)
+            tracks.setdefault(each.track, []).append(span)
         subtitle = f"one of {self._devices}"
         found = [Track(name, spans) for name, spans in tracks.items()]
         return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
@@ -192,29 +210,18 @@ class Simulation:
 
         All devices do the same at the same time; at most the first 64 are written.
         """
-        spans = [
-            (start, each.name, each.compute, self._sent(each)) for start, each in self._starts()
-        ]
-        write_trace(path, self.title, self.mesh, spans, self.held)
+        times = self.held_at
+        if not times:
+            ends = [0.0, *accumulate(each.seconds for each in self.equations)]
+            starts = {each.name: at for each, at in zip(self.equations, ends, strict=False)}
+            times = tuple(starts.get(name, 0.0) for name, _ in self.held)
+        held = list(zip(times, (nbytes for _, nbytes in self.held), strict=True))
+        write_trace(path, self.title, self.mesh, self.events, held)
 
-    def _sent(self, each: Equation) -> list[tuple[str, float]]:
-        """Return the axis and the seconds of each collective: its share of the movement."""
-        seconds = [self.machine.once(c) * c.count for c in each.collectives]
-        total = sum(seconds)
-        return [
-            (
-                "*".join(dict.fromkeys(map(self.machine.mesh_axis_of, c.axes))),
-                s * each.movement / total,
-            )
-            for c, s in zip(each.collectives, seconds, strict=True)
-            if total
-        ]
-
-    def _starts(self) -> Iterable[tuple[float, Equation]]:
-        at = 0.0
-        for each in self.equations:
-            yield at, each
-            at += each.seconds
+    @property
+    def events(self) -> list[Event]:
+        """What one device computes and sends, in order of time."""
+        return events(self.equations, self.staged, self.machine)
 
     @property
     def _devices(self) -> str:
@@ -280,7 +287,7 @@ def _as_xla_holds(
     def name(owner: int) -> str:
         return names.get(id(program.made[owner]), "")
 
-    held = [(name(owner), nbytes) for owner, nbytes in bytes_over_time(program)]
+    held = [(name(owner), nbytes) for owner, _, nbytes in bytes_over_time(program)]
     if not held:  # no buffer is allocated
         held = [("", sum(spec.device_bytes for spec in program.operands))]
     given = zip(operands, program.operands, strict=True)

@@ -192,8 +192,11 @@ def _crossed(plan: Plan) -> tuple[Axes, Axes]:
 
 def _ring_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
     across, down = _crossed(plan)
-    made.all_gather(down, right)
-    made.rotate(across, left, plan.count(across) - 1)
+    with made.of(1):
+        made.all_gather(down, right)
+    made.compute()
+    with made.repeated(plan.count(across) - 1), made.of(0):
+        made.rotate(across, left).compute()
     return 2 * left + right * plan.count(down)
 
 
@@ -218,9 +221,13 @@ def _summa(plan: Plan, dot: Dot, left_part: LazyView, right_part: LazyView) -> j
 def _summa_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
     across, down = plan.left_k, plan.right_k
     (_, _, own, _), (_, panel, *_) = plan.parts
-    panels, row, column = own * plan.count(across), -(-left // own), -(-right // panel)
-    made.broadcast(across, row, panels)
-    made.broadcast(down, column, panels)
+    row, column = -(-left // own), -(-right // panel)
+    with made.repeated(own * plan.count(across)):
+        with made.of(0):
+            made.broadcast(across, row)
+        with made.of(1):
+            made.broadcast(down, column)
+        made.compute()
     return left + right + row + column
 
 
@@ -236,11 +243,17 @@ def _cannon(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
 
 
 def _cannon_sends(plan: Plan, made: Collectives, left: int, right: int) -> int:
-    n = plan.count(plan.left_k)
-    for held, axes in zip((left, right), (plan.left_k, plan.right_k), strict=True):
-        made.permute(_both(plan), held, n * (n - 1))  # the first row, or column, stays in place
-        made.rotate(axes, held, n - 1)
-    return 2 * (left + right)
+    n, nbytes = plan.count(plan.left_k), (left, right)
+    for k, held in enumerate(nbytes):
+        with made.of(k):
+            made.permute(_both(plan), held, n * (n - 1))  # the first row, or column, stays in place
+    made.compute()
+    with made.repeated(n - 1):
+        for k, (held, axes) in enumerate(zip(nbytes, (plan.left_k, plan.right_k), strict=True)):
+            with made.of(k):
+                made.rotate(axes, held)
+        made.compute()
+    return 2 * sum(nbytes)
 
 
 def _both(plan: Plan) -> Axes:
@@ -276,6 +289,7 @@ def _at_once(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array
 
 
 def _nothing(plan: Plan, made: Collectives, left: int, right: int) -> int:
+    made.compute()
     return left + right
 
 

@@ -29,6 +29,7 @@ class _Buffer:
     may_reuse: bool = False
     inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
     owner: int = 0  # the number of the decision that makes it
+    step: int = 0  # and of its step in the program
     first: int = 0
     last: int = 0
 
@@ -44,11 +45,12 @@ class _Buffers:
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
         fused_registers = _fused_registers(self.program, outs)
-        for step, owner in zip(self.program.steps, self.program.owners, strict=True):
+        pairs = zip(self.program.steps, self.program.owners, strict=True)
+        for number, (step, owner) in enumerate(pairs):
             count = len(self.found)
             self._add(step, fused_registers)
             for each in self.found[count:]:
-                each.owner = owner
+                each.owner, each.step = owner, number
 
     def read(self, registers: Iterable[object]) -> set[int]:
         """Return the buffers of registers, or those that these are made from."""
@@ -170,10 +172,10 @@ def peak_bytes(program: Program) -> tuple[int, int]:
     return always + _most(_temporary(found, outs)), core
 
 
-def bytes_over_time(program: Program) -> list[tuple[int, int]]:
-    """Return for each buffer, in order of time, its decision and the bytes held then.
+def bytes_over_time(program: Program) -> list[tuple[int, int, int]]:
+    """Return for each buffer, in order of time, its decision, its step and the bytes held then.
 
-    Their maximum is the first result of `peak_bytes`.
+    The maximum of these bytes is the first result of `peak_bytes`.
     """
     found, outs, always = _laid_out(program)
     held = _changes(_temporary(found, outs))
@@ -182,7 +184,7 @@ def bytes_over_time(program: Program) -> list[tuple[int, int]]:
         now += held.get(time, 0)
         most[time] = now
     ordered = sorted(found, key=lambda each: each.first)
-    return [(each.owner, always + most[each.first]) for each in ordered]
+    return [(each.owner, each.step, always + most[each.first]) for each in ordered]
 
 
 def places(program: Program) -> list[tuple[int, int, int, int]]:

@@ -107,7 +107,9 @@ def _convolve(
     wide = sum_dtype(dtype) if summed else dtype
     reaches = _reaches(dims, placed, kernel, op.out.shape)
     sent = b.collectives()
-    halos = halos_of(b, sent, layout, reaches, [x.dtype])
+    with sent.of(0):
+        halos = halos_of(b, sent, layout, reaches, [x.dtype])
+    sent.compute()
     sent.all_reduce(summed, dtypes.nbytes(out.local_shape, wide))
     # A halo includes padding and base dilation; along other dims the convolution does them.
     padding = [(0, 0) if d.left in reaches else (d.window.low, d.window.high) for d in dims]

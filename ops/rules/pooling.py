@@ -55,7 +55,9 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
         if layout.grid[k] > 1 and not w.is_trivial
     }
     sent = b.collectives()
-    halos = halos_of(b, sent, layout, reaches, [x.dtype for x in arrays])
+    with sent.of(0):
+        halos = halos_of(b, sent, layout, reaches, [x.dtype for x in arrays])
+    sent.compute()
     kept = {
         "padding": tuple((0, 0) if k in reaches else pair for k, pair in enumerate(p["padding"])),
         "base_dilation": tuple(1 if k in reaches else n for k, n in enumerate(p["base_dilation"])),
