@@ -35,6 +35,7 @@ from gridlayout.ops.solver.solve import solve
 from gridlayout.ops.trees.leaves import is_grid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.chips import KINDS, Figure
+from gridlayout.tables.words import bound_words
 
 COUNT = len(jax.devices())
 needs_8 = pytest.mark.skipif(COUNT < 8, reason="the plans are run on 8 devices")
@@ -429,6 +430,9 @@ def test_files_that_are_no_plans_are_refused(tmp_path):
     path.write_text(json.dumps({**record, "jax": "0.0.1"}))
     with pytest.raises(LayoutError, match=r"planned with JAX 0\.0\.1"):
         gl.load_plan(path)
+    path.write_text(json.dumps({**record, "version": 2}))
+    with pytest.raises(LayoutError, match="version 2, and this gridlayout reads 3: make the plan"):
+        gl.load_plan(path)
 
     # Whatever is put in the place of any value: refused, or a plan that says something else.
     random = np.random.default_rng(0)
@@ -678,6 +682,19 @@ ODD = {
     "flip": (lambda x: jnp.flip(x, 0), [X]),
     "update": (lambda x, v: x.at[jnp.array([1, 5])].set(v), [X, X[:2]]),
     "stack": (lambda x, y: jnp.stack([x, y]).sum(0).T.reshape(-1), [X, X + 1]),
+    "a product with a number": (jax.grad(lambda v: v @ v), [X[0]]),
+    "a number times a matrix": (lambda x, s: jnp.einsum(",ij->ji", s, x), [X, np.float32(2)]),
+    "a literal as an operand": (
+        lambda x: jax.lax.dot_general(2.0, x, (((), ()), ((), ()))),
+        [X],
+    ),
+    "two numbers": (lambda a, b: jnp.einsum(",->", a, b), [np.float32(2), np.float32(3)]),
+    "an outer product": (lambda v, w: jnp.outer(v, w), [X[0], X[:, 0]]),
+    "a sum over nothing": (lambda x: x.T @ x, [np.zeros((0, 4), np.float32)]),
+    "operands of two shapes": (
+        lambda x, v: (jnp.cumsum(v)[::-1], jnp.tensordot(v, x[0, :2], 0)),
+        [X, X[0, :2]],
+    ),
 }
 
 
@@ -705,6 +722,107 @@ def test_no_plan_takes_longer_than_no_plan(name):
     fn, args = ODD[name]
     plan = gl.plan(fn, *args, machine="v5e 4x4")
     assert plan.time <= gl.simulate(fn, *args, machine="v5e 4x4").time * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("machine", ["n150", "wormhole 2x4"])
+@pytest.mark.parametrize("name", [name for name in ODD if "number" in name or "operand" in name])
+def test_odd_programs_are_planned_for_cores(name, machine):
+    fn, args = ODD[name]
+    plan = gl.plan(fn, *args, machine=machine)
+    assert 0 <= plan.bound <= plan.time
+    assert gl.simulate(fn, *args, machine=machine).time >= 0
+
+
+def test_a_program_of_numbers_alone_scales():
+    fn = jax.grad(lambda a: jnp.einsum("i,->", jnp.stack([a, a]), a))
+    assert gl.scaling(fn, shaped(), machine="v5e 4x4").devices == (1, 2, 4, 8, 16)
+
+
+def test_paths_with_brackets_name_what_is_fixed():
+    rows, square = gl.GridLayout((32, 16), grid=(16, 1)), gl.GridLayout((32, 16), grid=(4, 4))
+    plan = gl.plan(
+        jax.jit(lambda *args: args[0] + args[1]),
+        *(shaped(32, 16), shaped(32, 16)),
+        machine="v5e 4x4",
+        fixed={"args[0]": rows, "args[[]1]": square},
+    )
+    assert plan.layouts == {"args[0]": rows, "args[1]": square}
+
+
+def padded_conv(x):
+    kernel = jnp.ones((1, 1, 2, 3))
+    return jax.lax.conv_general_dilated(jnp.pad(x, 1)[None, None], kernel, (1, 1), "SAME")
+
+
+@pytest.mark.parametrize("name", ["a convolution", "operands of two shapes"])
+@pytest.mark.parametrize("grid", [(4, 1), (1, 4)])
+def test_the_default_is_on_grids_own_program(name, grid, tmp_path):
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((4,), ("x",)), machine=emulated((4,)))
+    fn, shapes = (padded_conv, [(64, 48)])
+    if name != "a convolution":
+        fn, shapes = ODD[name][0], [(32, 16), (2,)]
+    grids = [grid, (2,)]
+    layouts = [gl.GridLayout(s, grid=g) for s, g in zip(shapes, grids, strict=False)]
+    laid = [gl.put(shaped(*each.shape), each, device) for each in layouts]
+    own = gl.on_grid(fn).report(*laid)
+    assert gl.simulate(fn, *laid).time == pytest.approx(own.seconds)
+    plan = gl.plan(fn, *laid, seconds=0)
+    assert plan.time <= own.seconds * (1 + 1e-9)
+    assert str(gl.on_grid(fn, policy=plan).report(*laid)) == str(own)
+    # Searched, stated as layouts, fixed, and saved: never slower than that.
+    shapes = [shaped(*each.shape) for each in layouts]
+    names = [*plan.layouts]
+    for args, fixed in (
+        (laid, None),
+        (layouts, None),
+        (shapes, dict(zip(names, layouts, strict=True))),
+    ):
+        found = gl.plan(fn, *args, machine=device.machine, fixed=fixed)
+        assert found.time <= own.seconds * (1 + 1e-9)
+        found.save(tmp_path / "plan.json")
+        loaded = gl.load_plan(tmp_path / "plan.json", fn)
+        assert gl.simulate(fn, *args, machine=device.machine, plan=loaded).time == found.time
+
+
+@pytest.mark.parametrize("seconds", [0, 2])
+@pytest.mark.parametrize("machine", ["v5e 4x4", "n150"])
+def test_every_equation_of_a_plan_can_be_asked_about(machine, seconds):
+    plan = gl.plan(
+        lambda x: jnp.sort(x.T @ x, -1), shaped(64, 64), machine=machine, seconds=seconds
+    )
+    names = [each.name for each in plan.simulation.equations]
+    assert "sort:0" in names
+    for name in names:
+        text = plan.why(name)
+        assert text.startswith(name)
+        assert f"{name} takes" in text or "* " in text
+    if machine == "v5e 4x4" and not seconds:
+        assert (
+            plan.why("sort:0").splitlines()[1].startswith("The plan is the program of gl.on_grid")
+        )
+    with pytest.raises(
+        LayoutError, match="'sort:1' is no equation of this plan: names are such as"
+    ):
+        plan.why("sort:1")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bound", "words"),
+    [
+        (2e-4, 0.0, "no bound known"),
+        (2e-4, 1e-9, "bound 1.00 ns, far below that"),
+        (2e-4, 1e-4, "bound 100.00 us, gap 100.0%"),
+        (2e-4, 2e-4, "bound 200.00 us, gap 0.0%"),
+        (0.0, 0.0, "bound 0.00 ns, gap 0.0%"),
+    ],
+)
+def test_gaps_that_say_nothing_are_no_numbers(seconds, bound, words):
+    assert bound_words(seconds, bound) == words
+
+
+def test_without_a_search_the_bound_is_not_known():
+    plan = gl.plan(lambda x: x @ x, shaped(64, 64), machine="v5e 4x4", seconds=0)
+    assert str(plan).splitlines()[0].endswith("us, no bound known (as by default)")
 
 
 @pytest.mark.parametrize("trips", [1, 10, 1000])

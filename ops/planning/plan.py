@@ -25,7 +25,7 @@ from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
-from gridlayout.tables.words import duration
+from gridlayout.tables.words import bound_words, duration
 
 
 @dataclass(frozen=True)
@@ -124,18 +124,32 @@ class Plan(ByPath):
         """Return the ways to run an equation, best first, with the time of the whole program.
 
         equation: its name in `print(plan)`, such as `dot_general:3`. `LayoutError` for other names.
+        Where no other ways were compared, the text says how the equation runs, and why so.
         """
-        if not isinstance(equation, str) or equation not in self.alternatives:
-            known = [each.name for each in self.simulation.equations]
+        known = {each.name: each for each in self.simulation.equations}
+        if not isinstance(equation, str) or equation not in known:
             raise LayoutError(
-                f"{equation!r} is no equation of this plan that had a choice: names are such as "
-                f"{', '.join(map(repr, list(self.alternatives)[:4] or known[:4]))}"
+                f"{equation!r} is no equation of this plan: names are such as "
+                f"{', '.join(map(repr, [*known][:4])) or 'none, because it has no equations'}"
             )
-        ways = self.alternatives[equation]
-        lines = [f"{equation}, with everything else as planned, the program takes:"]
-        lines += map(str, ways)
+        if ways := self.alternatives.get(equation):
+            lines = [f"{equation}, with everything else as planned, the program takes:"]
+            lines += map(str, ways)
+        else:
+            lines = [known[equation].words, self._why_no_others]
         names = re.findall(r"\w+", "\n".join(lines))
         return "\n".join([*lines, *parts_in_words(names, self.simulation.mesh)])
+
+    @property
+    def _why_no_others(self) -> str:
+        """A sentence about an equation without alternatives."""
+        if self.stated.chosen is None:
+            return (
+                "The plan is the program of gl.on_grid, in which each equation takes its own "
+                "cheapest way: no other plan was found to be faster in the time of the search "
+                "(seconds=)."
+            )
+        return "No other way to divide it was compared: its rule decides how it runs."
 
     def memory(self) -> Drawing:
         """Return a drawing of the bytes that a device holds, equation by equation."""
@@ -233,11 +247,10 @@ class Plan(ByPath):
     def __str__(self) -> str:
         laid = [f"  {name}: {layout!r}" for name, layout in self.layouts.items() if layout]
         made = [f"  {name}: {layout!r}" for name, layout in self.results.items() if layout]
-        gap = f", gap {self.gap:.1%}" if self.gap < inf else ", gap unknown"
         return "\n".join(
             [
-                f"plan of {self.simulation.title}: {duration(self.time)}, bound "
-                f"{duration(self.bound)}{gap} ({self.how})",
+                f"plan of {self.simulation.title}: {duration(self.time)}, "
+                f"{bound_words(self.time, self.bound)} ({self.how})",
                 "arguments",
                 *laid,
                 "results",
