@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
@@ -25,6 +24,7 @@ from gridlayout.ops.interpret.grid_call import (
     spec_of,
     with_constants_as_operands,
 )
+from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
 from gridlayout.ops.interpret.operands import struct
 from gridlayout.ops.interpret.static import Results, StaticLeaf
@@ -32,8 +32,6 @@ from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
-# Whether a function is being traced for the grid; then a lifted function in it is called as is.
-tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
 Runs = Callable[[Sequence[Any]], Any]
 
 
@@ -136,11 +134,9 @@ class Function:
             results, found = Results.of(fn(*args, **kwargs))
             return results.arrays_alone(found)  # JAX's errors name the path of a result
 
-        token = tracing.set(True)
         try:
             with signature.device.active():
-                avals = map(struct, signature.specs)
-                closed = jax.make_jaxpr(logical)(*avals)
+                closed = logical_jaxpr(logical, map(struct, signature.specs))
         except Exception as error:  # JAX's own, about logical shapes: add the call to it
             if "passed to shard_map" in str(error):
                 raise LayoutError(
@@ -149,8 +145,6 @@ class Function:
                 ) from error
             error.add_note(_described(fn, signature))
             raise
-        finally:
-            tracing.reset(token)
         pairs = _nexts(signature, results.arrays_alone(closed.out_avals))
         first = len(closed.consts)
         return closed, results, replace(env, nexts=tuple((k, first + n) for k, n in pairs))

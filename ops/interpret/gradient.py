@@ -17,6 +17,7 @@ from jax.extend import core
 
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Spec
+from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     is_inexact,
     is_nonzero,
@@ -84,7 +85,7 @@ class Gradient:
 
     def __init__(self, call: Call, loss: int, active: tuple[bool, ...]) -> None:
         self.call, self.loss, self.active = call, loss, active
-        traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
+        traced = logical_jaxpr(self._traced, map(struct, call.specs))
         gradient = map(without_facts, select(call.specs, active))
         self.run = call.with_jaxpr(traced, [*call.results, *gradient])
         self.program = self.run.program

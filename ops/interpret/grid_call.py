@@ -27,6 +27,7 @@ from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.gradient import Gradient, loss_of
+from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     active_operands,
     is_inexact,
@@ -206,7 +207,7 @@ class _TwoPasses:
     def __init__(self, call: GridCall, active: tuple[bool, ...]) -> None:
         self.call, self.active = call, active
         self.residual_tree: Any = None
-        traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
+        traced = logical_jaxpr(self._traced, map(struct, call.specs))
         self.first = call.with_jaxpr(traced, call.results)
         self.residual_specs = self.first.results[len(call.results) :]
         self.program = self.first.program
@@ -241,12 +242,11 @@ class _TwoPasses:
 
             def logical(*arrays: Any) -> list[Any]:
                 full = merge(real, arrays[count:], list(map(zeros, select(specs, real, False))))
-                return self.apply_residuals(
-                    jax.tree.unflatten(self.residual_tree, arrays[:count]), full
-                )
+                leaves = arrays[: self.residual_tree.num_leaves]
+                return self.apply_residuals(jax.tree.unflatten(self.residual_tree, leaves), full)
 
             operands = [*self.residual_specs, *map(spec_of, avals)]
-            traced = jax.make_jaxpr(logical)(*map(struct, operands))
+            traced = logical_jaxpr(logical, map(struct, operands))
             requested = list(map(without_facts, result_specs))
             call = GridCall(self.call.env.now(), traced, operands, requested)
             self.seconds.add(cache_key, call, call.program)
@@ -313,7 +313,7 @@ def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]
         )
 
     operands = [*fixed, *map(without_facts, select(call.results, real))]
-    traced = jax.make_jaxpr(back)(*map(struct, operands))
+    traced = logical_jaxpr(back, map(struct, operands))
     return GridCall(call.env.now(), traced, operands, list(map(without_facts, linear_specs)))
 
 
@@ -321,7 +321,7 @@ def _batched(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[An
     """Return the vmap of a call along these dims of operands and the first dim of results."""
     fn = jax.vmap(core.jaxpr_as_fun(call.jaxpr), dims, axis_name=name, axis_size=size)
     specs = [spec_of(aval) for aval in avals]
-    traced = jax.make_jaxpr(fn)(*map(struct, specs))
+    traced = logical_jaxpr(fn, map(struct, specs))
     # A result that is a plain array stays one: the scalars of the batch become a vector.
     result_specs = [
         None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)

@@ -27,8 +27,9 @@ from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
 from gridlayout.ops.interpret.compiled import Compiled
-from gridlayout.ops.interpret.function import Signature, function_of, tracing
+from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of
+from gridlayout.ops.interpret.logical_jaxpr import is_tracing
 from gridlayout.ops.interpret.names import argument_names
 from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
 from gridlayout.ops.moves.packing import with_auto_axes
@@ -117,7 +118,7 @@ class OnGrid:
         if same is None:
             flat = jax.tree.flatten((args, kwargs))
             same = self._by_layouts(*flat)
-        if same is not None and not tracing.get():
+        if same is not None and not is_tracing():
             key, storages = same
             known = self._function.known.get(key)
             if known is not None:
@@ -230,7 +231,7 @@ class OnGrid:
         for x in leaves:
             if not _is_grid(x):
                 continue
-            if tracing.get():
+            if is_tracing():
                 raise LayoutError(
                     f"{self!r}: it is called inside a function that runs on the grid, with a "
                     "GridArray that this function closes over; pass it as an argument instead, "
@@ -240,9 +241,9 @@ class OnGrid:
             if found is None:
                 found = x.device
             check_same_devices(x, found, repr(self))
-        if found is None and self._plan is not None and not tracing.get():
+        if found is None and self._plan is not None and not is_tracing():
             found = self._plan.devices  # type: ignore[union-attr]
-        if found is None and not tracing.get():
+        if found is None and not is_tracing():
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: make one with "
                 "gl.put, or pass gl.on_grid(fn, device=...)"
