@@ -98,6 +98,14 @@ def until(at):
     return fn
 
 
+def first_only(a, b):
+    return jnp.sum(a * 2)
+
+
+def stepped(a):
+    return jnp.sum(jnp.floor(a))
+
+
 # Of `at`, which lifts functions or leaves them, and arrays: name -> function.
 AROUND = {
     "call": lambda at, a, b: at.of(soft)(a),
@@ -213,6 +221,95 @@ MAPPED = {
     "vmap of scan": lambda at, s, b: jax.vmap(lambda a: steps(at, a))(s),
     "vmap of put": lambda at, s, b: jax.vmap(lambda a: at.of(soft)(at.put(a)))(STACK),
     "operators": lambda at, s, b: jax.vmap(lambda a: (a * a).sum(0))(s),
+    "grad of a sum": lambda at, s, b: jax.vmap(jax.grad(at.of(jnp.sum)))(s),
+    "grad of what is not mapped": lambda at, s, b: jax.vmap(
+        jax.grad(at.of(first_only), (0, 1)), (None, 0)
+    )(b, s),
+    "jit of grad of what is not mapped": lambda at, s, b: jax.jit(
+        jax.vmap(jax.grad(at.of(lambda a, b: b.sum())), (0, None))
+    )(s, b),
+    "grad of an argument that no function takes": lambda at, s, b: jax.vmap(
+        jax.grad(lambda a, b: at.of(loss)(a), (0, 1)), (0, None)
+    )(s, b),
+    "grad of steps": lambda at, s, b: jax.vmap(jax.grad(at.of(stepped)))(s),
+    "grad of a constant": lambda at, s, b: jax.vmap(jax.grad(at.of(lambda a: 3.0)))(s),
+    "grad with aux": lambda at, s, b: jax.vmap(
+        jax.grad(at.of(lambda a, b: (b.sum(), a * 2)), has_aux=True), (0, None)
+    )(s, b),
+    "grad of checkpoint": lambda at, s, b: jax.vmap(
+        jax.grad(jax.checkpoint(at.of(lambda a, b: b.sum()))), (0, None)
+    )(s, b),
+    "jvp of grad of a sum": lambda at, s, b: jax.vmap(
+        lambda a: jax.jvp(jax.grad(at.of(jnp.sum)), (a,), (a,))
+    )(s),
+    "grad of grad of a sum": lambda at, s, b: jax.vmap(
+        jax.grad(lambda a: at.of(jnp.sum)(jax.grad(at.of(jnp.sum))(a)))
+    )(s),
+    "linearize of steps": lambda at, s, b: jax.vmap(
+        lambda a: jax.linearize(at.of(jnp.floor), a)[1](a)
+    )(s),
+    "vmap of vmap of grad": lambda at, s, b: jax.vmap(
+        jax.vmap(jax.grad(at.of(lambda a, b: b.sum())), (0, None)), (None, 0)
+    )(s, jnp.stack([A, B]) if at is Plain else Grid.put(np.stack([A, B]))),
+}
+
+# -- lifted functions inside lifted functions, all of whose arguments are plain --------------------
+
+
+def rooted(at):
+    """A root, whose derivative is that of an equation."""
+    lifted = at.of(lambda y, a: y * y - a)
+
+    def fn(a):
+        total = jnp.sum(a * a)
+
+        def newton(f, y):
+            return lax.fori_loop(0, 20, lambda _, y: y - f(y) / (2 * y), y)
+
+        return lax.custom_root(lambda y: lifted(y, total), 1.0, newton, lambda g, y: y / g(1.0))
+
+    return fn
+
+
+def solved(at):
+    """A linear system with a solver of its own."""
+    product, solve = at.of(lambda m, v: m @ v), at.of(jnp.linalg.solve)
+
+    def fn(a):
+        m, b = a[:, :5] + 5 * jnp.eye(5), a[:, 5]
+        return lax.custom_linear_solve(
+            partial(product, m), b, lambda _, b: solve(m, b), lambda _, b: solve(m.T, b)
+        ).sum()
+
+    return fn
+
+
+# Of `at`: name -> function of an array.
+INSIDE = {
+    "custom_vjp": lambda at: lambda a: squares(at)(a).sum(),
+    "custom_jvp": lambda at: lambda a: tripled(at)(a).sum(),
+    "checkpoint": lambda at: lambda a: jax.checkpoint(lambda a: at.of(soft)(a)[0])(a).sum(),
+    "custom_vjp in checkpoint": lambda at: jax.checkpoint(lambda a: squares(at)(a).sum()),
+    "custom_vjp in scan": lambda at: (
+        lambda a: lax.scan(lambda c, r: (c + squares(at)(r).sum(), None), 0.0, a)[0]
+    ),
+    "custom_vjp in vmap": lambda at: lambda a: jax.vmap(squares(at))(a).sum(),
+    "scan": lambda at: (
+        lambda a: lax.scan(at.of(lambda c, r: (jnp.sin(c) * r, c)), a[0], a)[0].sum()
+    ),
+    "cond": lambda at: lambda a: either(at)(a).sum(),
+    "root": rooted,
+    "linear solve": solved,
+    "grad": lambda at: lambda a: jax.grad(at.of(loss))(a).sum(),
+}
+DERIVATIVES = {
+    "call": lambda lift, fn, a: lift(fn)(a),
+    "grad": lambda lift, fn, a: jax.grad(lift(fn))(a),
+    "jvp": lambda lift, fn, a: jax.jvp(lift(fn), (a,), (a,)),
+    "linearize": lambda lift, fn, a: jax.linearize(lift(fn), a)[1](a),
+    "jit of grad of checkpoint": lambda lift, fn, a: jax.jit(jax.grad(jax.checkpoint(lift(fn))))(a),
+    "grad inside": lambda lift, fn, a: lift(jax.grad(fn))(a),
+    "grad of grad": lambda lift, fn, a: jax.grad(lambda a: lift(jnp.sum)(jax.grad(lift(fn))(a)))(a),
 }
 
 
@@ -245,6 +342,27 @@ def test_around_the_grid(seed, name):
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(MAPPED)), ids=MAPPED)
 def test_vmap_around_the_grid(seed, name):
     check(MAPPED[name], (STACK, B), seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "around"),
+    tiers.few(
+        [
+            (name, around)
+            for name in INSIDE
+            for around in DERIVATIVES
+            if not (name.startswith("custom_vjp") and around in ("jvp", "linearize"))
+        ],
+        24,
+    ),
+)
+def test_lifted_functions_inside_a_lifted_one(name, around):
+    run = DERIVATIVES[around]
+
+    def fn(at, a, _):
+        return run(at.of, INSIDE[name](at), a)
+
+    check(fn, (A, B), list(INSIDE).index(name), wrap=lambda fn: fn)
 
 
 def test_a_tangent_in_another_layout():

@@ -26,7 +26,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
-from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of
+from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of, zeros_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -173,12 +173,7 @@ class GridType(hijax.HiType):
 
     def vspace_zero(self) -> Any:
         """Return zeros of this type."""
-        with self.device.active():
-            zeros = jnp.zeros(self._storage.shape, self.dtype)
-        if not isinstance(zeros, jax.core.Tracer):
-            zeros = jax.device_put(zeros, self.device.sharding(self.layout))
-            return GridType.of_storage(zeros, self.layout, self.device)
-        return grid_array_of(self, zeros)
+        return zeros_of(self)
 
     def vspace_add(self, x: Any, y: Any) -> Any:
         """Return the sum of two values of this type."""

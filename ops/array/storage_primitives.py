@@ -52,6 +52,37 @@ def grid_array_of(of: Type, storage: Any) -> Any:
     return _GridArrayOf(of)(storage)
 
 
+def zeros_of(of: Type) -> Any:
+    """Return the GridArray of a type whose storage is zero; under `jax.vmap` one per element."""
+    return _Zeros(of)()
+
+
+class _Zeros(Primitive):  # type: ignore[misc]
+    """Zeros as a primitive, as JAX does not broadcast GridArrays that are not mapped."""
+
+    def __init__(self, of: Type) -> None:
+        self.in_avals, self.out_aval = (), of
+        self.params = {"of": of}
+        super().__init__()
+
+    def expand(self) -> Any:
+        of, layout, device = self.of, self.of.layout, self.of.device
+        shape = of.lo_ty()[0].shape
+        with device.active():
+            zeros = jnp.zeros(shape, layout.dtype)
+        if not isinstance(zeros, jax.core.Tracer):
+            batch = len(shape) - len(layout.physical_shape)
+            zeros = jax.device_put(zeros, device.partitioned(layout, batch))
+        return type(of).of_storage(in_layout_memory(zeros, layout, device), layout, device)
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        return self(), hijax.Zero(self.out_aval.to_tangent_aval())
+
+    def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        made = zeros_of(self.of.inc_rank(axis.size, 0))
+        return made, along(0, made, self.of.layout)
+
+
 class _Conversion(Primitive):  # type: ignore[misc]
     """A conversion between a GridArray and its storage: one operand, one result, linear."""
 

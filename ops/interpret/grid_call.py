@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.experimental import hijax
 from jax.extend import core
@@ -220,7 +221,9 @@ class _TwoPasses:
 
         outs, residuals = self.split(logical, *select(given, self.active))
         leaves, self.residual_tree = jax.tree.flatten(residuals)
-        return [*outs, *leaves]
+        # JAX does not broadcast a GridArray that is not mapped. So `jax.vmap` of the first pass has
+        # to map the second one, and there is at least one residual for it to map.
+        return [*outs, *(leaves or [jnp.zeros((), bool)])]
 
     def forward(self, primals: Sequence[Any]) -> Any:
         """Return the results, the second pass, and which results have tangents."""
