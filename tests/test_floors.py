@@ -139,7 +139,8 @@ ROOMS = {
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("limits", "collectives", "extremes", "cost", "choice", "meshes", "machines", "submesh"),
+        *("number_checks", "limits", "collectives", "extremes", "cost", "choice", "meshes"),
+        *("machines", "submesh"),
         *("device_grid", "logical_sharding", "processes", "exchanges"),
     ),
     "ops": (

@@ -548,6 +548,26 @@ def test_primitives_are_jaxs_on_every_layout(kind):
                         raise AssertionError(message) from error
 
 
+@pytest.mark.parametrize("kind", TABLE)
+def test_padding_is_not_reported_by_jaxs_checks_of_numbers(kind):
+    arrays, _ = TABLE[kind]
+    every = ways(kind)
+    expected = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
+    finite = [k for k in range(len(every)) if is_finite(expected[k])]
+    chosen = finite if tiers.ALL else list({every[k][0]: k for k in finite}.values())
+    assert len(chosen) > len(TABLE[kind][1]) // 2
+    device, places = next(draws(kind))
+    with jax.debug_nans(True), jax.debug_infs(True):
+        for results in on_grid(every, chosen, arrays, places, device):
+            for k in chosen:
+                assert_same(results[k], expected[k], rtol=5e-5, atol=2e-5)
+
+
+def is_finite(results):
+    inexact = (x for x in jax.tree.leaves(results) if jnp.issubdtype(x.dtype, jnp.inexact))
+    return all(bool(jnp.isfinite(x).all()) for x in inexact)
+
+
 def on_grid(every, chosen, arrays, places, device):
     """The results of some ways by number, with each poison in the padding."""
     run = jax.jit(gl.on_grid(lambda *args: {k: every[k][1](*args) for k in chosen}))

@@ -289,7 +289,8 @@ class GridArray(metaclass=_Meta):
     def __deepcopy__(self, memo: Any) -> GridArray:
         if has_no_data(self):
             return self
-        return GridArray(jnp.copy(self.storage), self.layout, self.device)
+        with self.device.active():
+            return GridArray(jnp.copy(self.storage), self.layout, self.device)
 
     # Operators, `.T` and jnp's methods are lifted, and set, by `gridlayout.ops.user.operators`.
     if TYPE_CHECKING:

@@ -19,15 +19,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import hijax
+from jax.extend import core
 from jax.extend.core.primitives import remat_p
 
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.checked import checked, numbered
 from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
 from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of, zeros_of
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.number_checks import NumberChecks, number_checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +130,31 @@ class GridType(hijax.HiType):
         return hijax.ShapedArray(shape, self.dtype, memory_space=jax.memory.Space.Host)
 
     def lo_ty(self) -> list[Any]:
-        """Return the type of the storage, as a list of one."""
-        return [self._storage]
+        """Return the type of the storage, in a list.
+
+        While JAX checks numbers, the list also has the type of an empty array, whose shape states
+        the checks: JAX then lowers a function again if the checks have changed.
+        """
+        checks = number_checks()
+        if checks is None:
+            return [self._storage]
+        return [self._storage, _type_of_checks(checks, self.stack)]
 
     def lower_val(self, x: Any, /) -> list[Any]:
-        """Return the storage, as a list of one."""
-        return [x.storage]
+        """Return the storage, as in `lo_ty`. JAX calls this of all that it passes and returns."""
+        storage, checks = x.storage, number_checks()
+        if checks is None:
+            return [storage]
+        stack = storage.shape[: storage.ndim - len(self.layout.physical_shape)]
+        stated = _type_of_checks(checks, stack)
+        trace = storage._trace if isinstance(storage, jax.core.Tracer) else None
+        # JAX calls it of results after their trace.
+        with jax.core.eval_context() if trace is None else core.set_current_trace(trace):
+            if trace is not None:
+                storage = numbered(storage, self.layout, self.device, checks)
+            return [storage, jnp.zeros(stated.shape, stated.dtype)]
 
-    def raise_val(self, storage: Any, /) -> Any:
+    def raise_val(self, storage: Any, /, *stated_checks: Any) -> Any:
         """Return the GridArray of a storage."""
         # If a cond lacks a value, JAX creates a placeholder, outside of its lowering too. Only the
         # private trace of the storage shows that.
@@ -178,7 +198,8 @@ class GridType(hijax.HiType):
     def vspace_add(self, x: Any, y: Any) -> Any:
         """Return the sum of two values of this type."""
         with self.device.active():
-            return grid_array_of(self, storage_of(x) + storage_of(y))
+            made = storage_of(x) + storage_of(y)
+        return grid_array_of(self, checked(made, self.layout, self.device, "add_any"))
 
     # -- batches and stacks ----------------------------------------------------------------------
 
@@ -209,6 +230,11 @@ class GridType(hijax.HiType):
         return Stacked()
 
 
+def _type_of_checks(checks: NumberChecks, stack: tuple[int, ...]) -> Any:
+    """Return the type of an array without elements that states which checks are on."""
+    return hijax.ShapedArray((*stack, 0, *map(int, checks)), np.dtype(np.uint8))
+
+
 def represent(cls: Any) -> None:
     """Make `GridType` the type of `cls`, whose values have a storage, a layout and a device."""
     GridType.of_storage = cls
@@ -220,10 +246,14 @@ def _with_stated_types(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
     """Return JAX's rule for `jax.checkpoint`, changed to return values of the stated types.
 
     Up to JAX 0.12, the rule returns their storages instead. A function that is not lifted could
-    then access storages, padding included.
+    then access storages, padding included. While JAX checks numbers, the function's own equations
+    are run, as each call of a lifted function checks elements.
     """
 
     def rule(*args: Any, jaxpr: Any, **params: Any) -> list[Any]:
+        arrays = (getattr(x, "storage", x) for x in args)
+        if number_checks() and not any(isinstance(x, jax.core.Tracer) for x in arrays):
+            return list(jax.core.eval_jaxpr(jaxpr, (), *args))
         avals = [v.aval for v in jaxpr.outvars]
         found = to_lojax(*args, jaxpr=jaxpr, **params)
         if list(map(jax.typeof, found)) == avals:

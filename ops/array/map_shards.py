@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,6 +22,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.checked import checked, with_numbered_cotangent
 from gridlayout.ops.array.cores import Cores
 from gridlayout.ops.array.grid_array import (
     GridArray,
@@ -35,6 +36,7 @@ from gridlayout.ops.moves.padding import fill_padding, valid_mask
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
+from gridlayout.sharding.number_checks import NumberChecks, number_checks
 from gridlayout.sharding.processes.agreement import jaxpr_lines, joint_call, layout_lines
 
 
@@ -98,6 +100,7 @@ def map_shards(
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
         padding_is_constant = bool(masked) or padding is not None
         static = _Static(device, grid, is_sharded, outs, structure, masked, padding_is_constant)
+        static = static.with_checks(inputs)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
@@ -108,6 +111,8 @@ def map_shards(
         placed(in_layout_memory(s, layout, device), layout, device)
         for s, layout in zip(storages, outs, strict=True)
     ]
+    for x in made:  # the next kernel may read the padding, so it is kept
+        checked(x.storage, x.layout, device, f"map_shards({getattr(fn, '__name__', fn)})")
     return jax.tree.unflatten(structure, made)
 
 
@@ -152,7 +157,8 @@ class _Static:
     is_sharded: for each operand, whether it is sharded over the grid; otherwise every core gets all
     of it. outs, structure: the layouts of the results, and their pytree. masked: the layouts of
     operands for which `fn` gets masks, after all operands. padding_is_constant: whether the padding
-    of results has no derivative, as padding is set or masks are passed.
+    of results has no derivative, as padding is set or masks are passed. checks, inputs: while JAX
+    checks numbers, which ones, and the layouts of sharded operands.
     """
 
     device: DeviceGrid
@@ -162,6 +168,15 @@ class _Static:
     structure: Any
     masked: tuple[Layout, ...] = ()
     padding_is_constant: bool = False
+    checks: NumberChecks | None = None
+    inputs: tuple[Layout, ...] = ()
+
+    def with_checks(self, inputs: Sequence[Layout]) -> _Static:
+        """Return it with JAX's checks of numbers, if any are on."""
+        if (checks := number_checks()) is None:
+            return self
+        bare = tuple(layout.with_oob(None) for layout in inputs)
+        return replace(self, checks=checks, inputs=bare)
 
 
 _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
@@ -184,6 +199,12 @@ def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
 def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:
     device, placement = static.device, static.device.placement(static.grid)
     run, spec = _on_one_device(held(), static), placement.spec
+    if (checks := static.checks) is not None:
+        layouts = iter(static.inputs)
+        operands = [
+            with_numbered_cotangent(x, next(layouts), device, checks) if yes else x
+            for x, yes in zip(operands, static.is_sharded, strict=True)
+        ]
 
     def without_derivative(*parts: jax.Array) -> tuple[jax.Array, ...]:
         made = zip(run(*parts), static.outs, strict=True)

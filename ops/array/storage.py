@@ -84,7 +84,7 @@ def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.A
     batch = storage.ndim - len(layout.physical_shape)
     move = replicate(layout, device, device.placement(layout.core_shape))
     return jax.shard_map(
-        _batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
+        batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
         mesh=device.fine,
         in_specs=device.partitioned(layout, batch).spec,
         out_specs=PartitionSpec(),
@@ -122,7 +122,7 @@ def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -
     spec = device.partitioned(layout, batch).spec
 
     def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
-        return _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
+        return batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
 
     return jax.shard_map(
         padded,
@@ -133,7 +133,7 @@ def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -
     )(storage, fill)
 
 
-def _batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
+def batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
     """Return `fn` for arrays with `batch` more leading dims."""
     for _ in range(batch):
         fn = jax.vmap(fn)

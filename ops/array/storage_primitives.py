@@ -75,9 +75,6 @@ class _Zeros(Primitive):  # type: ignore[misc]
             zeros = jax.device_put(zeros, device.partitioned(layout, batch))
         return type(of).of_storage(in_layout_memory(zeros, layout, device), layout, device)
 
-    def jvp(self, primals: Any, tangents: Any) -> Any:
-        return self(), hijax.Zero(self.out_aval.to_tangent_aval())
-
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
         made = zeros_of(self.of.inc_rank(axis.size, 0))
         return made, along(0, made, self.of.layout)
@@ -165,8 +162,8 @@ class _GridArrayOf(_Conversion):
             return self(storage), None
         one, device = self.of.layout, self.of.device
         whole = self.of.inc_rank(axis.size, 0)
-        storage = in_device_memory(jnp.moveaxis(storage, dim, 0), one, device)
         with device.active():
+            storage = in_device_memory(jnp.moveaxis(storage, dim, 0), one, device)
             logical = to_logical(storage, one, device)
             made = pack_and_place(logical, whole.layout, device)
         made = grid_array_of(whole, in_layout_memory(made, whole.layout, device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import jax
 
@@ -15,6 +15,7 @@ from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.grid_call import GridCall
+from gridlayout.ops.interpret.logical_jaxpr import is_traced
 from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -43,7 +44,10 @@ class Compiled:
 
     call: returns the `GridCall` of a signature, its first operands, and what its results become.
     held_bytes: an estimate of what it takes on the host; of a program that is not traced yet, 0.
+    is_traced_as_call: whether a trace around a call has to see a `GridCall`.
     """
+
+    is_traced_as_call: ClassVar[bool] = False
 
     def __init__(
         self, call: Callable[[Signed], tuple[GridCall, list[Any], Results]], signature: Signed
@@ -61,6 +65,10 @@ class Compiled:
 
     def __call__(self, storages: Sequence[Any]) -> Any:
         """Run the function on storages and other arrays, and return its results."""
+        if jax.debug_nans.value or jax.debug_infs.value:  # as in `number_checks`
+            return self._as_call(storages)
+        if self.is_traced_as_call and is_traced():
+            return self._as_call(storages)
         device = self.device
         if self.is_moved:
             storages = [
@@ -74,6 +82,18 @@ class Compiled:
                 outs = self.run(*storages)
         return outs.kind.result(outs.arrays)
 
+    def _as_call(self, storages: Sequence[Any]) -> Any:
+        """Run the function as one primitive, which JAX's transformations and checks see."""
+        call, consts, results = self.call()
+        return results.unflatten(call(*consts, *self._operands(storages)))
+
+    def _operands(self, storages: Sequence[Any]) -> list[Any]:
+        kinds = self.signature.kinds
+        return [
+            placed(x, kind, self.device) if isinstance(kind, Layout) else x
+            for x, kind in zip(storages, kinds, strict=True)
+        ]
+
     def _traced(self, *storages: Any) -> _Outs:
         signature = self.signature
         for x, kind in zip(storages, signature.kinds, strict=True):
@@ -84,11 +104,8 @@ class Compiled:
         trim()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Tracers of an outer transformation, which has to see one call of all operands.
-            operands = [
-                placed(x, kind, signature.device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, signature.kinds, strict=True)
-            ]
-            found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
+            outs = call(*consts, *self._operands(storages))
+            found = [x.storage if isinstance(x, GridArray) else x for x in outs]
         else:
             found = call.on_storages(*consts, *storages)
         return _Outs(_Kind(call.results, results, signature.device), found)

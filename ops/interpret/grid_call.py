@@ -20,6 +20,7 @@ from jax.extend.core.primitives import convert_element_type_p
 
 from gridlayout.caching import Kept
 from gridlayout.errors import LayoutError
+from gridlayout.ops.array.checked import numbered, numbered_layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, grid_type
 from gridlayout.ops.array.mapped import along
@@ -28,6 +29,7 @@ from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.gradient import Gradient, loss_of
+from gridlayout.ops.interpret.invalid_numbers import check_results
 from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     active_operands,
@@ -43,6 +45,7 @@ from gridlayout.ops.interpret.program_cache import planned_for
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
+from gridlayout.sharding.number_checks import number_checks
 
 # Whether JAX's rules may return symbolic zeros; JAX 0.10 requires arrays of zeros.
 _REPORTS_ZEROS = hasattr(hijax, "HiPrim")
@@ -97,7 +100,9 @@ class GridCall(Primitive):  # type: ignore[misc]
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
         arrays = self.on_storages(*storages)
-        return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
+        found = [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
+        check_results(self.jaxpr, operands, found, device)
+        return found
 
     def on_storages(self, *storages: Any) -> list[Any]:
         """Run the program on storages in the devices' memory."""
@@ -117,7 +122,11 @@ class GridCall(Primitive):  # type: ignore[misc]
         device = self.env.device
         if not isinstance(spec, Sharded):
             return on_mesh_in_use(array)
-        return GridArray(in_layout_memory(array, spec.layout, device), spec.layout, device)
+        layout = spec.layout
+        if (checks := number_checks()) is not None:
+            array = numbered(array, layout, device, checks)
+            layout = numbered_layout(layout, checks)
+        return GridArray(in_layout_memory(array, layout, device), layout, device)
 
     def _aval(self, spec: Spec) -> Any:
         if isinstance(spec, Sharded):
@@ -134,7 +143,7 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
         """Forward mode, first pass: return results, the second pass, and which have tangents."""
-        found = self._derived(_Jvp, active_operands(self.specs, nonzero)).forward(primals)
+        found = self.derived(_Jvp, active_operands(self.specs, nonzero)).forward(primals)
         return found if _REPORTS_ZEROS else found[:2]
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
@@ -148,12 +157,12 @@ class GridCall(Primitive):  # type: ignore[misc]
         if (loss := loss_of(self, primals)) is None:
             found = self.in_two_passes(active, primals)
         else:
-            found = self._derived(Gradient, loss, active).forward(primals)
+            found = self.derived(Gradient, loss, active).forward(primals)
         return found if _REPORTS_ZEROS else found[:2]
 
     def in_two_passes(self, active: tuple[bool, ...], primals: Sequence[Any]) -> Any:
         """Reverse mode with residuals: return results, second pass, which results have tangents."""
-        return self._derived(_Vjp, active).forward(primals)
+        return self.derived(_Vjp, active).forward(primals)
 
     def with_jaxpr(self, jaxpr: Any, results: Sequence[Spec | None]) -> GridCall:
         """Return a call of another jaxpr on the same operands, with requested results."""
@@ -169,12 +178,12 @@ class GridCall(Primitive):  # type: ignore[misc]
         real = tuple(map(is_nonzero, cotangents))
         given = [x for x, yes in zip(operands, linear, strict=True) if not yes]
         given += [c for c, yes in zip(cotangents, real, strict=True) if yes]
-        found = self._derived(_transposed, linear, real)(*given)
+        found = self.derived(_transposed, linear, real)(*given)
         accumulators = [x for x, yes in zip(operands, linear, strict=True) if yes]
         for accumulator, cotangent in zip(accumulators, found, strict=True):
             accumulator.accum(cotangent)
 
-    def _derived(self, make: Callable[..., Any], *key: Any) -> Any:
+    def derived(self, make: Callable[..., Any], *key: Any) -> Any:
         """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
         cache_key = make, key, trace_context()
         if (found := self._derived_calls.get(cache_key)) is None:
@@ -190,7 +199,7 @@ class GridCall(Primitive):  # type: ignore[misc]
             return self(*operands), [None] * len(self.results)
         avals = tuple(map(jax.typeof, operands))
         plain = tuple(None if dim is None else int(dim) for dim in dims)
-        outs = self._derived(_batched, axis.size, axis.name, plain, avals)(*operands)
+        outs = self.derived(_batched, axis.size, axis.name, plain, avals)(*operands)
         return outs, [
             along(0, x, spec.layout) if isinstance(spec, Sharded) else 0
             for x, spec in zip(outs, self.results, strict=True)

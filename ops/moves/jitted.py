@@ -1,18 +1,21 @@
 """`jitted`: `jax.jit` for functions of layouts, whose programs count towards `gl.cache_limit`.
 
-`jax.jit` keeps one program per value of its static arguments, up to thousands, however large.
+`jax.jit` keeps one program per value of its static arguments, up to thousands, however large. The
+functions move numbers, padding included, so they run without JAX's checks of numbers.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from functools import update_wrapper
 from typing import Any
 
 import jax
 
 from gridlayout.caching import Kept, drop_all
+from gridlayout.sharding.number_checks import without_number_checks
 
 # The bytes on the host of one such program with its executable, measured on emulated devices.
 _PROGRAM = 1 << 19
@@ -50,7 +53,9 @@ def jitted(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 arm()
                 program = Program(_with_static(fn, dict(zip(static, key, strict=True))))
                 known.add(key, program, program)
-            return program.run(*(x for k, x in enumerate(args) if k not in static))
+            arrays = [x for k, x in enumerate(args) if k not in static]
+            with without_number_checks(nullcontext()):
+                return program.run(*arrays)
 
         return update_wrapper(call, fn)
 

@@ -9,10 +9,11 @@ import jax
 from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 
 from gridlayout.errors import LayoutError
+from gridlayout.sharding.number_checks import without_number_checks
 
 
 def programs_on(mesh: Mesh | AbstractMesh, owner: object) -> AbstractContextManager[Any]:
-    """Return the context in which JAX runs programs on a mesh.
+    """Return the context in which JAX runs programs on a mesh, without its checks of numbers.
 
     owner: the object that error messages name. Raises `LayoutError` in the body of a
     `jax.shard_map`, where XLA would crash, and if the mesh that the user has set has the same
@@ -27,7 +28,7 @@ def programs_on(mesh: Mesh | AbstractMesh, owner: object) -> AbstractContextMana
     if isinstance(mesh, AbstractMesh):
         return jax.sharding.use_abstract_mesh(mesh)
     _check_order(mesh, owner)
-    return jax.sharding.use_abstract_mesh(mesh.abstract_mesh)
+    return without_number_checks(jax.sharding.use_abstract_mesh(mesh.abstract_mesh))
 
 
 def _check_order(own: Mesh, owner: object) -> None:
