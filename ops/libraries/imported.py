@@ -25,6 +25,13 @@ class _Library(NamedTuple):
 
 
 _LIBRARIES = {
+    # Without it, checks of lifted functions find nothing.
+    "jax.experimental.checkify": _Library(
+        "user_checks",
+        "gridlayout.ops.libraries.checkify",
+        "checkify.checkify finds no errors in functions that gl.on_grid lifts: call it inside, "
+        "gl.on_grid(checkify.checkify(fn))",
+    ),
     # Without it, StandardCheckpointer calls np.asarray of a GridArray, which gathers it in every
     # process, and does not restore GridArrays.
     "orbax.checkpoint": _Library(
