@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.caching import cached
+from gridlayout.dump.moves.device_groups import Box, Mesh, MeshAxes, box_of, first_of_iota
 
-Mesh = tuple[tuple[str, int], ...]
 # Number of groups, devices per group, and the names of the axes or the devices of the first group.
-Groups = tuple[int, int, tuple[str, ...] | Shape]
+Groups = tuple[int, int, tuple[str, ...] | Box | Shape]
 
 KINDS = frozenset(
     [
@@ -39,7 +39,6 @@ KINDS = frozenset(
         "all_to_all_combine",
     ]
 )
-_MAX_GROUP = 1 << 16  # most devices listed per group
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
 _EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
@@ -127,7 +126,8 @@ class Meshes:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Mesh] = {}
-        self.guessed: Mesh = ()  # from the shape of an iota list of devices: [2,4]<=[8]
+        self.axes: dict[str, MeshAxes] = {}
+        self.guessed = MeshAxes(())  # from the shape of an iota list of devices: [2,4]<=[8]
         self.devices = 0
 
     def read(self, text: str) -> None:
@@ -143,9 +143,10 @@ class Meshes:
             self.devices = max([self.devices, *(int(n) for n in _PARTITIONS.findall(text))])
 
     def _add(self, name: str, mesh: Mesh) -> None:
-        if len(self.by_name) < 64 and mesh:
-            self.by_name[name] = mesh
-            self.devices = max(self.devices, prod(n for _, n in mesh))
+        devices = prod(n for _, n in mesh)
+        if len(self.by_name) < 64 and mesh and devices <= MAX_ELEMENTS:
+            self.by_name[name], self.axes[name] = mesh, MeshAxes(mesh)
+            self.devices = max(self.devices, devices)
 
     def groups_of(self, text: str, kind: str) -> Groups:
         """Return number of groups, devices per group, and mesh axes or the first group's devices.
@@ -203,20 +204,21 @@ class Meshes:
     def _listed(self, text: str, at: int) -> Groups:
         if found := _IOTA.match(text, at):
             groups, *sizes = _numbers(found[1])  # at least one number
-            size = prod(sizes)
-            dims = _numbers(found[2])
+            size, dims = prod(sizes), _numbers(found[2])
+            if prod(dims) > MAX_ELEMENTS or groups * size > MAX_ELEMENTS:
+                return (0, 0, ())
             if len(dims) > 1:
-                self.guessed = tuple((f"axis_{k}", n) for k, n in enumerate(dims))
-            return groups, size, _iota(dims, _numbers(found[3] or ""), size)
+                self.guessed = MeshAxes([(f"axis_{k}", n) for k, n in enumerate(dims)])
+            return groups, size, first_of_iota(dims, _numbers(found[3] or ""), size) or ()
         if text.startswith("{}", at):  # one group of all devices
-            first = tuple(range(min(self.devices, _MAX_GROUP)))
-            return (1, self.devices, first) if self.devices else (0, 0, ())
+            first = first_of_iota((self.devices,), (), self.devices)
+            return (1, self.devices, first or ()) if self.devices else (0, 0, ())
         if found := _UNLISTED.match(text, at):
             return int(found[1]), int(found[2]), ()
         inside = _LISTS.match(text, at)
         lists = _LIST.findall(inside[0]) if inside else []
         first = _numbers(lists[0]) if lists else ()
-        return (len(lists), len(first), first) if first else (0, 0, ())
+        return (len(lists), len(first), box_of(first) or first) if first else (0, 0, ())
 
     def _pairs(self, text: str) -> Groups:
         at = _PAIRS.search(text)
@@ -224,44 +226,27 @@ class Meshes:
         pairs = [_numbers(each) for each in _LIST.findall(inside[0])] if inside else []
         if not pairs or any(len(pair) != 2 for pair in pairs):
             return (0, 0, ())
-        axes = {self._axis_of(a, b) for a, b in pairs if a != b}
-        named = tuple(axes) if len(axes) == 1 and "" not in axes else ()
-        return len(pairs), 2 if any(a != b for a, b in pairs) else 1, named
+        moved = [(a, b) for a, b in pairs if a != b]
+        axis = self._between(*moved[0]) if moved else ""
+        alike = axis and all(self._between(a, b) == axis for a, b in moved)
+        return len(pairs), 2 if moved else 1, (axis,) if alike else ()
 
-    def _axis_of(self, a: int, b: int) -> str:
+    def _between(self, one: int, other: int) -> str:
         """Return the only axis along which two devices differ; empty if they differ along more."""
-        for mesh in self.by_name.values():
-            differ = []
-            for k, (name, size) in enumerate(mesh):
-                stride = prod(n for _, n in mesh[k + 1 :])
-                if a // stride % size != b // stride % size:
-                    differ.append(name)
-            if len(differ) == 1:
-                return differ[0]
-        return ""
+        return next(filter(None, (axes.between(one, other) for axes in self.axes.values())), "")
 
-    def axes_of(self, group: tuple[str, ...] | Shape) -> tuple[str, ...]:
+    def axes_of(self, group: tuple[str, ...] | Box | Shape) -> tuple[str, ...]:
         """Return the mesh axes whose devices form the group; () if no mesh has such axes.
 
         >>> meshes = Meshes()
         >>> meshes.read('sdy.mesh @m = <["x"=2, "y"=4]>')
-        >>> meshes.axes_of((0, 4)), meshes.axes_of((0, 1, 2, 3)), meshes.axes_of((0, 3))
-        (('x',), ('y',), ())
+        >>> [meshes.axes_of(box_of(group)) for group in ((0, 4), (0, 1, 2, 3), (0, 3))]
+        [('x',), ('y',), ()]
         """
-        names = tuple(word for word in group if isinstance(word, str))
-        devices = {each for each in group if not isinstance(each, str)}
-        if names or not devices:
-            return names
-        for mesh in (*self.by_name.values(), self.guessed):
-            sizes = [n for _, n in mesh]
-            chosen = []
-            for k, (name, size) in enumerate(mesh):
-                stride = prod(sizes[k + 1 :])
-                if len({device // stride % size for device in devices}) == size > 1:
-                    chosen.append((name, size))
-            if chosen and prod(n for _, n in chosen) == len(group) == len(devices):
-                return tuple(name for name, _ in chosen)
-        return ()
+        if not isinstance(group, Box):
+            return tuple(word for word in group if isinstance(word, str))
+        found = (axes.along(group) for axes in (*self.axes.values(), self.guessed))
+        return next(filter(None, found), ())
 
 
 def axes_of(text: str) -> Mesh:
@@ -275,24 +260,3 @@ def axes_of(text: str) -> Mesh:
 
 def _numbers(text: str) -> Shape:
     return tuple(int(word) for word in text.replace(" ", "").split(",") if word and len(word) < 10)
-
-
-def _iota(dims: Shape, order: Shape, count: int) -> Shape:
-    """Return the first `count` elements of iota(prod(dims)) reshaped to `dims` and transposed.
-
-    order: the permutation of the dims; ignored if it is none.
-
-    >>> _iota((2, 4), (1, 0), 2)
-    (0, 4)
-    """
-    order = order if sorted(order) == list(range(len(dims))) else tuple(range(len(dims)))
-    strides = [prod(dims[d + 1 :]) for d in order]
-    extents = [dims[d] for d in order]
-    found = []
-    for n in range(min(count, _MAX_GROUP)):
-        device = 0
-        for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
-            n, digit = divmod(n, max(extent, 1))
-            device += digit * stride
-        found.append(device)
-    return tuple(found)
