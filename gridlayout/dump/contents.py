@@ -42,7 +42,7 @@ class Contents:
     occurrences, also of those not listed. kind: the kind of text (ttnn, hlo, stablehlo, ...).
     passes: first line and title of each pass; pass_name: the title of the one that is explained.
     note: why no layout was found; empty if some were. unpeaked: functions without a peak, because
-    they have over 2**18 values or names of over 16 MiB.
+    they have over 2**18 values, names of over 16 MiB, or too many values in tuples of tuples.
     """
 
     source: str

@@ -17,7 +17,12 @@ from gridlayout.dump.text import hlo
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.kinds import WATCHED, Kind
 from gridlayout.dump.text.lines import Line, joined, uncommented
-from gridlayout.dump.text.mlir import MlirContext, define, read_mlir
+from gridlayout.dump.text.mlir import (
+    MAX_WRITTEN_PER_CHARACTER,
+    MlirContext,
+    define,
+    read_mlir,
+)
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.regions import Regions
 from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
@@ -27,11 +32,12 @@ from gridlayout.dump.values.live_ranges import LiveRanges
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.dump.values.sizes import Sizes
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import array_sizes, dense_bytes, read
+from gridlayout.dump.values.type_texts import MAX_REMEMBERED, array_sizes, dense_bytes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
+_MAX_LONG = 1 << 8  # long types whose sizes are kept
 
 
 class PassResult:
@@ -312,17 +318,32 @@ class Dump:
         for mention in mentions:
             text = mention[1]
             if (sizes := found.get(text)) is None:
-                sizes = found[text] = read(text)
+                sizes = found[text] = self._read_type(text)
             if sizes.reason:
                 self.now.unknown.add(self._why(text, sizes.reason), 0, mention)
             else:
                 self.now.mentions += 1
         return found
 
+    def _read_type(self, text: str) -> Sizes:
+        """Return the sizes of a type; an alias can make it far longer than its line."""
+        if len(text) <= MAX_REMEMBERED:
+            return read(text)
+        if (sizes := self.mlir.sizes.get(text)) is None:
+            if len(self.mlir.sizes) >= _MAX_LONG:
+                self.mlir.sizes.clear()
+            sizes = self.mlir.sizes[text] = read(text)
+        return sizes
+
     def _why(self, text: str, reason: str) -> str:
-        if self.mlir.dropped and re.search(r"#[A-Za-z_]\w*>$", text):
+        if not (self.mlir.dropped or self.mlir.left) or not re.search(r"#[\w$.-]+>$", text[-200:]):
+            return reason
+        if self.mlir.dropped:
             return f"its alias was not stored: {self.mlir.dropped} aliases exceeded the bounds"
-        return reason
+        return (
+            "its alias was not written out: the dump with all aliases written out would be over "
+            f"{MAX_WRITTEN_PER_CHARACTER} times as long"
+        )
 
     def _unnamed(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
         """Add types that belong to no value."""

@@ -86,8 +86,9 @@ class Function:
 
 @dataclass
 class Module:
-    """The functions of a text by name, its module attributes, and its aliases."""
+    """The functions of a text of `length` characters by name, its attributes and its aliases."""
 
+    length: int = 0
     aliases: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -114,7 +115,7 @@ def read_module(text: Any) -> Module:
         raise LayoutError(f"the program must be MLIR text, a str, not {type(text).__name__}")
     if len(text) > MAX_TEXT:
         raise LayoutError(f"the text has {len(text)} characters; at most {MAX_TEXT} are supported")
-    source, module, depth = Source(text), Module(), 0
+    source, module, depth = Source(text), Module(len(text)), 0
     while not source.ended:
         if source.peek("#") or source.peek("!"):
             _alias(source, module)
@@ -169,7 +170,7 @@ def _outside(source: Source, module: Module) -> int:
             source.match(_SYMBOL, "a name")
         if source.take("attributes"):
             found_fields = _braced(source)
-            module.attributes = {**module.attributes, **found_fields}
+            module.attributes |= found_fields
         source.expect("{")
         return 1
     # Another operation, such as the device's description: skip its line or its block.
@@ -242,17 +243,8 @@ def _body(source: Source) -> Iterator[Operation]:
 
 
 def _operation(source: Source) -> Operation:
-    line, results, at = source.line, [], source.at
-    if source.peek("%"):
-        while True:
-            name = source.match(r"%[\w$.-]+", "a value")
-            count = source.number() if source.take(":") else 1
-            if not 1 <= count <= MAX_RESULTS:
-                source.fail(f"{name} has {count} results; 1 to {MAX_RESULTS} are supported", at)
-            results += [name] if count == 1 else [f"{name}#{k}" for k in range(count)]
-            if not source.take(","):
-                break
-        source.expect("=")
+    line, at = source.line, source.at
+    results = _result_names(source, at) if source.peek("%") else []
     op = source.match(_OP, "an operation")
     is_generic, name = op.startswith('"'), op.strip('"')
     callee = ""
@@ -284,6 +276,25 @@ def _operation(source: Source) -> Operation:
         if len(names) != len(types):
             source.fail(f"{name} has {len(names)} {what}, but types of {len(types)}", at)
     return Operation(*found)
+
+
+def _result_names(source: Source, at: int) -> list[str]:
+    """Read the names of an op's results: `%a, %b =`, or one name of several: `%0:2 =`."""
+    names, packed = [], 0
+    while True:
+        name = source.match(r"%[\w$.-]+", "a value")
+        count = source.number() if source.take(":") else 1
+        packed += count if count != 1 else 0
+        if not 1 <= count <= MAX_RESULTS or packed > MAX_RESULTS:
+            source.fail(
+                f"{name} has {count} results; an operation can have {MAX_RESULTS} under names of "
+                "several",
+                at,
+            )
+        names += [name] if count == 1 else [f"{name}#{k}" for k in range(count)]
+        if not source.take(","):
+            source.expect("=")
+            return names
 
 
 def _values(source: Source, text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
 
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
-_MOST = 1 << 16  # most characters of a type with its aliases resolved
+MAX_TYPE = 1 << 16  # most characters of a type with its aliases resolved
 _DEPTH = 16  # most levels of aliases of aliases
 
 
@@ -53,7 +53,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     >>> read_tensor_type("tensor<2x3xsi32>")
     TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None)
     """
-    reader = Reader(_written_out(text, resolved))
+    reader = Reader(written_out(text, resolved))
     for word in ("tensor", "<"):
         reader.expect(word)
     shape = reader.dims_before_element()
@@ -73,15 +73,21 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     return TensorType(shape, dtypes.as_dtype(dtype_of(element.name)), layout, tile_format)
 
 
-def _written_out(text: str, resolved: Callable[[str], str]) -> str:
-    """The text with all aliases resolved, including aliases of aliases."""
+def written_out(text: str, resolved: Callable[[str], str], most: int = MAX_TYPE) -> str:
+    """Return a type with all aliases resolved, including aliases of aliases.
+
+    `LayoutError` if it would have more than `most` characters, or its aliases refer to each other.
+
+    >>> written_out("tensor<2xf32, #l>", {"#l": "#ttnn.x<#a>", "#a": "1"}.get)
+    'tensor<2xf32, #ttnn.x<1>>'
+    """
     for _ in range(_DEPTH):
         names = [name for name in _ALIAS.findall(text) if resolved(name) != name]
         if not names:
             return text
-        if len(text) + sum(len(resolved(name)) for name in names) > _MOST:
+        if len(text) + sum(len(resolved(name)) for name in names) > most:
             break
         text = _ALIAS.sub(lambda found: resolved(found[0]), text)
     raise LayoutError(
-        f"type {text[:80]!r}: its aliases refer to each other, or stand for over {_MOST} characters"
+        f"type {text[:80]!r}: its aliases refer to each other, or stand for over {most} characters"
     )

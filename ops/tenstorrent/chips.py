@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import reduce
+from math import prod
 from typing import Any
 
 import jax
@@ -16,11 +17,12 @@ import numpy as np
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.reader import dims_text
 from gridlayout.mlir.program import Module
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
-MAX_CHIPS = 1 << 10
+MAX_CHIPS, MAX_AXES = 1 << 10, 8
 
 
 def mesh_of(module: Module) -> Shape:
@@ -31,8 +33,11 @@ def mesh_of(module: Module) -> Shape:
     if len(found) > 1:
         raise LayoutError(f"the program is for {len(found)} meshes; only one can be run")
     mesh = tuple(map(int, found[0].split("x"))) if found else (1, 1)
-    if not 1 <= np.prod(mesh) <= MAX_CHIPS:
-        raise LayoutError(f"a mesh of {mesh} chips can't be run: give 1 to {MAX_CHIPS}")
+    if len(mesh) > MAX_AXES or not 1 <= prod(mesh) <= MAX_CHIPS:
+        raise LayoutError(
+            f"a mesh of {dims_text(mesh)[:80]} chips can't be run: give 1 to {MAX_CHIPS}, along at "
+            f"most {MAX_AXES} axes"
+        )
     return mesh
 
 

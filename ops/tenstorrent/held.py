@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Step
-from gridlayout.ops.tenstorrent.report import called_by
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Step, called_by
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 

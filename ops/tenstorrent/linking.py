@@ -14,7 +14,18 @@ from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation, symbols
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.ops.tenstorrent.table import DIALECTS, WITHOUT_VALUES, function_of
-from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
+from gridlayout.tenstorrent.tensor_type import (
+    MAX_TYPE,
+    TensorType,
+    read_tensor_type,
+    written_out,
+)
+
+# Bounds on a text: characters of its types with all aliases written out, and ops with all calls
+# written out. Each is a number, and so many per character, or op, of the text.
+MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 18, 16
+MAX_OPS, MAX_OPS_PER_OP = 1 << 12, 32
+MAX_DEPTH = 32  # functions, each of which calls the next one
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,8 @@ class Step:
 class Linked:
     """A function that can be run: its arguments' names and types, its steps, and returned names.
 
-    truths: for each result, whether its numbers are truth values.
+    truths: for each result, whether its numbers are truth values. ops: how many it has, with those
+    of the functions that it calls, every time. depth: how many functions call each other, at most.
     """
 
     name: str
@@ -89,6 +101,20 @@ class Linked:
     returned: tuple[str, ...]
     results: tuple[TensorType, ...]
     truths: tuple[bool, ...] = ()
+    ops: int = 0
+    depth: int = 1
+
+
+def called_by(step: Step) -> tuple[Linked, ...]:
+    """Return the functions that a step calls."""
+    match step.control:
+        case Call(callee):
+            return (callee,)
+        case Case(branches):
+            return branches
+        case Loop(body, times=times):
+            return (times, body) if isinstance(times, Linked) else (body,)
+    return ()
 
 
 class Linker:
@@ -98,12 +124,18 @@ class Linker:
         self.module, self.mesh = module, mesh
         self.types: dict[str, TensorType] = {}
         self.linked: dict[str, Linked | None] = {}  # None while it is being linked
+        self.room = MAX_WRITTEN + MAX_WRITTEN_PER_CHARACTER * module.length
+        count = sum(len(each.operations) for each in module.functions.values())
+        self.most_ops = MAX_OPS + MAX_OPS_PER_OP * count
+        self.depth = 0
 
     def type_of(self, text: str, line: int) -> TensorType:
         """Return a type read from its text; cached."""
         if text not in self.types:
             try:
-                found = read_tensor_type(text, self.module.resolved)
+                whole = written_out(text, self.module.resolved, min(MAX_TYPE, self.room))
+                self.room -= len(whole)
+                found = read_tensor_type(whole)
                 # 64-bit integers become 32-bit ones where JAX has no others.
                 dtype = jax.dtypes.canonicalize_dtype(found.dtype)
                 self.types[text] = found if found.layout else replace(found, dtype=dtype)
@@ -121,8 +153,25 @@ class Linker:
             return found
         if name not in self.module.functions:
             raise LayoutError(f"line {line}: there is no function @{name}")
+        function = self.module.functions[name]
+        line = line or function.line
         self.linked[name] = None
-        made = self.linked[name] = _Body(self, self.module.functions[name]).linked()
+        self.depth += 1
+        made = None
+        if self.depth <= MAX_DEPTH:
+            made = self.linked[name] = _Body(self, function).linked()
+        self.depth -= 1
+        if made is None or made.depth > MAX_DEPTH:
+            raise LayoutError(
+                f"line {line}: @{name} is the first of over {MAX_DEPTH} functions that call each "
+                "other: inline some of them"
+            )
+        if made.ops > self.most_ops:
+            raise LayoutError(
+                f"line {line}: @{name} runs {made.ops} ops, with those of the functions that it "
+                f"calls; at most {self.most_ops} are supported: {MAX_OPS}, and {MAX_OPS_PER_OP} "
+                "for each in the text"
+            )
         return made
 
 
@@ -155,12 +204,15 @@ class _Body:
             raise LayoutError(f"line {function.line}: function @{function.name} has no return")
         if returned.operand_types != function.result_types:
             _fail(returned, f"the function's results are {', '.join(function.result_types)[:200]}")
-        types = [self.types((argument.type,), function.line)[0] for argument in function.arguments]
+        types = [self.linker.type_of(each.type, function.line) for each in function.arguments]
         names = [argument.name for argument in function.arguments]
+        callees = [callee for step in steps for callee in called_by(step)]
         return Linked(
             *(function.name, tuple(zip(names, types, strict=True)), tuple(steps)),
             *(returned.operands, self.types(returned.operand_types, returned.line)),
             tuple(map(_is_truth, function.result_attributes)),
+            len(steps) + sum(callee.ops for callee in callees),
+            1 + max((callee.depth for callee in callees), default=0),
         )
 
     def define(self, name: str, kind: str, line: int) -> None:
@@ -219,7 +271,7 @@ class _Body:
     def loop(self, op: Op) -> Loop:
         """Return a loop: a counted one, or one with a condition."""
         state, places = op.integer("state_count"), op.integers("output_indices")
-        body = self.linker.link(symbols(op.text("body_program"))[0], op.line)
+        body = self.named(op, "body_program")
         if not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
             op.fail(
                 f"state_count {state} must be at most {len(op.inputs)}, and output_indices "
@@ -230,7 +282,7 @@ class _Body:
             op.fail("the results' types are not those of the state that they replace")
         times: Count | Linked
         if op.has("condition_program"):
-            times = self.linker.link(symbols(op.text("condition_program"))[0], op.line)
+            times = self.named(op, "condition_program")
             if len(times.results) != 1 or times.results[0].shape:
                 op.fail("the condition must be one number")
             self.check_call(op.found, times, op.inputs, times.results)
@@ -240,6 +292,13 @@ class _Body:
                 op.fail(f"step = {op.text('step')[:60]} must be a number, 1 or more")
         op.check_all_read()
         return Loop(body, state, places, times)
+
+    def named(self, op: Op, key: str) -> Linked:
+        """Return the function that an attribute names."""
+        names = symbols(op.text(key))
+        if len(names) != 1:
+            op.fail(f"{key} = {op.text(key)[:60]} must name one function")
+        return self.linker.link(names[0], op.line)
 
     def check_call(
         self,

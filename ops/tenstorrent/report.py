@@ -12,7 +12,7 @@ import jax
 from gridlayout.arguments import Shape
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
+from gridlayout.ops.tenstorrent.linking import Linked, Step, called_by
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
@@ -82,18 +82,6 @@ def _traced(step: Step, mesh: Shape) -> Any:
         return [x.astype(out.dtype) for x, out in zip(run(*arrays), step.outputs, strict=True)]
 
     return jax.make_jaxpr(computed)(*arrays)
-
-
-def called_by(step: Step) -> tuple[Linked, ...]:
-    """Return the functions that a step calls."""
-    match step.control:
-        case Call(callee):
-            return (callee,)
-        case Case(branches):
-            return branches
-        case Loop(body, times=times):
-            return (times, body) if isinstance(times, Linked) else (body,)
-    return ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
@@ -17,7 +18,9 @@ from gridlayout.text import MAX_TEXT
 
 # Bounds on the stored aliases: a dump may define more than it uses.
 MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 18, 1 << 25
-MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # cached resolved types; most characters of one
+# Characters of the types that are cached with their aliases written out, and of all that are
+# written out: a number, and so many per character of the dump.
+MAX_RESOLVED, MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 22, 1 << 18, 16
 
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
@@ -61,6 +64,7 @@ _VIEWS = frozenset(
     ["view_layout", "stream_layout", "subview", "cast", "reinterpret_cast", "collapse_shape"]
 )
 _EMPTIES = frozenset(("empty", "alloc"))
+_ENTRY = 200  # bytes of an entry of a cache, besides its texts
 _DIALECTS = ("#tt", "!tt", "#sdy", "#d2m")
 
 
@@ -69,13 +73,26 @@ class MlirContext:
     """The aliases of earlier lines, to which later lines refer.
 
     dropped: number of aliases that exceeded the bounds. resolved: a cache of types with their
-    aliases written out; it is cleared when an alias changes.
+    aliases written out, of `resolved_characters`; it is cleared when an alias changes. sizes: those
+    of long types in it, which the reader of types adds. room: how many more characters may be
+    written out. left: number of types that were not, for lack of room.
     """
 
     aliases: dict[str, str] = field(default_factory=dict)
     alias_characters: int = 0
     dropped: int = 0
     resolved: dict[str, str] = field(default_factory=dict)
+    resolved_characters: int = 0
+    sizes: dict[str, Any] = field(default_factory=dict)
+    room: int = MAX_WRITTEN
+    left: int = 0
+
+    def forget_resolved(self) -> None:
+        """Clear the cache of types."""
+        if self.resolved:
+            self.resolved.clear()
+            self.sizes.clear()
+            self.resolved_characters = 0
 
 
 def define(text: str, context: MlirContext) -> bool:
@@ -91,11 +108,11 @@ def define(text: str, context: MlirContext) -> bool:
     if not found:
         return False
     name, value = found[1], found[2].strip()
-    value = _replaced(value, context.aliases) if value.startswith(_DIALECTS) else ""
+    context.room += MAX_WRITTEN_PER_CHARACTER * len(text)
+    value = _replaced(value, context) if value.startswith(_DIALECTS) else ""
     if value == context.aliases.get(name, ""):
         return True
-    if context.resolved:
-        context.resolved.clear()
+    context.forget_resolved()
     context.alias_characters -= len(context.aliases.pop(name, ""))
     room = min(MAX_TEXT, MAX_ALIAS_CHARACTERS - context.alias_characters)
     if value and len(value) <= room and len(context.aliases) < MAX_ALIASES:
@@ -112,16 +129,25 @@ def resolve(text: str, context: MlirContext) -> str:
         return text
     found = context.resolved.get(text)
     if found is None:
-        if len(context.resolved) >= MAX_NAMES:
-            context.resolved.clear()
-        found = _replaced(text, context.aliases)
-        if len(found) <= MAX_NAMED:
-            context.resolved[text] = found
+        found = _replaced(text, context)
+        if context.resolved_characters > MAX_RESOLVED:
+            context.forget_resolved()
+        context.resolved[text] = found
+        context.resolved_characters += len(text) + len(found) + _ENTRY
     return found
 
 
-def _replaced(text: str, aliases: dict[str, str]) -> str:
-    """Return the text with aliases replaced; unchanged if the result would exceed `MAX_TEXT`."""
+def _replaced(text: str, context: MlirContext) -> str:
+    """Return the text with aliases replaced; unchanged if it would exceed `MAX_TEXT` or the room."""
+    found = _written_out(text, context.aliases)
+    if len(found) > context.room:
+        context.left += 1
+        return text
+    context.room -= len(found)
+    return found
+
+
+def _written_out(text: str, aliases: dict[str, str]) -> str:
     if text.count("#") + text.count("!") == 1 and text.startswith("tensor<"):
         start = text.find("#")  # the usual form: one alias, at the end
         value = aliases.get(text[start:-1], "") if start >= 0 else ""
@@ -170,6 +196,7 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     ('a.b', ('%0',), ((2, 'tensor<4xf32, #l>'),))
     """
     text = line.text
+    context.room += MAX_WRITTEN_PER_CHARACTER * len(text)
     op = _OP.match(text) if line.first else None
     name, word = (op[1] or "", op[2]) if op else ("", "")
     is_function = word == "func" or word.endswith("func.func")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,8 +66,7 @@ ELEMENTWISE = frozenset(
         "xor",
     ]
 )
-# Ops that write to their first operand in place.
-_UPDATES = ("dynamic-update-slice", "scatter")
+_WIDE = 16  # numbers of an op in `turns`, above which its operands become a set
 # Ops that write to their first operand in place.
 UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -100,7 +99,9 @@ class Computation:
     turns: a flat list of pairs (result, operand) whose buffers may be shared, sorted by the result.
     kinds: for each buffer a hash of its type, 0 if unknown. inputs: the number of each parameter.
     sources: for each name a bit set of the parameters from which elementwise ops compute it. moved:
-    as in `Finished`. over: whether there are too many instructions.
+    as in `Finished`. characters: of the instructions so far. visited: how many buffers of tuples
+    were visited for them. wide: for some results, the operands that `turns` has for each. over:
+    whether there are too many instructions, or buffers to visit.
     """
 
     name: str
@@ -117,6 +118,9 @@ class Computation:
     inputs: dict[str, int] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     moved: int = 0
+    characters: int = 0
+    visited: int = 0
+    wide: dict[int, frozenset[int]] = field(default_factory=dict)
     over: bool = False
 
     def hold(self, found: Instruction, nbytes: int, at: int, mark: int, kind: str = "") -> int:
@@ -144,12 +148,13 @@ class Computation:
 
     def reuses(self, new: int, old: int) -> bool:
         """Return whether the result `new` may be in the buffer of the operand `old`."""
-        at = bisect_left(range(0, len(self.turns), 2), new, key=self.turns.__getitem__)
-        while 2 * at < len(self.turns) and self.turns[2 * at] == new:
-            if self.turns[2 * at + 1] == old:
-                return True
-            at += 1
-        return False
+        if new not in self.wide:
+            pairs, key = range(0, len(self.turns), 2), self.turns.__getitem__
+            low, high = (2 * find(pairs, new, key=key) for find in (bisect_left, bisect_right))
+            if high - low <= _WIDE:
+                return old in self.turns[low + 1 : high : 2]
+            self.wide[new] = frozenset(self.turns[low + 1 : high : 2])
+        return old in self.wide[new]
 
     def trace(self, found: Instruction) -> None:
         """Update which parameters a name is computed from, and `moved`, for one instruction."""

@@ -31,6 +31,7 @@ from gridlayout.dump.values.hlo_places import most_temporary
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak
 
 _POINTER = 8
+_MOST_VISITED = 256  # buffers of tuples that are visited per character of the text
 _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
 )
@@ -71,17 +72,22 @@ class HloMemory:
             return
         op, at = found.op, len(now.lines)
         now.lines.append(line)
-        if op in CALLERS:
-            self._hold_inside(found, at, now)
         places, last = now.places, now.spans.last
         for name in found.operands:
             place = places.get(name, ())
             if isinstance(place, int):
                 last[place] = at
-            else:
-                for part in place:
-                    for k in part:
-                        last[k] = at
+                continue
+            for part in place:
+                now.visited += len(part) + 1
+                for k in part:
+                    last[k] = at
+            if now.visited > _MOST_VISITED * (now.characters + len(found.attributes)):
+                now.give_up()
+                return
+        now.characters += len(found.kind) + len(found.attributes)
+        if op in CALLERS:
+            self._hold_inside(found, at, now)
         if is_view(op):
             own = _renamed(found, [now.parts(name) for name in found.operands], len(sizes))
             places[found.name] = own[0][0] if len(own) == 1 == len(own[0]) else own
@@ -96,7 +102,7 @@ class HloMemory:
         self, found: Instruction, at: int, sizes: Sequence[int], now: Computation
     ) -> int | Parts:
         mark = _MARKS.get(found.op, MADE)
-        aliases = self._aliases(found, now)
+        aliases = self._aliases(found, len(sizes), now)
         if len(sizes) == 1 and not aliases:
             kind = found.own[0] if len(found.own) == 1 else found.kind
             own = now.hold(found, sizes[0], at, mark, kind)
@@ -119,21 +125,23 @@ class HloMemory:
         # Of an async op, which reads its operands until it is done: results, then operands.
         return made + tuple(part for name in found.operands for part in now.parts(name))
 
-    def _aliases(self, found: Instruction, now: Computation) -> dict[int, tuple[int, ...]]:
-        """Return the parts of a result that are in buffers of operands, and these buffers."""
+    def _aliases(
+        self, found: Instruction, parts: int, now: Computation
+    ) -> dict[int, tuple[int, ...]]:
+        """Return those of a result's parts that are in buffers of operands, and these buffers."""
         if found.op == "call":
             reads = [part for name in found.operands for part in now.parts(name)]
             body = self.done.get("".join(bodies_of(found)[:1]))
-            returned = enumerate(body.returned if body else ())
+            returned = enumerate(body.returned[:parts] if body else ())
             return {k: reads[n] for k, n in returned if 0 <= n < len(reads)}
         aliases = {}
         for out, number, index in _ALIASED.findall(
             braced(found.attributes, "output_to_operand_aliasing=")
         ):
             if int(number) < len(found.operands):
-                parts = now.parts(found.operands[int(number)])
-                if (at := _first(index)) < len(parts):
-                    aliases[_first(out)] = parts[at]
+                read = now.parts(found.operands[int(number)])
+                if (at := _first(index)) < len(read):
+                    aliases[_first(out)] = read[at]
         return aliases
 
     def end(self, now: Computation) -> None:
@@ -220,12 +228,9 @@ class HloMemory:
 
     def _aliased_bytes(self, now: Computation) -> int:
         """Return the bytes of results that reuse the buffer of a donated argument."""
-        found = 0
-        for out, _, _ in self.aliased:
-            index = _first(out)
-            if index < len(now.roots):
-                found += sum(now.spans.nbytes[k] for k in now.roots[index])
-        return found
+        nbytes = [sum(map(now.spans.nbytes.__getitem__, part)) for part in now.roots]
+        indices = (_first(out) for out, _, _ in self.aliased)
+        return sum(nbytes[index] for index in indices if index < len(nbytes))
 
 
 def _temporaries(now: Computation, in_loop: bool = False) -> tuple[int, int]:

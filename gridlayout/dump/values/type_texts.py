@@ -22,7 +22,7 @@ from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.text import parse
 
 # Longer texts are parsed each time, not cached.
-_MAX_REMEMBERED = 1 << 10
+MAX_REMEMBERED = 1 << 10
 _NOTHING: Mapping[str, Sizes] = {}
 
 
@@ -33,7 +33,7 @@ def read(text: str) -> Sizes:
     >>> found.nbytes, found.data_bytes, layout_of("f32[3,5]{1,0:T(8,128)}").shape
     (4096, 60, (3, 5))
     """
-    return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
+    return _remembered(text) if len(text) <= MAX_REMEMBERED else _read(text)
 
 
 def compare_types(
