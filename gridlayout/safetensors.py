@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from gridlayout.errors import LayoutError
+from gridlayout.files import opened
 
 # The longest header that the format allows, and the most dims of a NumPy array.
 _MOST_HEADER, _MOST_DIMS = 100_000_000, 64
@@ -48,12 +49,13 @@ def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, 
     """
     try:
         path = Path(path)
-        with path.open("rb") as file:
+        with opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _MOST_HEADER):
                 raise _wrong(path, f"its header has {length:,} bytes, but the file has {size:,}")
             text = file.read(length)
+            data = np.memmap(file, np.uint8, "r")
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, LayoutError):
             raise
@@ -61,7 +63,6 @@ def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, 
         raise LayoutError(f"{shown!r} can't be read as a safetensors file: {error}") from None
     start = 8 + length
     entries = _entries(path, text, size - start)
-    data = np.memmap(path, np.uint8, "r")
     return {
         name: _view(path, name, data[start + low : start + high], dtype, shape)
         for name, (low, high, dtype, shape) in entries.items()

@@ -1,5 +1,6 @@
 """Checkpoints: what is saved comes back on any grid, mesh and process count, or is refused."""
 
+import hashlib
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.checkpoints import saving
+from gridlayout.ops.checkpoints.files import DIGESTS
 from gridlayout.ops.checkpoints.stored import StoredArray
 
 DEVICE = gl.DeviceGrid((2, 4))
@@ -391,6 +393,39 @@ def test_damaged_files_are_refused_by_name(tmp_path, how):
             gl.restore(tmp_path / "a", tree)
         file.write_bytes(data)
     gl.restore(tmp_path / "a", tree)
+
+
+def test_files_of_others_are_not_replaced(tmp_path):
+    path = tmp_path / "a"
+    gl.save(path, {"w": np.ones(3)})
+    (path / ".hidden").write_text("of a file manager")
+    gl.save(path, {"w": np.ones(4)})
+    (path / "notes.txt").write_text("notes")
+    with pytest.raises(gl.LayoutError, match="holds 'notes.txt', which is not of the checkpoint"):
+        gl.save(path, {"w": np.ones(5)})
+    assert (path / "notes.txt").read_text() == "notes"
+    assert gl.restore(path, {"w": np.zeros(4)})["w"].sum() == 4
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"../b": [1, ""]},
+        {"/etc/hostname": [1, ""]},
+        {"a": [1]},
+        {"a": 5},
+        {"a": ["1", ""]},
+        ["a"],
+    ],
+)
+def test_digests_name_files_of_the_checkpoint_only(tmp_path, files):
+    (tmp_path / "b").write_text("b")
+    path = tmp_path / "a"
+    gl.save(path, {"w": np.ones(3)})
+    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    (path / DIGESTS).write_text(json.dumps({"files": files, "digest": digest}))
+    with pytest.raises(gl.LayoutError, match=r"gridlayout\.sha256\.json' is damaged"):
+        gl.restore(path, {"w": np.zeros(3)})
 
 
 def test_files_of_two_checkpoints_are_not_mixed(tmp_path):

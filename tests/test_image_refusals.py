@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import tracemalloc
 from contextlib import suppress
 from types import SimpleNamespace
@@ -108,12 +109,12 @@ def test_sidecars_and_bytes_of_different_images_are_refused(image, tmp_path):
     path, per_core = image
     other = tmp_path / "y.bin"
     gl.save_image(X + 1, LAYOUT, other, per_core=per_core)
-    other.with_name("y.bin.json").replace(path.with_name("x.bin.json"))
+    shutil.copy(other.with_name("y.bin.json"), path.with_name("x.bin.json"))
     for read in read_all(path):
         with pytest.raises(gl.LayoutError, match=r"x\.bin.*the checksum of the bytes"):
             read()
     gl.save_image(X, LAYOUT.replace(grid=(4, 2)), other, per_core=per_core)
-    other.with_name("y.bin.json").replace(path.with_name("x.bin.json"))
+    shutil.copy(other.with_name("y.bin.json"), path.with_name("x.bin.json"))
     with pytest.raises(gl.LayoutError, match=r"x\.bin"):
         gl.load_image(path)
 
@@ -306,6 +307,10 @@ def test_files_of_others_are_not_replaced(tmp_path):
     (tmp_path / "e").mkdir()
     (tmp_path / "e" / "core_0_0.bin").mkdir()
     os.mkfifo(tmp_path / "f")
+    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "cores").mkdir()
+    (tmp_path / "cores" / "core_0_0.bin").write_text("of another program")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
     before = everything(tmp_path)
     for name, per_core, words in (
         ("a", False, "not a regular file"),
@@ -315,6 +320,9 @@ def test_files_of_others_are_not_replaced(tmp_path):
         ("d", True, "holds 'notes', which is not a file of this image"),
         ("e", True, "holds 'core_0_0.bin', which is not a file of this image"),
         ("f", False, "not a regular file"),
+        ("notes.txt", False, r"is not an image, because it has no sidecar 'notes\.txt\.json'"),
+        ("cores", True, r"is not an image, because it has no sidecar 'cores\.json'"),
+        ("link", False, r"is not an image, because it has no sidecar 'link\.json'"),
         ("b/x", False, "can't be written"),
         ("no/x", True, "can't be written"),
         ("n" * 300, False, "can't be written"),
@@ -324,6 +332,9 @@ def test_files_of_others_are_not_replaced(tmp_path):
     assert everything(tmp_path) == before
     gl.save_image(X, LAYOUT, tmp_path / "a", per_core=True)  # an empty folder is as good as none
     np.testing.assert_array_equal(gl.load_image(tmp_path / "a"), X)
+    (tmp_path / "b").write_text("")  # and so is an empty file
+    gl.save_image(X, LAYOUT, tmp_path / "b")
+    np.testing.assert_array_equal(gl.load_image(tmp_path / "b"), X)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write and read everything")

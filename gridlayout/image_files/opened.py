@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape, as_flag, as_index, check_progress
 from gridlayout.errors import LayoutError
+from gridlayout.files import opened
 from gridlayout.image_files import windows
 from gridlayout.image_files.elements import elements_at, ranked
 from gridlayout.image_files.sidecar import (
     Sidecar,
     as_path,
     checksum_of,
-    opened,
     read_sidecar,
     sidecar_of,
 )

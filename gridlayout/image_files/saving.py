@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,11 @@ def save_image(
     elements, so a tensor larger than memory can be saved from `np.load(..., mmap_mode="r")`. Only a
     layout without a closed inverse is packed in memory. All files are written under temporary names
     and renamed at the end, the sidecar last. After an error, an existing image is therefore
-    unchanged; files without a sidecar are not an image. A link at one of the names is replaced, but
-    not its target.
+    unchanged. Only an image, that is, files with a sidecar, or what is empty is replaced. A link at
+    one of the names is replaced, but not its target.
 
     `LayoutError`: what `gl.image` refuses; no path; an array that is distributed over several
-    processes; a layout without a text, or with more than 2**19 cores; a folder that contains other
+    processes; a layout without a text, or with more than 2**19 cores; a path that holds other
     files; a file that can't be written.
 
     >>> import gridlayout as gl, tempfile
@@ -115,7 +116,8 @@ def _check_is_here(x: Any) -> None:
 def _check_free(place: Place, layout: Layout) -> None:
     """Raise `LayoutError` if files that do not belong to an image would be replaced."""
     path, sidecar = place.path, sidecar_of(place.path)
-    if os.path.lexists(sidecar) and not is_sidecar_file(sidecar):
+    is_image = os.path.lexists(sidecar)
+    if is_image and not is_sidecar_file(sidecar):
         raise LayoutError(
             f"{str(sidecar)!r} exists and is not the sidecar of an image: give another path"
         )
@@ -131,6 +133,18 @@ def _check_free(place: Place, layout: Layout) -> None:
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
         kind = "folder" if place.per_core else "regular file"
         raise LayoutError(f"{str(path)!r} exists and is not a {kind}: give another path")
+    if os.path.lexists(path) and not is_image and not _is_empty(path):
+        raise LayoutError(
+            f"{str(path)!r} exists and is not an image, because it has no sidecar "
+            f"{sidecar.name!r}: remove it, or give another path"
+        )
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a path is a folder or file without contents; not so for a link to nothing."""
+    if path.is_dir():
+        return next(path.iterdir(), None) is None
+    return path.is_file() and not path.stat().st_size
 
 
 def _cores(layout: Layout) -> Iterator[Shape]:

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
+from gridlayout.files import read_json
 from gridlayout.images import check_stored
 from gridlayout.layouts.layout import Layout
 from gridlayout.text import parse
@@ -128,7 +128,7 @@ def read_sidecar(path: Path) -> Sidecar:
     """Read the sidecar of the image at a path; `LayoutError` names the file and the problem."""
     name = sidecar_of(path)
     try:
-        return _sidecar(path, _record(name))
+        return _sidecar(path, read_json(name, _MOST_BYTES))
     except FileNotFoundError:
         raise LayoutError(
             f"{str(path)!r} is not an image: {str(name)!r}, which gl.save_image writes last, is "
@@ -142,17 +142,9 @@ def read_sidecar(path: Path) -> Sidecar:
 def is_sidecar_file(path: Path) -> bool:
     """Return whether a file is a sidecar of any version."""
     try:
-        return _is_sidecar(_record(path))
+        return _is_sidecar(read_json(path, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return False
-
-
-def _record(path: Path) -> Any:
-    with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > _MOST_BYTES:
-            raise LayoutError(f"it is larger than {_MOST_BYTES:,} B")
-        return json.loads(file.read(size).decode("utf-8"))
 
 
 def _is_sidecar(record: Any) -> bool:
@@ -190,16 +182,6 @@ def _sidecar(path: Path, record: Any) -> Sidecar:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def opened(path: Path) -> BinaryIO:
-    """Open a file for reading; `LayoutError` for anything but a regular file, without blocking."""
-    flags = getattr(os, "O_NONBLOCK", 0)
-    file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise LayoutError(f"{str(path)!r} is not a regular file")
-    return file
 
 
 def checksum_of(data: np.ndarray[Any, np.dtype[np.uint8]]) -> str:

@@ -6,18 +6,20 @@ import hashlib
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from gridlayout.errors import LayoutError
+from gridlayout.files import opened, read_json
 
 DIGESTS = "gridlayout.sha256.json"
 _THREADS = 4
+_MOST_BYTES = 1 << 28
 
 
 def write_digests(folder: Path) -> None:
     """Write the size and the SHA-256 of every file in a folder to the file `DIGESTS`."""
-    paths = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != DIGESTS)
+    paths = _files(folder)
     with ThreadPoolExecutor(_THREADS) as pool:
         found = dict(zip(map(_name(folder), paths), pool.map(_digest, paths), strict=True))
     content = {"files": found, "digest": _digest_of(found)}
@@ -50,16 +52,42 @@ def check_digests(folder: Path, first: int = 0, step: int = 1) -> None:
         list(pool.map(check, sorted(files)[first::step]))
 
 
+def other_file(folder: Path) -> str:
+    """Return the name of a file that is not among those with digests; empty if there is none.
+
+    Nothing is known of a folder whose digests are missing or damaged. Hidden files do not count.
+    """
+    try:
+        known = _read(folder / DIGESTS)
+    except LayoutError:
+        return ""
+    names = map(_name(folder), _files(folder))
+    return next((name for name in names if name not in known and "/." not in f"/{name}"), "")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.name != DIGESTS)
+
+
 def _read(path: Path) -> dict[str, list[Any]]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, _MOST_BYTES)
         files: dict[str, list[Any]] = content["files"]
+        if not all(_is_file(name, *each) for name, each in files.items()):
+            raise ValueError("its files must be paths in the folder, each with a size and a digest")
         if _digest_of(files) == content["digest"]:
             return files
         reason = "its digest does not match its content"
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = repr(error)
     raise LayoutError(f"{str(path)!r} is damaged: {reason}; restore another checkpoint")
+
+
+def _is_file(name: str, size: Any, digest: Any) -> bool:
+    """Return whether it is a path that stays in its folder, with a size and a digest."""
+    path = PurePath(name)
+    is_inside = not path.is_absolute() and ".." not in path.parts
+    return is_inside and type(size) is int and isinstance(digest, str)
 
 
 def _name(folder: Path) -> Callable[[Path], str]:
@@ -67,7 +95,7 @@ def _name(folder: Path) -> Callable[[Path], str]:
 
 
 def _digest(path: Path) -> list[Any]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [path.stat().st_size, digest]
 

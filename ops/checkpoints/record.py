@@ -14,6 +14,7 @@ import numpy as np
 from gridlayout.arguments import as_shape
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
+from gridlayout.files import read_json
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -21,6 +22,7 @@ from gridlayout.text import parse
 
 RECORD = "gridlayout.json"
 _FORMAT, _VERSION = "gridlayout layouts", 1
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def read_records(folder: Path) -> dict[str, LayoutRecord]:
     if not path.exists():
         return {}
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path, _MOST_BYTES)
         if (values["format"], values["version"]) != (_FORMAT, _VERSION):
             raise KeyError("format")
         return {str(name): LayoutRecord.read(each) for name, each in values["arrays"].items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.checkpoints.files import DIGESTS
+from gridlayout.ops.checkpoints.files import DIGESTS, other_file
 
 
 def folder_path(path: Any, what: str) -> Path:
@@ -42,11 +42,14 @@ class CheckpointPaths:
         self.old = path.with_name(f"{path.name}.gridlayout-old")
 
     def check_replaceable(self) -> None:
-        """`LayoutError` if the path exists and is not a checkpoint."""
-        if self.path.exists() and not is_checkpoint(self.path):
+        """`LayoutError` if the path exists and is not a checkpoint, or holds other files too."""
+        if not self.path.exists():
+            return
+        other = other_file(self.path)
+        if not is_checkpoint(self.path) or other:
+            why = f"holds {other!r}, which is not of the checkpoint" if other else "is no checkpoint"
             raise LayoutError(
-                f"{str(self.path)!r} exists and is no checkpoint, so it is not replaced: save to "
-                "another path"
+                f"{str(self.path)!r} exists and {why}, so it is not replaced: save to another path"
             )
 
     def complete(self) -> Path:

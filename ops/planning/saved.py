@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
@@ -12,6 +11,7 @@ import jax
 from jax.sharding import AbstractMesh
 
 from gridlayout.errors import LayoutError
+from gridlayout.files import read_json
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.chosen import Chosen, Stated
@@ -46,9 +46,7 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
     if fn is not None and not callable(fn):
         raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
     try:
-        if Path(path).stat().st_size > _MOST_BYTES:
-            raise ValueError(f"it is larger than {_MOST_BYTES:,} B")
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = read_json(Path(path), _MOST_BYTES)
         if record["format"] != FORMAT:
             raise KeyError("format")
         if record["version"] != VERSION:

@@ -153,14 +153,17 @@ def all_to_all(op: Op, mesh: Shape) -> Function:
 
     def run(x: Any) -> Any:
         parts = jnp.split(x, mesh[axis], split)
-        chips = range(mesh[axis])
-        made = [
-            jnp.concatenate([jnp.take(part, jnp.asarray([k]), axis) for k in chips], concat)
-            for part in parts
-        ]
-        return jnp.concatenate(made, axis)
+        return jnp.concatenate([_side_by_side(part, axis, concat) for part in parts], axis)
 
     return run
+
+
+def _side_by_side(x: Any, axis: int, dim: int) -> Any:
+    """Return the tensors of all chips along a mesh axis, concatenated along `dim`."""
+    shape = list(x.shape)
+    shape[dim] *= shape[axis]
+    shape[axis] = 1
+    return jnp.reshape(jnp.moveaxis(x, axis, dim - 1), shape)
 
 
 def _axis_of_groups(op: Op, mesh: Shape) -> int:

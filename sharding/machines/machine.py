@@ -21,6 +21,7 @@ from jax.sharding import Mesh
 
 from gridlayout.arguments import Shape, as_items, positive
 from gridlayout.errors import LayoutError
+from gridlayout.files import read_json
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
 from gridlayout.sharding.collectives import Collective
@@ -45,6 +46,8 @@ from gridlayout.sharding.machines.topology import (
     stated_links,
 )
 from gridlayout.sharding.meshes.placement import MeshAxes
+
+_MOST_BYTES = 1 << 24  # of a file
 
 
 @dataclass(frozen=True)
@@ -361,7 +364,7 @@ class Machine(Sending):
     def load(cls, path: str | Path) -> Machine:
         """Return the machine that `save` wrote; raise `LayoutError` for any other file."""
         try:
-            return cls.of_record(json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls.of_record(read_json(Path(path), _MOST_BYTES))
         except LayoutError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
+from gridlayout.files import opened as opened_file
 from gridlayout.mlir.text import Text
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def opened(
     if is_path(source):
         name = os.fspath(source)
         try:
-            stream = open(source, "rb")  # noqa: SIM115
+            stream = opened_file(source)
+        except LayoutError as error:
+            raise LayoutError(
+                f"{error}; to read a pipe, give an open binary stream, such as sys.stdin.buffer"
+            ) from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise LayoutError(f"{name!r} can't be read: {why}") from None

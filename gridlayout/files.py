@@ -1,0 +1,60 @@
+"""`opened`: the one way in which files that users name are opened for reading."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gridlayout.errors import LayoutError
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def opened(path: str | os.PathLike[Any]) -> BinaryIO:
+    """Open a file for reading; `LayoutError` for anything but a regular file, without blocking.
+
+    A pipe may never end, and a device may hold more than the memory. OSError, or ValueError for a
+    name that no file can have, as `open` raises them.
+
+    >>> opened(os.devnull)
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: '/dev/null' is a device, not a regular file
+    """
+    name = os.fspath(path)
+    shown = repr(name) if isinstance(name, str) else repr(os.fsdecode(name))
+    _check(os.stat(name), shown)
+    flags = getattr(os, "O_NONBLOCK", 0)
+    file = open(name, "rb", opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
+    try:
+        _check(os.fstat(file.fileno()), shown)  # another file may have got the name
+    except LayoutError:
+        file.close()
+        raise
+    return file
+
+
+def _check(found: os.stat_result, shown: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise LayoutError(f"{shown} is {kind}, not a regular file")
+
+
+def read_json(path: Path, most: int) -> Any:
+    """Return the JSON value in a file of at most `most` bytes.
+
+    OSError as `opened` raises it; `LayoutError`, ValueError or RecursionError for any other file.
+    """
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise LayoutError(f"{str(path)!r} is larger than {most:,} B")
+        return json.loads(file.read(size).decode("utf-8"))
