@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 import gridlayout as gl
 from benchmarks.steps import block
+from gridlayout.tables.words import bound_words
 
 MACHINES = ("v5e 4x4", "v5p 4x4x4", "h100")
 WIDTH, ROWS = 1024, 8 * 256
@@ -47,7 +48,7 @@ def planned(fn: Callable[..., Any], layers: int, machine: str) -> tuple[float, g
 
 def report() -> None:
     """Print a row for each machine."""
-    print("machine         1 block   24 blocks           step of 12    gap")
+    print("machine         1 block   24 blocks           step of 12    bound")
     for machine in MACHINES:
         planned(forward, 1, machine)  # what is done once in a process
         one, _ = planned(forward, 1, machine)
@@ -55,7 +56,7 @@ def report() -> None:
         training, plan = planned(step, 12, machine)
         print(
             f"{machine:14} {one:6.2f} s   {many:6.2f} s, {many / one:5.2f}x   "
-            f"{training:6.2f} s   {plan.gap:6.1%}",
+            f"{training:6.2f} s   {bound_words(plan.time, plan.bound)}",
             flush=True,
         )
 

@@ -18,6 +18,7 @@ from typing import Any
 import gridlayout as gl
 from benchmarks.published import correlation
 from benchmarks.steps import Case, cases, geometric_mean
+from gridlayout.tables.words import bound_words
 
 ROUNDS, SECONDS = 15, 3.0  # of one step, at least; short steps are run more often
 
@@ -34,15 +35,14 @@ class Planned:
     ratios: tuple[float, float]
     predicted: tuple[float, float]
     seconds: float
-    gap: float
+    bound: str
 
     def row(self) -> str:
         return (
             f"{self.name:44} {self.times[0] * 1e3:8.2f} ms {self.ratios[0]:6.2f}x of the default "
             f"{self.ratios[1]:6.2f}x of GSPMD's   predicted "
             f"{self.predicted[0] * 1e3:8.2f} ms {self.predicted[0] / self.predicted[1]:6.2f}x   "
-            f"planned in {self.seconds:5.2f} s, "
-            f"gap {self.gap:.1%}"
+            f"planned in {self.seconds:5.2f} s, {self.bound}"
         )
 
 
@@ -93,7 +93,14 @@ def measure(case: Case, device: gl.DeviceGrid) -> Planned:
     default = by_default.report(*laid).seconds
     planned, own, gspmd = (median(each) for each in zip(*times, strict=True))
     ratios = median(x[0] / x[1] for x in times), median(x[0] / x[2] for x in times)
-    return Planned(case.name, (planned, own, gspmd), ratios, (plan.time, default), taken, plan.gap)
+    return Planned(
+        case.name,
+        (planned, own, gspmd),
+        ratios,
+        (plan.time, default),
+        taken,
+        bound_words(plan.time, plan.bound),
+    )
 
 
 def report(names: list[str], default: bool = False) -> None:

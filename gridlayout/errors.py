@@ -1,4 +1,4 @@
-"""`LayoutError` and `LayoutWarning`: the library's only error class and only warning class."""
+"""`LayoutError` and `LayoutWarning`: the error and the warning that users of the library see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ class LayoutError(ValueError):
     >>> raise LayoutError("tile (32, 0) has an extent below 1; give extents of 1 or more")
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: tile (32, 0) has an extent below 1; give extents of 1 or more
+    """
+
+
+class PlacementError(LayoutError):
+    """Raised where a device grid can't place a grid of cores, because of its `core_map`.
+
+    A grid that a user states is refused by it. Where the library chooses a grid, it takes another.
     """
 
 

@@ -77,7 +77,7 @@ class DeviceGrid:
     order of these devices is that of no mesh axes (a snake, a staircase), `fine` has the devices in
     the order of the map, for all grids. Placing a grid raises `LayoutError` if the cores of a
     device are no box of consecutive cores (a cyclic map), or if the devices are in an order that no
-    axes have.
+    axes have; the library itself chooses no such grids.
 
     machine: the times of communication and computation (`gl.Machine`), by which algorithms are
     chosen; the default is that of the devices' kind. On emulated devices each collective has a
@@ -113,8 +113,8 @@ class DeviceGrid:
         self.mesh: Any = auto_mesh(self._devices, sizes, names)
         self._given = core_map
         self._stated = None if core_map is None else stated_map(core_map, sizes, self._axes)
-        self._placements = Placements(self._axes, self._stated)
-        self.order: tuple[int, ...] = self._placements.order
+        self.placements = Placements(self._axes, self._stated)
+        self.order: tuple[int, ...] = self.placements.order
         self._counts: dict[tuple[str, ...], int] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         # All shardings use this one mesh, because a program of JAX has one mesh.
@@ -293,9 +293,9 @@ class DeviceGrid:
         that are as square as possible; mesh axes in the order of the grid dims. An axis that would
         leave its devices idle, or change nothing, divides no dim: the devices along it hold copies.
         """
-        if (known := self._placements.known(grid)) is not None:
+        if (known := self.placements.known(grid)) is not None:
             return known
-        return self._placements.of(as_shape(grid, "grid"))
+        return self.placements.of(as_shape(grid, "grid"))
 
     def placed(
         self, grid: Shape, axes: Sequence[tuple[str, ...]], per_device: Shape | None = None
@@ -309,7 +309,7 @@ class DeviceGrid:
         The map has one result per mesh axis, then one per grid dim. If the `core_map` of the
         device grid maps the grid, it is that map. If devices hold copies, the map gives the first.
         """
-        return self._placements.core_map(self.placement(grid))
+        return self.placements.core_map(self.placement(grid))
 
     def first_cores(self, grid: Sequence[int]) -> NDArray[np.int64]:
         """Return the first core of each device, in the shape (devices, grid dims).
@@ -319,7 +319,7 @@ class DeviceGrid:
         >>> DeviceGrid(AbstractMesh((2, 2), ("x", "y"))).first_cores((3, 2)).tolist()
         [[0, 0], [0, 1], [2, 0], [2, 1]]
         """
-        return self._placements.first_cores(self.placement(grid))
+        return self.placements.first_cores(self.placement(grid))
 
     def describe(self, layout: Layout) -> Description:
         """Return what each device stores of an array: cores, idle slots, elements and bytes.
@@ -370,7 +370,7 @@ class DeviceGrid:
 
     def storage_shape(self, layout: Layout) -> Shape:
         """Return the physical shape, with grid dims rounded up to the mesh by idle slots."""
-        return (*self.placement(layout.core_shape).slots, *layout.local_shape)
+        return (*self.placements.inner(layout.core_shape).slots, *layout.local_shape)
 
     @cached_property
     def replicated(self) -> NamedSharding:

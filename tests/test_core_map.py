@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh
-from laid_out import packed
+from laid_out import is_grid, packed
 from tiers import examples, few
 
 import gridlayout as gl
+from gridlayout.ops.decisions.flops import Rule, per_result
+from gridlayout.ops.rules.table import RULES
 
 TRANSPOSED = "(d0, d1) -> (d1, d0)"
 FOLDED = "(d0, d1) -> (d1 floordiv 4, d1 mod 4, d0)"
@@ -373,6 +375,122 @@ def test_work_on_a_grid_of_another_rank_is_jaxs(name):
     found, expected = (jax.tree.leaves(each) for each in (gl.on_grid(fn)(laid), jax.jit(fn)(x)))
     for f, w in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(f), w, rtol=1e-5, atol=1e-5)
+
+
+# -- grids that the library chooses ----------------------------------------------------------------
+
+# Maps that place some grids of their rank as parts of no array; and a grid that each refuses.
+ODD = {
+    "strides": ((7,), "(d0, d1, d2) -> (d2 * 4 + d1 + d0 * 2)", (1, 3, 2)),
+    "rows of three": ((7,), "(d0, d1) -> (d0 * 3 + d1)", (2, 2)),
+    "cyclic": ((2, 4), "(d0) -> (0, d0 mod 2, d0 floordiv 2)", (4,)),
+    "rows that end": (
+        *((2, 4), "(d0, d1) -> ((d0 * 3 + d1) floordiv 4, (d0 * 3 + d1) mod 4)"),
+        (2, 3),
+    ),
+    "one device": ((4,), "(d0) -> (1, d0)", (2,)),
+}
+CHOOSING = {
+    "select": lambda x: jnp.select([x > 0.5, x > 0], [x, x * 2], -1.0),
+    "stack": lambda x: jnp.stack([x, x, x]),
+    "newaxis": lambda x: x[:, None] * 2,
+    "rows": lambda x: x.reshape(-1) * 2,
+    "sums": lambda x: (x.sum(0), x.max(1), jax.nn.softmax(x)),
+    "transposed": lambda x: jnp.sort(x.T, 0) + 1,
+    "products": lambda x: (x @ x.T, jnp.einsum("ij,kj->ikj", x, x), jnp.outer(x[0], x[1])),
+    "windows": lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 2), (1, 1), "SAME"),
+    "scanned": lambda x: jax.lax.scan(lambda c, v: (c + v, c * v), jnp.zeros(x.shape[1:]), x),
+    "gradients": jax.grad(lambda x: jnp.sum(jnp.tanh(x @ x.T) ** 2)),
+}
+
+
+def odd(name):
+    mesh, core_map, _ = ODD[name]
+    return gl.DeviceGrid(mesh, core_map=core_map)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_the_library_chooses_has_a_place_on_any_map(name):
+    device = odd(name)
+    x = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    for grid in [(2, 1), (1, 2), (3, 2), (2,)]:
+        try:
+            laid = gl.put(x, gl.GridLayout(x.shape, grid=grid), device)
+        except gl.LayoutError:
+            continue
+        fn = gl.on_grid(lambda x: {key: each(x) for key, each in CHOOSING.items()})
+        found = jax.tree.leaves_with_path(fn(laid), is_leaf=is_grid)
+        expected = jax.tree.leaves({key: each(x) for key, each in CHOOSING.items()})
+        for (path, out), want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(out), want, 1e-5, 1e-5, err_msg=str(path))
+            device.placement(out.layout.core_shape)
+        assert not [row.primitive for row in fn.report(laid).fallbacks if "core_map" in row.note]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_layouts_by_default_have_a_place_on_any_map(name):
+    device = odd(name)
+    for shape in [(12, 10), (7,), (8, 8), (3, 4, 5), (2,), (1,), (0, 4)]:
+        assert device.placement(gl.fill_devices(shape, "float32", None, device).grid)
+        x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+        assert (np.asarray(gl.put(x, device)) == x).all()
+    x = gl.put(np.ones((6, 4), "f4"), device)
+    doubled = jax.vmap(gl.on_grid(lambda v: v * 2 + v.sum()), 1)(x)
+    assert (np.asarray(doubled) == 8).all()
+    plan = gl.plan(lambda x: jnp.tanh(x @ x.T).sum(0), x, seconds=1)
+    np.testing.assert_allclose(np.asarray(plan.run(x)), 6 * np.tanh(4.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_one_core_has_a_place_on_any_map(rank):
+    dims = ", ".join(f"d{k}" for k in range(rank))
+    device = gl.DeviceGrid((4,), core_map=f"({dims}) -> (2, {dims})")
+    assert device.placement((1,) * rank).axes == ((),) * rank
+    x, _ = placed((1,) * rank, device)
+    assert {shard.device.id for shard in x.storage.addressable_shards} == {0, 1, 2, 3}
+
+
+STATED = {
+    "placement": lambda x, layout: x.device.placement(layout.grid),
+    "put": lambda x, layout: gl.put(np.asarray(x), layout, x.device),
+    "a tree": lambda x, layout: gl.put({"a": np.asarray(x)}, x.device, {"a": layout}),
+    "relayout": gl.relayout,
+    "with_layout": lambda x, layout: gl.on_grid(lambda x: gl.with_layout(x * 2, layout) + 1)(x),
+    "with_layout in a loop": lambda x, layout: gl.on_grid(
+        lambda x: jax.lax.scan(lambda c, v: (gl.with_layout(c * 2, layout), v), x, x)
+    )(x),
+    "with_layout of a product": lambda x, layout: gl.on_grid(
+        lambda x: gl.with_layout((x @ x.T) @ x, layout)
+    )(x),
+    "a policy": lambda x, layout: gl.on_grid(
+        lambda x: x @ x.T, policy=lambda shape, dtype, like, device: layout
+    )(x),
+    "a plan": lambda x, layout: gl.plan(lambda x, y: x + y, x, layout),
+    "fixed": lambda x, layout: gl.plan(
+        lambda x, y: x + y, x, jax.ShapeDtypeStruct(x.shape, x.dtype), fixed={"y": layout}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_a_grid_that_the_user_states_is_not_replaced(name):
+    device, refused = odd("rows of three"), ODD["rows of three"][2]
+    x = gl.put(np.ones((6, 6), "f4"), gl.GridLayout((6, 6), grid=(1, 3)), device)
+    with pytest.raises(gl.LayoutError, match=r"core_map .*\(2, 2\)"):
+        STATED[name](x, gl.GridLayout((6, 6), grid=refused))
+
+
+def test_a_rule_without_a_place_falls_back_and_the_report_says_so(monkeypatch):
+    device, refused = odd("rows of three"), ODD["rows of three"][2]
+
+    def sine(b, op, x):
+        b.device.placement(refused)
+
+    monkeypatch.setitem(RULES, "sin", (Rule(sine, per_result),))
+    x = gl.put(np.ones((6, 7), "f4"), gl.GridLayout((6, 7), grid=(1, 3)), device)
+    (row,) = gl.on_grid(lambda x: jnp.sin(x)).report(x).rows
+    assert (row.how, row.note) == ("fallback", "the core_map places no grid that its rule needs")
+    np.testing.assert_allclose(np.asarray(gl.on_grid(lambda x: jnp.sin(x))(x)), np.sin(1.0), 1e-6)
 
 
 def test_all_orders_of_four_devices_are_placed_where_they_are_named():

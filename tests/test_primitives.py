@@ -7,16 +7,18 @@ with the others of its layouts as one program. A failure names the primitive and
 
 import functools
 import itertools
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiers
-from deciding import Traced, kinds_of
+from deciding import Traced, decisions, kinds_of
 from devices import turn as device_of
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import AbstractMesh
 from laid_out import assert_same, equations, layouts, poisoned
 from machines import FAST
 
@@ -566,6 +568,39 @@ def test_padding_is_not_reported_by_jaxs_checks_of_numbers(kind):
 def is_finite(results):
     inexact = (x for x in jax.tree.leaves(results) if jnp.issubdtype(x.dtype, jnp.inexact))
     return all(bool(jnp.isfinite(x).all()) for x in inexact)
+
+
+# Maps of cores to devices by which many grids have no placement: mesh, map.
+ODD_MAPS = [
+    ((7,), "(d0, d1, d2) -> (d2 * 4 + d1 + d0 * 2)"),
+    ((7,), "(d0, d1) -> (d0 * 3 + d1)"),
+    ((2, 2, 2), "(d0, d1) -> (d1 mod 3, d0 floordiv 2 + d1 floordiv 2, d0 mod 2 + d1, d1 mod 2)"),
+    ((3, 2), "(d0, d1, d2) -> (d0 floordiv 2 + d1 mod 2 + d2 * 4, d0 mod 3 + d2, d0 + d2, d1 * 4)"),
+    ((8,), "(d0, d1) -> (d0 mod 3 + d1 floordiv 2, d0)"),
+]
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_primitives_are_decided_on_device_grids_of_any_map(kind):
+    """No grid that a rule, a move or the policy chooses is refused."""
+    arrays, _ = TABLE[kind]
+    rng = np.random.default_rng(list(TABLE).index(kind))
+    traced = [(name, Traced(fn, arrays)) for name, fn in ways(kind) if name != "with_layout"]
+    for mesh, core_map in ODD_MAPS:
+        device = gl.DeviceGrid(AbstractMesh(mesh, ("x", "y", "z")[: len(mesh)]), core_map=core_map)
+        places = [allowed(a, rng, device) for a in arrays]
+        for name, each in traced:
+            program = each.sound_program(places, device, name)
+            assert not [made.op.name for made in decisions(program) if "core_map" in made.note]
+
+
+def allowed(array, rng, device):
+    """A random layout of an array, on a grid that the device grid places."""
+    while True:
+        layout = drawn(array.shape, rng).with_dtype(array.dtype)
+        with suppress(gl.LayoutError):
+            device.placement(layout.core_shape)
+            return layout
 
 
 def on_grid(every, chosen, arrays, places, device):

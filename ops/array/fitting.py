@@ -19,6 +19,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
 Shape = tuple[int, ...]
+ANY = 1 << 62  # bytes: storage of any size
 
 
 def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
@@ -30,8 +31,7 @@ def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
     >>> storage_bytes(layout, DeviceGrid((1,))) == layout.nbytes
     True
     """
-    slots = prod(device.placement(layout.core_shape).slots)
-    return dtypes.nbytes(slots * prod(layout.local_shape), layout.dtype)
+    return dtypes.nbytes(device.storage_shape(layout), layout.dtype)
 
 
 def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1) -> int:
@@ -59,24 +59,27 @@ def fitting(
 ) -> tuple[GridLayout, ...]:
     """Return layouts of the same tensor whose storage takes at most `most` bytes.
 
-    This is the layout itself, if it does. Otherwise the first one is on the same cores of each grid
-    dim that divides something, or on fewer where a core would have less than `LIMITS.core_bytes`.
-    Its tile is reduced to a core's part, or dropped if that is not enough. The second, if there is
-    one, is on the whole grid. Stated shards, flips and gaps are dropped. times: how many such
-    tensors there are side by side.
+    All have a placement on the device grid. This is the layout itself, if it does and has. Else the
+    first one is on the same cores of each grid dim that divides something, or on fewer where a core
+    would have less than `LIMITS.core_bytes`. Its tile is reduced to a core's part, or dropped if
+    that is not enough. The second, if there is one, is on the whole grid. Stated shards, flips and
+    gaps are dropped. times: how many such tensors there are side by side.
 
     >>> tiled = GridLayout((1, 630), grid=(4, 2), tile=(32, 32))
     >>> fitting(tiled, 4096, DeviceGrid((1,)))[0]
     GridLayout((1, 630), 'float32', grid=(1, 2), tile=(1, 32))
     """
-    if storage_bytes(layout, device) <= most:
+
+    def fits(x: GridLayout) -> bool:
+        return device.placements.has(x.grid) and storage_bytes(x, device) <= most
+
+    if fits(layout):
         return (layout,)
     plain = _plain(layout)
     few = _grids(plain, times)
     first = (found for grid in few for found in _blocks(plain, grid))
-    found = [next((x for x in first if storage_bytes(x, device) <= most), None)]
-    whole = _blocks(plain, plain.grid)
-    found.append(next((x for x in whole if storage_bytes(x, device) <= most), None))
+    found = [next(filter(fits, first), None)]
+    found.append(next(filter(fits, _blocks(plain, plain.grid)), None))
     return tuple(dict.fromkeys(x for x in found if x is not None))
 
 

@@ -18,9 +18,10 @@ from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
+from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.ops.array.fitting import fitting, most_bytes
+from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def of_rank(
 
     `jax.vmap` needs it: for the type of one mapped array, given that of all of them, or vice versa.
     """
-    return _like(shape, dtype, _grid(shape, like, device), like)
+    found = _like(shape, dtype, _grid(shape, like, device), like)
+    return found if device.placements.has(found.grid) else fitting(found, ANY, device)[0]
 
 
 def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
@@ -157,12 +159,22 @@ def _filling(
     rows = (prod(shape[:joined]),) if joined else (1,) * (rank - len(shape))
     sizes = (*rows, *shape[joined:])
     tile = (1,) * (rank - len(tile)) + tile[-rank:]
-    found = [_divided(sizes, cores, tile) for cores in _factors(device.size, rank)]
+    found = _with_placement(sizes, tile, device)
     least = min(prod(shard) for _, shard in found)
     grids = {grid: sum(shard) for grid, shard in found if 8 * prod(shard) <= 9 * least}
     # Among equals, the one with the most rows of cores, which `_factors` returns first.
     grid = device.shape if device.shape in grids else min(grids, key=grids.__getitem__)
     return _like(shape, dtype, grid, like)
+
+
+def _with_placement(sizes: Shape, tile: Shape, device: DeviceGrid) -> list[tuple[Shape, Shape]]:
+    """Return the grids of as many devices as possible that have a placement, with their shards."""
+    count = device.size
+    while True:  # one core always has a placement
+        divided = (_divided(sizes, cores, tile) for cores in _factors(count, len(sizes)))
+        if found := [each for each in divided if device.placements.has(each[0])]:
+            return found
+        count //= primes(count)[0]
 
 
 def _factors(devices: int, rank: int) -> Sequence[Shape]:

@@ -47,7 +47,9 @@ class CheckpointPaths:
             return
         other = other_file(self.path)
         if not is_checkpoint(self.path) or other:
-            why = f"holds {other!r}, which is not of the checkpoint" if other else "is no checkpoint"
+            why = (
+                f"holds {other!r}, which is not of the checkpoint" if other else "is no checkpoint"
+            )
             raise LayoutError(
                 f"{str(self.path)!r} exists and {why}, so it is not replaced: save to another path"
             )

@@ -105,6 +105,11 @@ class Env:
                 f"the policy gives {chosen!r} for {np.dtype(dtype).name}{list(shape)}: it must "
                 "return a gl.Layout of that shape"
             )
+        if not self.device.placements.has(chosen.core_shape):  # never of the default policy
+            raise LayoutError(
+                f"the policy gives {chosen!r}, but the core_map of {self.device!r} gives the grid "
+                f"{chosen.core_shape} no placement: return a layout on another grid"
+            )
         return chosen
 
     def is_large(self, spec: Spec) -> bool:
@@ -144,5 +149,5 @@ class Env:
         return found or same_grid_and_tile(shape, np.dtype(dtype), like, self.device)
 
     def placement(self, layout: Layout) -> Placement:
-        """Return the placement of a layout's cores on the device grid."""
-        return self.device.placement(layout.core_shape)
+        """Return the placement of a layout, which may be an intermediate one of a rule."""
+        return self.device.placements.inner(layout.core_shape)

@@ -17,11 +17,11 @@ import numpy as np
 from jax import lax
 
 from gridlayout.caching import cached
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, PlacementError
 from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.ops.array.fitting import most_bytes
+from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decide, Decision
@@ -68,6 +68,8 @@ _EMPTY_TOO = (*LOOPS, "with_layout")
 _CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
 # Primitives that XLA fuses into their consumers, on replicated arrays too: masks, iotas, constants.
 _FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze"}
+# The note of a fallback for which a device grid's `core_map` is the reason.
+_NO_PLACEMENT = "the core_map places no grid that its rule needs"
 
 
 def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
@@ -108,10 +110,24 @@ def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tu
 
 
 def _offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
+    refused: list[str] = []
+
+    def proposed(rule: Decide) -> Decision | Choice | None:
+        try:
+            made = _apply_rule(rule, op, operands, env, plan)
+        except PlacementError as error:
+            if _is_stated(op, rule, env):
+                raise LayoutError(str(error)) from error
+            refused.append(str(error))
+            return None
+        if refused and isinstance(made, Decision) and made.how == FALLBACK:
+            return replace(made, note=", ".join(filter(None, (made.note, _NO_PLACEMENT))))
+        return made
+
     for rule in _rules(op, operands, env):
-        made, offered = _apply_rule(rule, op, operands, env, plan), False
+        made, offered = proposed(rule), False
         ways = chain([made.best], _lazily(made.others)) if isinstance(made, Choice) else ()
-        for found in (_apply_rule(way, op, operands, env, plan) for way in ways):
+        for found in map(proposed, ways):
             if isinstance(found, Decision):
                 yield found
                 offered = True
@@ -119,6 +135,13 @@ def _offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator
             yield made
         if offered or isinstance(made, Decision):
             return
+    raise LayoutError(refused[0])
+
+
+def _is_stated(op: Op, rule: Decide, env: Env) -> bool:
+    """Return whether the user states the layouts of an op, or how it runs."""
+    named = env.algorithm not in (None, "gathered")  # which always works
+    return op.name == "with_layout" or is_user_rule(rule) or named
 
 
 def _relaid_out(b: Builder, value: Value, target: Sharded | None) -> Value:
@@ -173,6 +196,8 @@ def _apply_rule(
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
+    if op.requested is None and not is_user_rule(rule):
+        outs = [_with_placement(builder, out) for out in outs]
     if env.policy is same_grid_and_tile and not is_user_rule(rule):
         if op.requested is None and op.name != "with_layout":
             outs = _fit_results(builder, outs, operands)
@@ -185,6 +210,20 @@ def _apply_rule(
     share = builder.device_flops
     own = -(-total // env.device.size) if share is None else share
     return replace(decision, flops=total, device_flops=own)
+
+
+def _with_placement(b: Builder, out: Value) -> Value:
+    """Return a result on a grid that has a placement.
+
+    A rule may compute on a grid that the device grid's `core_map` gives none.
+    """
+    spec, has = out.spec, b.device.placements.has
+    if isinstance(spec, Deferred) and spec.target_layout is not None:
+        target = fitting(spec.target_layout, ANY, b.device)[0]
+        return out.with_spec(replace(spec, target_layout=target))
+    if isinstance(spec, Sharded) and not has(spec.layout.core_shape):
+        return b.relayout(out, b.choose(out.shape, out.dtype, spec.layout))
+    return out
 
 
 def _fit_results(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) -> list[Value]:

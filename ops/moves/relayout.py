@@ -166,8 +166,8 @@ def moved_bytes(
     after: Placement | None = None,
 ) -> int:
     """Return the bytes that a move receives, over all devices; placements default to the grid's."""
-    before = before or device.placement(old.core_shape)
-    after = after or device.placement(new.core_shape)
+    before = before or device.placements.inner(old.core_shape)
+    after = after or device.placements.inner(new.core_shape)
     return total_bytes(sent_between(old, new, device, before, after))
 
 

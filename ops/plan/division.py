@@ -203,7 +203,7 @@ class Units:
             return not any(division)
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
-        return self.device.placement(grid).axes == axes
+        return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
 
     def words(
         self,

@@ -194,8 +194,8 @@ class Plan:
 def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement:
     """Return the device grid's placement of the result, as (batch, rows, columns) of `matrices`."""
     if not mirrored:
-        return device.placement(matrices.grid)
-    found = device.placement(matrices.swapped().grid)
+        return device.placements.inner(matrices.grid)
+    found = device.placements.inner(matrices.swapped().grid)
     parts = (found.grid, found.axes, found.slots, found.per_device)
     return Placement(*((b, c, r) for b, r, c in parts))  # type: ignore[arg-type]
 

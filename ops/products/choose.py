@@ -56,7 +56,7 @@ def choose(
     grids = dict.fromkeys([matrices.grid, _grid_of(target, matrices)])
     found = [plan for grid in grids for plan in plans(name, replace(matrices, grid=grid), device)]
     if not found:
-        _, rows, columns = device.placement(matrices.grid).axes
+        _, rows, columns = device.placements.inner(matrices.grid).axes
         raise LayoutError(
             f"algorithm {name!r} needs {_NEEDS[name]}; here {_devices(device, rows)} divide the "
             f"rows and {_devices(device, columns)} the columns of {matrices.dtype.name}"
@@ -173,7 +173,7 @@ def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) ->
 
 @cached
 def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Holding:
-    placed = device.placement(layout.core_shape)
+    placed = device.placements.inner(layout.core_shape)
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
     sizes = [prod(layout.shape[d] for d in dims) for dims in roles]
@@ -234,12 +234,13 @@ def _moves(plan: Plan, target: Layout) -> Iterator[tuple[Any, ...] | None]:
     m, device = plan.matrices, plan.device
     if m.shape:
         made = plan.result()
-        yield made, target, device, device.placement(made.grid), device.placement(target.core_shape)
+        places = [device.placements.inner(x.core_shape) for x in (made, target)]
+        yield made, target, device, *places
     else:
         yield None
     for x, operand in ((m.left, plan.left), (m.right, plan.right)):
         layout, after = operand()
-        yield x.layout, layout, device, device.placement(x.layout.core_shape), after
+        yield x.layout, layout, device, device.placements.inner(x.layout.core_shape), after
 
 
 def _has_to_move(

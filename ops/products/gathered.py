@@ -99,12 +99,13 @@ def gathered_cost(
     made = Collectives(device)
     operands = _inputs(device, product)
     for old, operand in zip(layouts, operands, strict=True):
-        before = device.placement(old.core_shape)
+        before = device.placements.inner(old.core_shape)
         places = before, operand.spec.placement
         made.found += sent_between(old, operand.spec.layout, device, *places)
         operand.collectives(made)
     if (natural := product.natural) is not None and target is not None:
-        places = device.placement(natural.core_shape), device.placement(target.core_shape)
+        inner = device.placements.inner
+        places = inner(natural.core_shape), inner(target.core_shape)
         made.found += sent_between(natural, target, device, *places)
     left, right = (extents(operand.roles, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
@@ -117,7 +118,7 @@ def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelIn
     """Return both operands: free dims placed as in the result, contracted dims over other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
-        placement = device.placement(product.natural.grid)
+        placement = device.placements.inner(product.natural.grid)
         for i, dim in enumerate(product.dims, product.first):
             where[dim.is_right, dim.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
@@ -126,7 +127,7 @@ def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelIn
 
 
 def _input(device: DeviceGrid, roles: Roles, is_right: bool, where: dict[Any, Any]) -> KernelInput:
-    own = device.placement(roles.layout.grid)
+    own = device.placements.inner(roles.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
     slots: list[int] = []

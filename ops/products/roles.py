@@ -137,7 +137,7 @@ def _batched(
         order = tuple(range(len(shape)))
         product = product_of(left, right, contract, batch, order, tuple(shape), x.dtype)
         assert product.natural is not None
-        cores = prod(device.placement(product.natural.grid).per_device)
+        cores = prod(device.placements.inner(product.natural.grid).per_device)
         found[left, right] = cores * prod(product.natural.local_shape), product
     least = min(work for work, _ in found.values())
     few = [pair for pair, (work, _) in found.items() if work <= LIMITS.work_ratio * least]

@@ -153,7 +153,8 @@ def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: 
     The target layout of a deferred result is its own layout in the default placement, or the whole
     grid, whichever takes less time.
     """
-    if out.placement == b.placement(out.layout):
+    grid = out.layout.core_shape
+    if b.device.placements.has(grid) and out.placement == b.device.placement(grid):
         return thin
     trial = Builder(b.env, [out])
     ways = [out.layout.with_oob(None), *fitting(whole, most, b.device)]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant
 from gridlayout.arguments import Shape
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, PlacementError
 from gridlayout.sharding.meshes.placement import Axes, MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
@@ -57,13 +57,13 @@ class StatedMap:
         """Return the row-major index in the mesh of each core's device.
 
         None if the grid's rank is not the map's, if it has no cores, if a core is outside the mesh
-        or the chip, or if two cores have one place. Raises `LayoutError` for a grid of too many
+        or the chip, or if two cores have one place. Raises `PlacementError` for a grid of too many
         cores.
         """
         if len(grid) != self.map.num_dims or 0 in grid:
             return None
         if prod(grid) > _MOST_CORES:
-            raise LayoutError(
+            raise PlacementError(
                 f"grid {grid} has {prod(grid)} cores, but a core_map is evaluated for each core "
                 f"and supports at most {_MOST_CORES}: use a smaller grid"
             )
@@ -82,12 +82,14 @@ class StatedMap:
     def placement(self, grid: Shape) -> Placement | None:
         """Return the placement of a grid; None if the map does not place all of its cores.
 
-        Raises `LayoutError` if the cores of a device are no box, or if the order of the boxes is
+        Raises `PlacementError` if the cores of a device are no box, or if the order of the boxes is
         that of no mesh axes.
         """
         devices = self.places(grid)
         if devices is None:
             return None
+        if prod(grid) == 1:  # every device has a copy, also the one that the map names
+            return self.axes.placement(grid, [()] * len(grid), grid)
         box = tuple(_run(devices[_line(k, len(grid))]) for k in range(len(grid)))
         blocks = devices[tuple(slice(None, None, n) for n in box)]
         spread = blocks
@@ -95,14 +97,14 @@ class StatedMap:
             spread = spread.repeat(n, axis=k)
         same = np.array_equal(spread[tuple(map(slice, grid))], devices)
         if not same or len(np.unique(blocks)) < blocks.size:
-            raise LayoutError(
+            raise PlacementError(
                 f"core_map {self.map} assigns to a device cores of grid {grid} that form no box of "
                 f"consecutive cores, so the device's part would be no array: assign consecutive "
                 f"cores along each grid dim, as in (d0) -> (d0 floordiv 2, d0 mod 2)"
             )
         axes = self._axes_along(blocks if self.order is None else np.argsort(self.order)[blocks])
         if axes is None:
-            raise LayoutError(
+            raise PlacementError(
                 f"core_map {self.map} places the parts of grid {grid} on devices "
                 f"{blocks.ravel()[:8].tolist()}{'...' if blocks.size > 8 else ''} of {self.sizes}, "
                 "an order that no axes of the mesh have, even with its devices reordered: use "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import Shape
+from gridlayout.errors import PlacementError
 from gridlayout.sharding.meshes.core_map import StatedMap
 from gridlayout.sharding.meshes.placement import MeshAxes, Placement, default_placement
 
@@ -24,6 +25,7 @@ class Placements:
     def __init__(self, axes: MeshAxes, stated: StatedMap | None) -> None:
         self.axes, self.stated = axes, stated
         self._found: dict[Shape, Placement] = {}
+        self._refused: set[Shape] = set()
         self._by_map: dict[Shape, Placement | None] = {}  # None: the map does not place the grid
 
     @cached_property
@@ -43,6 +45,27 @@ class Placements:
         if grid not in self._found:
             self._found[grid] = self._by_stated_map(grid) or default_placement(self.axes, grid)
         return self._found[grid]
+
+    def has(self, grid: Shape) -> bool:
+        """Return whether a grid has a placement; False only where the stated map prevents it.
+
+        The library proposes no other grids for values that users get.
+        """
+        if self.stated is None or grid in self._found:
+            return True
+        if grid not in self._refused:
+            try:
+                self.of(grid)
+            except PlacementError:
+                self._refused.add(grid)
+        return grid not in self._refused
+
+    def inner(self, grid: Shape) -> Placement:
+        """Return the placement of a grid that the library itself chooses inside an operation.
+
+        That is `of`, or the rule's where the stated map gives the grid none.
+        """
+        return self.of(grid) if self.has(grid) else default_placement(self.axes, grid)
 
     def _by_stated_map(self, grid: Shape) -> Placement | None:
         if self.stated is not None and grid not in self._by_map:
