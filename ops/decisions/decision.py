@@ -75,9 +75,17 @@ class Step:
     turns: tuple[Turn, ...] = ()
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
-        """Return this step on other registers. Faster than `replace`: programs call it per step."""
+        """Return this step on other registers."""
+        return self._with(reads=reads, writes=writes)
+
+    def of_kernel(self, kernel: Hashable) -> Step:
+        """Return this step with a `kernel`."""
+        return self._with(kernel=kernel)
+
+    def _with(self, **changes: Any) -> Step:
+        """Return this step with other fields. Faster than `replace`: programs call it per step."""
         made = object.__new__(Step)
-        vars(made).update(vars(self), reads=reads, writes=writes)
+        vars(made).update(vars(self), **changes)
         return made
 
     @property
@@ -144,7 +152,7 @@ class Decision:
         source: all that the decision depends on. A step of another decision keeps its own.
         """
         steps = tuple(
-            replace(step, kernel=(source, n)) if step.kernel is None else step
+            step.of_kernel((source, n)) if step.kernel is None else step
             for n, step in enumerate(self.steps)
         )
         return replace(self, steps=steps)
