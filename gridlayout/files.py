@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from gridlayout.errors import LayoutError
 
@@ -19,7 +20,7 @@ _KINDS = {
 }
 
 
-def opened(path: str | os.PathLike[Any]) -> BinaryIO:
+def opened(path: str | os.PathLike[Any]) -> io.BufferedReader:
     """Open a file for reading; `LayoutError` for anything but a regular file, without blocking.
 
     A pipe may never end, and a device may hold more than the memory. OSError, or ValueError for a

@@ -401,7 +401,7 @@ def test_files_of_others_are_not_replaced(tmp_path):
     (path / ".hidden").write_text("of a file manager")
     gl.save(path, {"w": np.ones(4)})
     (path / "notes.txt").write_text("notes")
-    with pytest.raises(gl.LayoutError, match="holds 'notes.txt', which is not of the checkpoint"):
+    with pytest.raises(gl.LayoutError, match=r"holds 'notes\.txt', which is not of the checkpoint"):
         gl.save(path, {"w": np.ones(5)})
     assert (path / "notes.txt").read_text() == "notes"
     assert gl.restore(path, {"w": np.zeros(4)})["w"].sum() == 4

@@ -176,16 +176,16 @@ def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
 def bounded_share(layout: Mapped) -> float:
     """The share of physical positions that are padding, 0 to 1, at bounded cost.
 
-    A layout with a `Scatter` and more than 2**22 positions is not counted: the share then assumes
-    that no two elements have the same position.
+    A layout with a `Scatter` and more than 2**22 positions or elements is not counted: the share
+    then assumes that no two elements have the same position.
 
     >>> from gridlayout import GridLayout
     >>> bounded_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
     0.25
     """
     total = prod(layout.physical_shape)
-    if layout.is_scatter and total > _MAX_COUNTED:
-        return max(total - layout.size, 0) / total
+    if layout.is_scatter and max(total, layout.size) > _MAX_COUNTED:
+        return max(total - layout.size, 0) / total if total else 0.0
     return exact_share(layout)
 
 

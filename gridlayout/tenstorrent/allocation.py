@@ -302,6 +302,8 @@ def unit_of(element: str) -> Unit:
     if form and sides != (32, 32):
         has = dims_text(sides or ())
         raise LayoutError(f"column 1: tile {has} in {form}, whose tiles are 32x32")
+    if 0 in (sides or ()):
+        raise LayoutError(f"column 1: tile {dims_text(sides or ())} has no elements")
     known, elements = dtypes.as_dtype(dtype), prod(sides or ())
     bits = 8 * dtypes.BLOCK_FORMATS[form] if form else elements * dtypes.bits(known)
     return Unit(sides, form, known, elements, bits)

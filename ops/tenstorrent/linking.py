@@ -23,7 +23,7 @@ from gridlayout.tenstorrent.tensor_type import (
 
 # Bounds on a text: characters of its types with all aliases written out, and ops with all calls
 # written out. Each is a number, and so many per character, or op, of the text.
-MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 18, 16
+MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 15, 16
 MAX_OPS, MAX_OPS_PER_OP = 1 << 12, 32
 MAX_DEPTH = 32  # functions, each of which calls the next one
 

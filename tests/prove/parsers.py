@@ -2,7 +2,8 @@
 
 atheris (libFuzzer) finds inputs that reach new code, from the texts of `seeds`. Where it is not
 installed, the same texts are changed at random, which reaches less. Each input has limits of time
-and memory. The inputs that fail are kept in `build/prove/parsers`.
+and memory. The inputs that fail are kept in `build/prove/parsers`. First, each reader is given two
+texts of each kind of `growing_texts`: what it does must be in proportion to the length.
 """
 
 import os
@@ -22,9 +23,15 @@ KEPT = ROOT / "build" / "prove" / "parsers"
 
 def run(part, start, count):
     """So many inputs of a reader, or as many as it reads in the time."""
-    from prove.parsers_read import seeds
+    from prove.growth import excess
+    from prove.parsers_read import GROWING, READERS, seeds
 
     outcome = Outcome()
+    for text_of in GROWING.get(part.name, ()) if start == 0 else ():
+        outcome.cases += 1
+        outcome.judged["cost by length"] += 1
+        if why := excess(lambda given: READERS[part.name](given.encode()), text_of):
+            outcome.failures.append({"what": f"{part.name}, {text_of.__name__}: {why}"})
     folder = KEPT / part.name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -49,6 +56,6 @@ def run(part, start, count):
         what = f"{part.name}: code {done.returncode}\n{said[-4000:]}"
         outcome.failures.append({"what": what})
         return outcome
-    outcome.cases = int(found[-1])
-    outcome.judged["atheris" if guided else "own mutations"] += outcome.cases
+    outcome.cases += int(found[-1])
+    outcome.judged["atheris" if guided else "own mutations"] += int(found[-1])
     return outcome

@@ -1,6 +1,7 @@
 """A process that gives a reader inputs until one fails: `READER COUNT SEED FOLDER`."""
 
 import random
+import re
 import resource
 import signal
 import sys
@@ -47,8 +48,8 @@ def _mutate(one, count, seed, folder):
     corpus = [path.read_bytes() for path in sorted((folder / "corpus").glob("seed*"))]
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     for _ in range(count):
-        data = bytearray(rng.choice(corpus))
-        for _ in range(rng.randint(1, 4)):
+        data = _other_numbers(rng, rng.choice(corpus))
+        for _ in range(rng.randint(0, 4)):
             at, size = rng.randint(0, len(data)), rng.randint(0, 8)
             other = rng.choice(corpus)
             start = rng.randint(0, len(other))
@@ -63,6 +64,24 @@ def _mutate(one, count, seed, folder):
         signal.alarm(0)
     print(f"read {count}")
     return 0
+
+
+_NUMBERS = (b"0", b"1000", b"30000", b"1000000", b"1000000000", b"1099511627776", b"%d" % 2**62)
+
+
+def _other_numbers(rng, data):
+    """The text with some of its numbers replaced by nothing or by far too much."""
+    numbers = list(re.finditer(rb"[0-9]+", data))
+    made = bytearray(data)
+    for found in sorted(
+        rng.sample(numbers, min(len(numbers), rng.randint(0, 3))), key=_from_the_end
+    ):
+        made[found.start() : found.end()] = rng.choice((*_NUMBERS, b"9" * 30))
+    return made
+
+
+def _from_the_end(found):
+    return -found.start()
 
 
 if __name__ == "__main__":

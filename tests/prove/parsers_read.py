@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import gridlayout as gl
+from prove import growing_texts
 
 HERE = Path(__file__).parents[1]
 
@@ -55,6 +56,17 @@ def _compare(given):
     return gl.compare(first, second)
 
 
+def _program(given):
+    """A compiled program: its ops with all calls written out, its times, and its report."""
+    program = gl.tenstorrent.load(given)
+    return repr(program), program.layouts, str(program.simulated()), str(program.report())
+
+
+def _explained(given):
+    found = gl.explain(given.split("\n"), plan=True)
+    return str(found), found.to_json(), found.to_html()
+
+
 def _mlir(given):
     from gridlayout.mlir.program import read_module
 
@@ -69,14 +81,25 @@ READERS = {
     "layout_xla": text(gl.parse),
     "layout_call": text(gl.parse),
     "mlir": text(_mlir),
-    "explain": text(lambda given: gl.explain(given)),
+    "explain": text(_explained),
     "compare": text(_compare),
-    "ttnn_program": text(gl.tenstorrent.load),
+    "ttnn_program": text(_program),
     "plan": file(gl.load_plan, "plan.json"),
     "machine": file(gl.Machine.load, "machine.json"),
     "image": _image,
     "safetensors": file(gl.open_safetensors, "x.safetensors"),
     "checkpoint": lambda data: file(_records, _record_name(), folder=True)(data),
+}
+
+
+# The texts of any length that attack each reader, as `growing_texts` makes them.
+GROWING = {
+    "affine_map": growing_texts.MAPS,
+    "layout_call": growing_texts.LAYOUTS,
+    "mlir": growing_texts.LOADED,
+    "explain": growing_texts.EXPLAINED,
+    "ttnn_program": growing_texts.LOADED,
+    **dict.fromkeys(("plan", "machine", "image", "checkpoint"), growing_texts.RECORDS),
 }
 
 

@@ -151,8 +151,12 @@ class Meshes:
     def groups_of(self, text: str, kind: str) -> Groups:
         """Return number of groups, devices per group, and mesh axes or the first group's devices.
 
-        (0, 0, ()) if the line does not state the groups.
+        (0, 0, ()) if the line does not state the groups, or they have over 2**62 devices.
         """
+        groups, size, first = self._groups(text, kind)
+        return (groups, size, first) if groups * size <= MAX_ELEMENTS else (0, 0, ())
+
+    def _groups(self, text: str, kind: str) -> Groups:
         if found := _CLUSTER.search(text):
             return self._along_cluster(int(found[1]))
         if found := _NAMED.search(text):
@@ -205,14 +209,12 @@ class Meshes:
         if found := _IOTA.match(text, at):
             groups, *sizes = _numbers(found[1])  # at least one number
             size, dims = prod(sizes), _numbers(found[2])
-            if prod(dims) > MAX_ELEMENTS or groups * size > MAX_ELEMENTS:
-                return (0, 0, ())
-            if len(dims) > 1:
+            if len(dims) > 1 and prod(dims) <= MAX_ELEMENTS:
                 self.guessed = MeshAxes([(f"axis_{k}", n) for k, n in enumerate(dims)])
             return groups, size, first_of_iota(dims, _numbers(found[3] or ""), size) or ()
         if text.startswith("{}", at):  # one group of all devices
-            first = first_of_iota((self.devices,), (), self.devices)
-            return (1, self.devices, first or ()) if self.devices else (0, 0, ())
+            n = self.devices
+            return (1, n, first_of_iota((n,), (), n) or ()) if n else (0, 0, ())
         if found := _UNLISTED.match(text, at):
             return int(found[1]), int(found[2]), ()
         inside = _LISTS.match(text, at)

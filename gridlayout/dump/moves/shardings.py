@@ -16,7 +16,8 @@ from math import prod
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.moves.collectives import Mesh, Meshes, axes_of
+from gridlayout.dump.moves.collectives import Meshes, axes_of
+from gridlayout.dump.moves.device_groups import Mesh
 from gridlayout.dump.text.hlo import Instruction, braced
 from gridlayout.dump.text.statements import Statement, result_names
 from gridlayout.dump.values.top_keys import TopKeys
@@ -107,7 +108,7 @@ def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
             f"sharding {text[:60]!r} is not one of a tensor with {rank} dims: it has {len(tiles)} "
             "numbers of parts"
         )
-    return _checked(parts), prod(rest)
+    return _checked(parts), prod(_checked(rest))
 
 
 def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
@@ -122,13 +123,13 @@ def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
                 raise LayoutError(f"mesh axis {name!r} has no size: the dump does not define it")
             size *= int(sub) if sub else sizes[name]
         parts.append(size)
-    devices = prod(sizes.values())
+    devices = prod(_checked(tuple(sizes.values())))
     return _checked(tuple(parts)), devices // max(prod(parts), 1) if known else 0
 
 
 def _checked(parts: Shape) -> Shape:
     if any(n < 1 for n in parts) or prod(parts) > MAX_ELEMENTS:
-        raise LayoutError(f"parts {parts} must be >= 1 and no more than 2**62 in all")
+        raise LayoutError(f"parts {str(parts)[:80]} must be >= 1 and no more than 2**62 in all")
     return parts
 
 
@@ -246,6 +247,8 @@ class Sharded:
         """Add a sharded tensor; None if its sharding can't be read."""
         shape = tuple(int(word) for word in dims.split("x") if word)
         try:
+            if prod(shape) > MAX_ELEMENTS:
+                raise LayoutError(f"tensor<{dims[:80]}...> has over 2**62 elements")
             dtype = dtypes.as_dtype(element).name
             parts, copies = parts_of(text, len(shape), meshes.by_name)
         except LayoutError as error:

@@ -20,7 +20,7 @@ from gridlayout.text import MAX_TEXT
 MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 18, 1 << 25
 # Characters of the types that are cached with their aliases written out, and of all that are
 # written out: a number, and so many per character of the dump.
-MAX_RESOLVED, MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 22, 1 << 18, 16
+MAX_RESOLVED, MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 22, 1 << 15, 16
 
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
@@ -138,7 +138,7 @@ def resolve(text: str, context: MlirContext) -> str:
 
 
 def _replaced(text: str, context: MlirContext) -> str:
-    """Return the text with aliases replaced; unchanged if it would exceed `MAX_TEXT` or the room."""
+    """Return the text with aliases replaced; unchanged if that exceeds `MAX_TEXT` or the room."""
     found = _written_out(text, context.aliases)
     if len(found) > context.room:
         context.left += 1

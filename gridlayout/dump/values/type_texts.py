@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import prod
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.caching import cached
 from gridlayout.costs import Described
 from gridlayout.dump.text.hlo import ARRAY
@@ -103,12 +103,14 @@ def array_sizes(kind: str) -> list[int]:
 
 
 def dense_bytes(dims: str, element: str) -> int:
-    """Return the bytes of a tensor's elements, without padding.
+    """Return the bytes of a tensor's elements, without padding; 0 for more than 2**62 elements.
 
     >>> dense_bytes("3x5x", "bf16"), dense_bytes("4x", "complex<f32>"), dense_bytes("4x", "i1")
     (30, 32, 4)
     """
     size = prod(int(word) for word in dims.split("x") if word)
+    if size > MAX_ELEMENTS:
+        return 0
     try:
         bits = dtypes.bits(dtypes.as_dtype(element))
     except LayoutError:  # such as f8E4M3B11FNUZ, whose first number is its bits
