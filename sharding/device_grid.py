@@ -13,7 +13,6 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.machines.default_machine import FAST, default_machine
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.machines.topology import hosts_of
+from gridlayout.sharding.meshes.copies import copied
 from gridlayout.sharding.meshes.core_map import stated_map
 from gridlayout.sharding.meshes.description import Description
 from gridlayout.sharding.meshes.devices import (
@@ -277,11 +277,7 @@ class DeviceGrid:
 
         A function whose results are its next operands is then compiled once.
         """
-        if not isinstance(x, (jax.Array, np.ndarray, np.generic)):
-            return x
-        if isinstance(x, jax.Array) and x.sharding == self.replicated:
-            return x
-        return jax.device_put(x, self.replicated)
+        return copied(x, self.replicated, is_local=len(self.processes) < 2)
 
     def placement(self, grid: Sequence[int]) -> Placement:
         """Return which mesh axes divide which dims of a virtual grid.

@@ -72,7 +72,7 @@ class _Zeros(Primitive):  # type: ignore[misc]
             zeros = jnp.zeros(shape, layout.dtype)
         if not isinstance(zeros, jax.core.Tracer):
             batch = len(shape) - len(layout.physical_shape)
-            zeros = jax.device_put(zeros, device.partitioned(layout, batch))
+            zeros = jnp.zeros(shape, layout.dtype, device=device.partitioned(layout, batch))
         return type(of).of_storage(in_layout_memory(zeros, layout, device), layout, device)
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
