@@ -15,12 +15,13 @@ import gridlayout as gl
 from gridlayout.sharding.processes import agreement, messages
 from gridlayout.sharding.processes.elements import Elements
 from gridlayout.sharding.processes.group import Group, seconds_to_wait
+from gridlayout.sharding.processes.jaxprs import common_text
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 DIFFERING = """
 import json
 
-from gridlayout.sharding.processes import agreement
+from gridlayout.sharding.processes import elements
 from gridlayout.sharding.processes.group import Group
 
 exchanges, exchanged = [], Group.exchanged
@@ -58,7 +59,7 @@ bits = np.array([1.0, np.nan], np.float32)
 bits.view(np.uint32)[1] += RANK
 case("bits", lambda: gl.put(bits, gl.GridLayout((2,), grid=(2,)), device))
 case("array", lambda: gl.put(jnp.asarray(changed), small, device))
-much = np.zeros(agreement.MOST_BYTES + 1, np.int8)
+much = np.zeros(elements.MOST_BYTES + 1, np.int8)
 much[-1] = RANK
 most = gl.GridLayout(much.shape, "int8", grid=(4,))
 case("much data", lambda: gl.put(much, most, device))
@@ -167,8 +168,8 @@ def told():
         ("operator", ["process 0: on_grid(multiply); process 1: on_grid(subtract)"]),
         ("kernel", ["gl.map_shards", "2.0:f32[]", "3.0:f32[]"]),
         ("calls", ["process 0: gl.put; process 1: on_grid(add)"]),
-        ("before", ["earlier call 1: gl.put", "grid=(2, 2)"]),
-        ("functions before", ["process 0: earlier call 3: on_grid(<lambda>)", "process 1: "]),
+        ("before", ["earlier call 2: gl.put", "grid=(2, 2)"]),
+        ("functions before", ["process 0: earlier call 4: on_grid(<lambda>)", "process 1: "]),
     ],
 )
 def test_all_processes_are_told_the_first_difference(told, name, words):
@@ -326,9 +327,8 @@ class Threads:
             self.barrier.wait(30)
             return heard
 
-        group = object.__new__(Group)
-        group.processes, group.exchanged = tuple(range(len(self.said))), exchanged
-        group.begin()
+        group = Group(range(len(self.said)), table=None)
+        group.exchanged = exchanged
         return group
 
     def run(self, fn):
@@ -347,8 +347,8 @@ class Threads:
         def one(rank, group):
             text = messages.Lines(texts[rank])
             given = None if data is None else Elements(data[rank])
-            counted = group.agree("call", text.prefix(None), lambda: text, given)
-            group.close(None, counted, None)
+            group.agree("call", text.prefix(None), lambda: text, given)
+            group.close(None, text.prefix(None), None)
 
         return self.run(one)
 
@@ -391,7 +391,7 @@ def test_calls_beyond_those_that_are_listed_differ_too():
     for _ in range(100):
         threads.agree([["a"], ["a"]])
     told = threads.agree([["c"], ["c"]])
-    assert "process 0: 101 earlier calls, " in told[0]
+    assert "process 0: 102 earlier calls, " in told[0]
     assert told[0] == told[1]
     assert threads.agree([["c"], ["c"]]) == [None, None]
 
@@ -402,7 +402,7 @@ def test_a_failure_is_told_and_does_no_harm():
     def fails(rank, group):
         if rank:
             text = messages.Lines(["a"])
-            group.agree("call", text.prefix(None), lambda: text, None)
+            group.agree("call", text.prefix(None), lambda: text)
         else:
             group.report("call", "ValueError: too bad")
 
@@ -448,7 +448,7 @@ def test_seconds_are_a_number_above_0(monkeypatch, seconds):
 
 @pytest.mark.parametrize("first", ["{'b', 'a'} at 0x7f12", "{'a', 'b'} at 0xffff0"])
 def test_text_says_the_same_in_every_process(first):
-    assert agreement.common_text(first) == "{'a', 'b'} at 0x..."
+    assert common_text(first) == "{'a', 'b'} at 0x..."
 
 
 def test_other_bytes_are_no_message():

@@ -38,11 +38,11 @@ BEFORE = State(3, False, False, "g", "bb")
         (INSIDE, BEFORE._replace(inside=True), "", "is in its call 3, g"),
         (INSIDE, State(), "", "has made no call"),
         # It is in another one of this number.
-        (INSIDE, INSIDE._replace(what="h", digest="cc"), "is in h instead", "is in h instead"),
-        (INSIDE, ASKS._replace(digest="cc"), "is in f instead", "is in f instead"),
-        (ASKS, INSIDE._replace(digest="cc"), "is in f instead", "is in f instead"),
+        (INSIDE, INSIDE._replace(what="h", digests="cc"), "is in h instead", "is in h instead"),
+        (INSIDE, ASKS._replace(digests="cc"), "is in f instead", "is in f instead"),
+        (ASKS, INSIDE._replace(digests="cc"), "is in f instead", "is in f instead"),
         # Those that ask find out so, and those that do not are waited for.
-        (ASKS, ASKS._replace(digest="cc"), "", ""),
+        (ASKS, ASKS._replace(digests="cc"), "", ""),
         (ASKS, INSIDE, "", "is in its call 4, f"),
         (ASKS, State(7, True, False, "h", "cc"), "", "is in its call 7, h"),
         # It has ended, or failed, and this one has not.
@@ -79,7 +79,7 @@ def test_calls_are_counted_but_not_when_they_are_interrupted():
     assert isinstance(first, Call)
     assert calls.begin("inner") is None
     assert (calls.state.number, calls.state.inside) == (1, True)
-    calls.end(first, KeyboardInterrupt())
+    calls.end(first, KeyboardInterrupt(), is_made=False)
     assert (calls.state.number, calls.state.inside, calls.state.failed) == (0, False, [])
     again = calls.begin("f")
     calls.end(again, ValueError("no"))

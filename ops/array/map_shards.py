@@ -37,7 +37,9 @@ from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
-from gridlayout.sharding.processes.agreement import jaxpr_lines, joint_call, layout_lines
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
+from gridlayout.sharding.processes.jaxprs import jaxpr_lines
+from gridlayout.sharding.processes.programs import AgreedJit
 
 
 def map_shards(
@@ -103,7 +105,10 @@ def map_shards(
         static = static.with_checks(inputs)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
-            (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
+            (inputs, operand_types, static),
+            lambda: _lines(fn, inputs, operands, static),
+            owner=fn,
+            data=lambda: local_data(arrays),
         )
         with device.active():
             storages = call.ran(_program(fn)(operands, static))
@@ -193,7 +198,7 @@ def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
 def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
     # Inlined where it is traced: whether two calls are lowered as one would depend on whether `fn`
     # comes from a cache, as the kernels of `ring_attention` do.
-    return jax.jit(partial(_mapped, held), static_argnums=(1,), inline=True)
+    return AgreedJit(jax.jit(partial(_mapped, held), static_argnums=(1,), inline=True))
 
 
 def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:

@@ -24,8 +24,9 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
-from gridlayout.sharding.processes.agreement import JointCall, joint_call, layout_lines
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
 from gridlayout.sharding.processes.elements import Elements
+from gridlayout.sharding.processes.joint import JointCall
 from gridlayout.text import parse
 
 
@@ -55,6 +56,15 @@ def put_small(
         sources = [_source(x, layout) for x, layout in zip(arrays, layouts, strict=True)]
         storages = stored_small(sources, layouts, device)
         return list(map(placed, storages, layouts, repeat(device)))
+
+
+def put_replicated(x: Any, device: DeviceGrid, what: str) -> Any:
+    """Return an array that is not laid out on every device. what: the call, as messages name it."""
+    with device.active(), joint_call(what, device, x) as call:
+        x = packing.with_auto_axes(x, device)
+        kind = f"array: {x.dtype.name}[{','.join(map(str, x.shape))}], not laid out"
+        call.agree(kind, lambda: [kind], data=lambda: local_data([x]))
+        return call.ran(device.replicate(x))
 
 
 def described(layout: Layout, device: DeviceGrid) -> GridArray:
@@ -118,7 +128,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
         if (found := laid_out(array, layout, device)) is not None:
             return found
         # It may be committed to other devices: copy it to this mesh first.
-        array = jax.device_put(array, device.replicated)
+        array = device.replicate(array)
     return in_layout_memory(_pack_and_place(array, layout, device), layout, device)
 
 
@@ -144,7 +154,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
         _agree(call, physical, layout, None)
         layout = layout.with_oob(None)
         if not isinstance(physical, jax.core.Tracer):
-            physical = jax.device_put(physical, device.replicated)
+            physical = device.replicate(physical)
         storage = in_layout_memory(_place(physical, layout, device), layout, device)
         return call.ran(placed(storage, layout, device))
 

@@ -34,6 +34,7 @@ from gridlayout.sharding.exchanges.overlaps import Overlaps
 from gridlayout.sharding.exchanges.pieces import Pieces, Round
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
+from gridlayout.sharding.processes.programs import agreed_jit
 
 # A block has 1 / `_SMALLER` of the bytes of the smallest large part (`LIMITS.host_bytes`), because
 # a device holds three blocks at a time; but at least 1 / `_BLOCKS` of the device's own new part.
@@ -98,7 +99,7 @@ class _Stages:
             out_specs=target,
             check_vma=False,
         )
-        return jax.jit(mapped, **options)
+        return agreed_jit(mapped, self.pieces.device, **options)
 
     def to_atoms(self, storage: jax.Array) -> jax.Array:
         """Return the old parts as arrays of atoms."""

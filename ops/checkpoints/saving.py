@@ -22,7 +22,8 @@ from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.processes.agreement import joint_call, layout_lines
+from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
+from gridlayout.sharding.processes.elements import Compared
 
 _WHAT = "gl.save"
 VERSION = 1
@@ -86,7 +87,7 @@ def save(
         item, kinds = _encode_tree(leaves, structure, is_copied=not wait)
         paths.check_replaceable()
         lines = _lines(paths.path, leaves)
-        call.agree(tuple(lines), lambda: lines)
+        call.agree(tuple(lines), lambda: lines, data=lambda: _plain_data(leaves))
         saving = Saving(paths, item, kinds, False if progress is None and not wait else progress)
         if wait:
             saving.wait()
@@ -242,6 +243,12 @@ def _lines(path: Path, leaves: Sequence[Leaf]) -> list[str]:
         if leaf.is_laid_out:
             lines += layout_lines(("layout", leaf.value.layout))
     return lines
+
+
+def _plain_data(leaves: Sequence[Leaf]) -> Compared | None:
+    """Return the data of the leaves that one process saves for all."""
+    found = [x for x in leaves if x.is_array or x.is_number or isinstance(x.value, str)]
+    return local_data([leaf.value for leaf in found], [str(leaf) for leaf in found])
 
 
 def _total(item: Any) -> int:

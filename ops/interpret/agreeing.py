@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.function import Function, Signature
-from gridlayout.sharding.processes.agreement import (
-    JointCall,
-    Repeated,
-    jaxpr_lines,
-    joint_call,
-    layout_lines,
-)
+from gridlayout.ops.interpret.operands import operand_lines
+from gridlayout.sharding.processes.agreement import joint_call, local_data
+from gridlayout.sharding.processes.jaxprs import jaxpr_lines
+from gridlayout.sharding.processes.joint import JointCall, Repeated
 
 
 @contextmanager
@@ -24,10 +20,16 @@ def agreed_call(
 ) -> Iterator[JointCall]:
     """Enter a call that every process of the device grid makes, else `LayoutError`.
 
-    They must call the same function on arrays of the same layouts, shapes and dtypes.
+    They must call the same function on arrays of the same layouts, shapes and dtypes, and on the
+    same numbers and arrays that are not laid out.
     """
     with joint_call(lifted, signature.device, arrays) as call:
-        call.agree(signature, lambda: _lines(function, signature), owner=function)
+        call.agree(
+            signature,
+            lambda: _lines(function, signature),
+            owner=function,
+            data=lambda: local_data(arrays),
+        )
         yield call
 
 
@@ -54,12 +56,7 @@ class AgreedProgram:
 
 
 def _lines(function: Function, signature: Signature) -> list[str]:
-    kinds = list(enumerate(signature.kinds))
-    lines = layout_lines(*((f"array {k}", x) for k, x in kinds if isinstance(x, Layout)))
-    for k, x in kinds:
-        if not isinstance(x, Layout):
-            dims = ",".join(map(str, x.shape))
-            lines.append(f"array {k}: {x.dtype.name}[{dims}], not laid out")
     policy = getattr(function.policy, "__qualname__", type(function.policy).__name__)
     closed, *_ = function.jaxpr(signature)
+    lines = operand_lines(signature.kinds)
     return [*lines, f"algorithm {signature.algorithm}, policy {policy}", *jaxpr_lines(closed)]

@@ -20,6 +20,7 @@ from gridlayout.ops.interpret.static import Results
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
+from gridlayout.sharding.processes.programs import agreed_jit
 
 _LEAF = jax.tree.structure(0)
 
@@ -56,7 +57,7 @@ class Compiled:
         self.held_bytes = 0
         self.signature: Signature = signature
         self.device = signature.device
-        self.run = jax.jit(self._traced)
+        self.run = agreed_jit(self._traced, self.device)
         layouts = [kind if isinstance(kind, Layout) else None for kind in signature.kinds]
         self.in_host_memory: list[Layout | None] = [
             x if x is not None and self.device.memory_kind(x) else None for x in layouts

@@ -36,6 +36,7 @@ from gridlayout.ops.interpret.operands import (
     is_inexact,
     is_nonzero,
     merge,
+    operand_lines,
     select,
     struct,
     without_facts,
@@ -46,9 +47,14 @@ from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.meshes.mesh_in_use import on_mesh_in_use
 from gridlayout.sharding.number_checks import number_checks
+from gridlayout.sharding.processes.agreement import joint_call, local_data
+from gridlayout.sharding.processes.jaxprs import jaxpr_lines
+from gridlayout.sharding.processes.joint import SharedCall
 
 # Whether JAX's rules may return symbolic zeros; JAX 0.10 requires arrays of zeros.
 _REPORTS_ZEROS = hasattr(hijax, "HiPrim")
+# A call outside of jax.jit that JAX transforms, as messages name it.
+_WHAT = "gl.on_grid under a transformation of JAX"
 
 
 class GridCall(Primitive):  # type: ignore[misc]
@@ -106,12 +112,20 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def on_storages(self, *storages: Any) -> list[Any]:
         """Run the program on storages in the devices' memory."""
+        device = self.env.device
         arrays = [as_array(spec, x) for spec, x in zip(self.specs, storages, strict=True)]
-        with self.env.device.active():
+        with device.active(), joint_call(_WHAT, device, arrays) as call:
+            call.agree((), self._lines, owner=self, data=lambda: local_data(arrays))
+            if isinstance(call, SharedCall):
+                arrays = list(map(device.replicate, arrays))
             # Call the jitted program even under a trace: outside of jit, JAX runs the jaxpr of
             # jax.checkpoint equation by equation, and shard_map would compile each of its steps.
-            found = self._planned.run(arrays)
+            found = call.ran(self._planned.run(arrays))
         return [_as_weak(spec, a) for spec, a in zip(self.results, found, strict=True)]
+
+    def _lines(self) -> list[str]:
+        kinds = [spec.layout if isinstance(spec, Sharded) else spec for spec in self.specs]
+        return [*operand_lines(kinds), *jaxpr_lines(self.jaxpr)]
 
     @cached_property
     def report(self) -> Report:

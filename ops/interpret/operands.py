@@ -10,13 +10,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import hijax
 
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.sharding.processes.agreement import layout_lines
 
 
 def struct(spec: Spec) -> Any:
     """Return the logical shape and dtype of a spec as a `jax.ShapeDtypeStruct`."""
     weak = isinstance(spec, Replicated) and spec.weak_type
     return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=weak)
+
+
+def operand_lines(kinds: Sequence[Layout | Spec]) -> list[str]:
+    """Return the types of operands as lines that processes compare.
+
+    kinds: for each operand its layout, or the spec of one that is not laid out.
+    """
+    found = layout_lines(*((f"array {k}", x) for k, x in enumerate(kinds) if isinstance(x, Layout)))
+    for k, x in enumerate(kinds):
+        if not isinstance(x, Layout):
+            dims = ",".join(map(str, x.shape))
+            found.append(f"array {k}: {x.dtype.name}[{dims}], not laid out")
+    return found
 
 
 def without_facts(spec: Spec) -> Spec:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
-import jax
 import numpy as np
 from jax.extend import core
 
@@ -30,6 +29,7 @@ from gridlayout.ops.moves.jitted import arm
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
 from gridlayout.ops.rules.table import rules_version
+from gridlayout.sharding.processes.programs import agreed_jit
 
 
 class Planned:
@@ -37,7 +37,7 @@ class Planned:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.run: Callable[..., list[Any]] = jax.jit(program.run)
+        self.run: Callable[..., list[Any]] = agreed_jit(program.run, program.device)
 
 
 _known: Kept[Key, Planned] = Kept()

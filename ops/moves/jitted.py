@@ -16,6 +16,7 @@ import jax
 
 from gridlayout.caching import Kept, drop_all
 from gridlayout.sharding.number_checks import without_number_checks
+from gridlayout.sharding.processes.programs import AgreedJit
 
 # The bytes on the host of one such program with its executable, measured on emulated devices.
 _PROGRAM = 1 << 19
@@ -71,7 +72,7 @@ def _with_static(fn: Callable[..., Any], static: dict[int, Any]) -> Callable[...
     # Inlined where it is traced: calls of one program would be lowered once, and those of a program
     # that was dropped between them and made again, twice.
     named = update_wrapper(run, fn, assigned=("__name__", "__qualname__"), updated=())
-    return jax.jit(named, inline=True)
+    return AgreedJit(jax.jit(named, inline=True))
 
 
 # -- jax.clear_caches() ----------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.processes.agreement import common_text
+from gridlayout.sharding.processes.jaxprs import common_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import is_small
 from gridlayout.ops.array.policy import fill_devices, is_replicated
-from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
@@ -229,8 +228,7 @@ def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool |
             return placing.put(leaf.value, layout, device, check=check)
         if not leaf.is_array or isinstance(leaf.value, (GridArray, jax.ShapeDtypeStruct)):
             return leaf.value
-        with device.active():
-            return jax.device_put(packing.with_auto_axes(leaf.value, device), device.replicated)
+        return placing.put_replicated(leaf.value, device, "gl.put")
 
 
 def _wait(x: Any) -> None:
@@ -298,7 +296,7 @@ def _leaf_moved(leaf: Leaf, new: Layout | None, device: DeviceGrid | None) -> An
             return x
         return _moved(x, x.layout if new is None else new, device)
     if device is not None and isinstance(x, jax.Array):
-        return jax.device_put(x, device.replicated)
+        return placing.put_replicated(x, device, "gl.relayout")
     return x
 
 

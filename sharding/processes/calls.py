@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 _MOST_FAILED, _WORDS = 8, 300
+# Bytes of a short digest, and how many of them the state of a call has.
+_SHORT, _MOST_DIGESTS = 4, 64
 
 
 class State(NamedTuple):
@@ -19,19 +21,24 @@ class State(NamedTuple):
 
     number: the last call that it has begun; 0 if none. inside: whether its result is not yet there.
     asks: whether the process waits for an exchange with the others. what: the call in words.
-    digest: the digest of the call, once known. failed: the numbers and errors of the last calls
+    digests: short digests of the call and of its programs, as far as they are known, one after the
+    other in one text. failed: the numbers and errors of the last calls
     that failed. ended: why the program has ended; empty if it has not. gave_up: whether it has
-    ended because it waited for other processes.
+    ended because it waited for other processes. computed: the processor's seconds that it has used.
+    beat: how often it has posted. silent: if it has stopped to post, for how many seconds.
     """
 
     number: int = 0
     inside: bool = False
     asks: bool = False
     what: str = ""
-    digest: str = ""
+    digests: str = ""
     failed: Sequence[Sequence[Any]] = ()
     ended: str = ""
     gave_up: bool = False
+    computed: float = 0.0
+    beat: int = 0
+    silent: float = 0.0
 
     @property
     def done(self) -> int:
@@ -51,22 +58,27 @@ class State(NamedTuple):
     @property
     def place(self) -> str:
         """The place of the process in its program, in words."""
+        found = f"is in no call: its last was call {self.number}, {self.what}"
         if not self.number:
-            return "has made no call"
-        if self.inside:
-            return f"is in its call {self.number}, {self.what}"
-        return f"is in no call: its last was call {self.number}, {self.what}"
+            found = "has made no call"
+        elif self.inside:
+            found = f"is in its call {self.number}, {self.what}"
+        return f"{found}; it has not answered for {self.silent:.0f} s" if self.silent else found
 
 
 class Call:
     """A call that this process has begun."""
 
-    __slots__ = ("asks", "began", "digest", "inside", "number", "result", "what")
+    __slots__ = ("asks", "began", "digests", "inside", "number", "result", "what")
 
     def __init__(self, number: int, what: Any) -> None:
         self.number, self.what, self.began = number, what, monotonic()
-        self.digest, self.asks, self.inside = b"", False, True
+        self.digests, self.asks, self.inside = b"", False, True
         self.result: ref[Any] | None = None  # a jax.Array
+
+    def add(self, digest: bytes) -> None:
+        """Add the digest of the call, or of its next program."""
+        self.digests = (self.digests + digest[:_SHORT])[: _SHORT * _MOST_DIGESTS]
 
     @property
     def is_running(self) -> bool:
@@ -94,10 +106,10 @@ class Calls:
         self.last = Call(self.last.number + 1, what)
         return self.last
 
-    def end(self, call: Call, error: BaseException | None) -> None:
-        """End a call; one that the user interrupted is not counted, and can be made again."""
+    def end(self, call: Call, error: BaseException | None, is_made: bool = True) -> None:
+        """End a call; one that was not made, as the user interrupted it, is not counted."""
         call.inside = call.asks = False
-        if isinstance(error, KeyboardInterrupt):
+        if not is_made:
             call.number -= 1
         elif error is not None:
             words = f"{type(error).__name__}: {error}"[:_WORDS]
@@ -109,7 +121,7 @@ class Calls:
         call = self.last
         what = str(call.what)[:_WORDS]
         inside = call.inside or call.is_running
-        found = State(call.number, inside, call.asks, what, call.digest.hex())
+        found = State(call.number, inside, call.asks, what, call.digests.hex())
         return found._replace(failed=self.failed, ended=self.ended, gave_up=self.gave_up)
 
 
@@ -132,6 +144,20 @@ def absent(
     return {p: why for p, why in found.items() if not others[p].gave_up} or found
 
 
+def gone(others: Mapping[int, State]) -> dict[int, str]:
+    """Return the processes that have ended or do not answer, with the reasons in words."""
+    found = {
+        process: _end(each) if each.ended else each.place
+        for process, each in sorted(others.items())
+        if each.silent or each.ended
+    }
+    return {p: why for p, why in found.items() if not others[p].gave_up} or found
+
+
+def _end(other: State) -> str:
+    return f"has ended ({other.ended}) after its call {other.number}, {other.what}"
+
+
 def _never(own: State, other: State) -> str:
     """Return why a process never comes to the call; "" if it may still come."""
     mine = {number for number, _ in own.failed}  # failures that all processes know
@@ -140,11 +166,12 @@ def _never(own: State, other: State) -> str:
         if number == own.number or (is_last and number < own.number and number not in mine):
             return f"failed in its call {number}: {words}"
     if other.ended and (own.asks or other.done < own.number):
-        return f"has ended ({other.ended}) after its call {other.number}, {other.what}"
+        return _end(other)
     both_ask = own.asks and other.asks  # the exchange then shows a difference
     if other.inside and other.number == own.number and not both_ask:
-        is_other = own.digest and other.digest and own.digest != other.digest
-        return f"is in {other.what} instead, or with other layouts" if is_other else ""
+        known = min(len(own.digests), len(other.digests))
+        if own.digests[:known] != other.digests[:known]:
+            return f"is in {other.what} instead, or with other layouts, or in another program of it"
     return ""
 
 
@@ -152,4 +179,6 @@ def _is_elsewhere(own: State, other: State, is_patient: bool) -> bool:
     """Return whether a process has not yet come to the call."""
     if other.number < own.number:
         return True
+    if other.silent:
+        return own.asks
     return own.asks and not other.asks and not (is_patient and other.inside)

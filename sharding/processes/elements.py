@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +19,22 @@ _BLOCK = 2**16
 def digest_of(data: Any) -> bytes:
     """Return the SHA-256 digest of data, 32 bytes."""
     return hashlib.sha256(data).digest()
+
+
+class Compared(Protocol):
+    """What processes compare unit by unit."""
+
+    @property
+    def how(self) -> str:
+        """How it is compared, in words."""
+
+    def __len__(self) -> int: ...
+
+    def prefix(self, count: int | None) -> bytes:
+        """Return the digest of the first `count` units, or of all."""
+
+    def unit(self, number: int) -> str:
+        """Return a unit as text."""
 
 
 class Elements:
@@ -86,3 +103,40 @@ class Elements:
         index = tuple(int(i) for i in np.unravel_index(place, self.array.shape))
         element = self.array[index]
         return f"data{list(index)} = {element} (bytes {element.tobytes().hex()})"
+
+
+class Several:
+    """Arrays with names, whose contents are compared one after another.
+
+    >>> found = Several({"x": np.zeros(2, np.int8), "lr": np.float32(0.5)})
+    >>> len(found), found.unit(2)
+    (3, 'lr: data[] = 0.5 (bytes 0000003f)')
+    """
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.parts = {name: Elements(array, exact=False) for name, array in arrays.items()}
+
+    @property
+    def how(self) -> str:
+        """How the arrays are compared, in words."""
+        return ", ".join(f"{name}: {each.how}" for name, each in self.parts.items())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts.values()))
+
+    def prefix(self, count: int | None) -> bytes:
+        """Return the digest of the first `count` compared elements of all arrays, or of all."""
+        found = b""
+        for each in self.parts.values():
+            part = None if count is None else min(count, len(each))
+            found += each.prefix(part)
+            count = None if count is None or part is None else count - part
+        return digest_of(found)
+
+    def unit(self, number: int) -> str:
+        """Return the name of an array, and the element, as text."""
+        for name, each in self.parts.items():
+            if number < len(each):
+                return f"{name}: {each.unit(number)}"
+            number -= len(each)
+        return "no more"

@@ -7,142 +7,147 @@ the devices, the processes post their states, which show which one is missing an
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from threading import TIMEOUT_MAX
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
 from gridlayout.sharding.processes.calls import Call, Calls
-from gridlayout.sharding.processes.coordination import find_board
-from gridlayout.sharding.processes.elements import Elements, digest_of
+from gridlayout.sharding.processes.elements import Compared, digest_of
 from gridlayout.sharding.processes.messages import CALL, FAILED, Exchange, Lines, Message
-from gridlayout.sharding.processes.watch import SHORTLY, Watch, in_words
+from gridlayout.sharding.processes.watch import SHORTLY, Watch
 
 # How long a process waits for the others: for an exchange, as long as JAX waits until it assumes
 # that a process is dead; in a program longer, because the process then ends. Users can set both.
 _SECONDS, _SECONDS_INSIDE, _VARIABLE = 100.0, 600.0, "GRIDLAYOUT_AGREEMENT_SECONDS"
-# Seconds between two checks of the states of the others, and until a posted state is read.
-_CHECK, _POSTED = 1.0, 2.0
+# Seconds between two checks of the states of the others.
+_CHECK = 1.0
 _RECENT, _TITLE = 64, 300
+_SAME = (
+    "must make the same calls in the same order, with the same layouts, device grid, function "
+    "and data"
+)
+
+
+class History:
+    """The calls since the last comparison, which all processes must have made alike."""
+
+    def __init__(self) -> None:
+        self.recent: deque[bytes] = deque(maxlen=_RECENT)
+        self.count, self.digest = 0, hashlib.sha256()
+
+    def add(self, digest: bytes) -> None:
+        """Add a call."""
+        self.recent.append(digest)
+        self.digest.update(digest)
+        self.count += 1
+
+    def lines(self, titles: dict[bytes, str]) -> list[str]:
+        """Return lines about the calls, of which the last ones are listed by their titles."""
+        if not self.count:
+            return []
+        first = 1 + self.count - len(self.recent)
+        calls = [f"earlier call {first + k}: {titles[d]}" for k, d in enumerate(self.recent)]
+        return [*calls, f"{self.count} earlier calls, {self.digest.hexdigest()}"]
 
 
 class Group:
-    """The processes that have devices of one mesh, and the calls on which they agreed."""
+    """The processes that have devices of one mesh, and the calls on which they agreed.
 
-    def __init__(self, processes: Sequence[int], platform: str) -> None:
-        # In descending order, unlike the devices of programs: a backend that identifies groups by
-        # their order then does not mix up an exchange and a collective of a program.
-        self.processes = tuple(reversed(processes))
-        own: dict[int, list[jax.Device]] = {}
-        for device in jax.devices(platform):
-            own.setdefault(device.process_index, []).append(device)
-        firsts = [min(own[process], key=lambda d: d.id) for process in self.processes]
-        mesh = Mesh(np.array(firsts), ("process",))
-        self.device = firsts[self.processes.index(jax.process_index())]
-        self.by_process = NamedSharding(mesh, PartitionSpec("process"))
-        self.gather = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))
-        self.watch: Watch | None = None
-        self.begin()
-        name = digest_of(repr((platform, self.processes)).encode()).hex()[:16]
-        if (board := find_board(name)) is not None:
-            self.watch = Watch(
-                self.calls, board, jax.process_index(), self.others, partial(seconds_to_wait, True)
-            )
-        atexit.register(self.leave)  # runs before JAX's own handler, which waits for the others
+    processes: in the order of the rows of `table`, an all-gather. on_host: whether their devices
+    are the processors of their hosts. calls: those of this process. watch: the thread that watches
+    them, if states can be posted. agreed: the digests on which all agreed, with the titles of their
+    calls. history: the calls since then. pending: an all-gather that has not ended. lost: the call
+    in which the processes lost each other, if they did.
+    """
 
-    def begin(self) -> None:
-        """Reset the group: no call is made, and nothing agreed on."""
-        self.calls, self.watch = Calls(), None
-        # The digests of keys in this process; the digests on which all agreed, with their titles.
-        self.known: dict[Any, bytes] = {}
+    def __init__(
+        self,
+        processes: Sequence[int],
+        table: Callable[[Any], np.ndarray[Any, Any]],
+        on_host: bool = False,
+    ) -> None:
+        self.processes, self.table, self.on_host = tuple(processes), table, on_host
+        self.calls, self.history = Calls(), History()
         self.agreed: dict[bytes, str] = {}
-        # The digest that was agreed on in the current call.
-        self.interrupted = b""
         self.pending: Exchange | None = None
         self.lost = ""
-        self.forget_history()
-
-    def forget_history(self) -> None:
-        """Reset the count of the calls that were not compared."""
-        self.recent: deque[bytes] = deque(maxlen=_RECENT)
-        self.count, self.history = 0, hashlib.sha256()
+        self.watch: Watch | None = None
 
     def agree(
         self,
         what: object,
         digest: bytes,
         text: Callable[[], Lines],
-        data: Elements | None,
+        data: Compared | None = None,
+        *,
+        title: str = "",
         patient: bool = False,
         every_time: bool = False,
-    ) -> bytes:
-        """Raise `LayoutError` unless all processes make this call.
+        must: str = _SAME,
+    ) -> bool:
+        """Raise `LayoutError` unless all processes make this call; return whether it is a new one.
 
-        Nothing is exchanged if they have agreed on its digest before. The digest is then returned,
-        and `close` counts the call by it; otherwise the result is empty. patient: whether to wait
-        for the others without limit. every_time: whether to exchange in any case.
+        Nothing is exchanged if they have agreed on its digest before. title: the call in `history`;
+        by default its text. patient: whether to wait for the others without limit. every_time:
+        whether to exchange in any case. must: what an error says that the processes must do.
         """
-        if data is None and not every_time and digest in self.agreed:
+        is_new = digest not in self.agreed
+        if not is_new and data is None and not every_time:
             self.finish_pending(what)
-            return b"" if digest == self.interrupted else digest
+            return False
         compared = "none" if data is None else data.how
-        with_history = digest_of(self.history.digest() + digest + compared.encode())
+        with_history = digest_of(self.history.digest.digest() + digest + compared.encode())
         bytes_of = b"" if data is None else data.prefix(None)
-        lines = Lines([*self.earlier(), *text().lines, f"data compared: {compared}"])
-        message = Message(CALL, with_history, bytes_of, len(lines))
-        replies = self.replies(what, message, patient)
+        earlier = self.history.lines(self.agreed)
+        lines = Lines([*earlier, *text().lines, f"data compared: {compared}"])
+        replies = self.replies(
+            what, Message(CALL, with_history, bytes_of, len(lines)), patient=patient
+        )
+        self.history = History()
         if len({each.text for each in replies}) > 1:
             found = self.first_difference(what, lines, max(each.length for each in replies))
         elif data is not None and len({each.data for each in replies}) > 1:
             found = self.first_difference(what, data, len(data))
         else:
-            self.agreed[digest] = " | ".join(text().lines)[:_TITLE]
-            self.forget_history()
-            self.interrupted = digest  # until the call is over
-            return b""
-        self.forget_history()
+            self.agreed[digest] = title or " | ".join(text().lines)[:_TITLE]
+            return is_new
         raise LayoutError(
             f"{what}: the processes differ, first in this: {found}. Each of "
-            f"{names(self.processes)} must make the same calls in the same order, with the same "
-            "layouts, device grid, function and data"
+            f"{names(self.processes)} {must}"
         )
 
-    def close(self, call: Call | None, counted: bytes, error: BaseException | None) -> None:
-        """End a call; one that the user interrupted is not counted, and can be made again."""
-        if not isinstance(error, KeyboardInterrupt):
-            self.interrupted = b""
-            if counted:
-                self.recent.append(counted)
-                self.history.update(counted)
-                self.count += 1
-        if call is not None:
-            self.calls.end(call, error)
+    def close(
+        self, call: Call | None, digest: bytes, error: BaseException | None, is_made: bool = True
+    ) -> None:
+        """End a call; one that the user interrupted is not counted, and can be made again.
+
+        digest: that on which all agreed for it; empty if they did not. is_made: False if JAX traced
+        it, and runs it later.
+        """
+        is_made &= not isinstance(error, KeyboardInterrupt)
+        if digest and is_made:
+            self.history.add(digest)
+        if call is None:
+            return
+        self.calls.end(call, error, is_made)
         # JAX raises this error if another process ended during the program.
-        watch = self.watch if isinstance(error, jax.errors.JaxRuntimeError) else None
-        if watch is not None and (words := watch.missed()):
-            raise LayoutError(f"process {jax.process_index()}: {words}: {error}") from error
+        if isinstance(error, jax.errors.JaxRuntimeError) and (words := self.lost_processes()):
+            self.lost = str(call.what)
+            raise LayoutError(
+                f"process {jax.process_index()}: call {call.number}, {call.what}, waits for "
+                f"{words}: {error}"
+            ) from error
 
-    def earlier(self) -> list[str]:
-        """Return lines about the calls since the last exchange; they were agreed on before."""
-        if not self.count:
-            return []
-        first = 1 + self.count - len(self.recent)
-        calls = [f"earlier call {first + k}: {self.agreed[d]}" for k, d in enumerate(self.recent)]
-        return [*calls, f"{self.count} earlier calls, {self.history.hexdigest()}"]
-
-    def first_difference(self, what: object, mine: Lines | Elements, length: int) -> str:
+    def first_difference(self, what: object, mine: Lines | Compared, length: int) -> str:
         """Return the first unit that differs between processes, as each process has it.
 
         mine: the lines or elements of this process. length: the number of units.
@@ -159,14 +164,7 @@ class Group:
             found.setdefault(each.words, []).append(process)
         return "; ".join(f"{names(who)}: {words}" for words, who in found.items())
 
-    def table(self, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the rows of all processes, in the order of `processes`; all must call this."""
-        local = jax.device_put(row[None], self.device)
-        shape = (len(self.processes), len(row))
-        rows = jax.make_array_from_single_device_arrays(shape, self.by_process, [local])
-        return np.asarray(self.gather(rows).addressable_data(0))
-
-    def replies(self, what: object, message: Message, patient: bool = False) -> list[Message]:
+    def replies(self, what: object, message: Message, *, patient: bool = False) -> list[Message]:
         """Return the messages of all processes; raise `LayoutError` if one failed or is missing."""
         replies = self.exchanged(what, message, None if patient else seconds_to_wait())
         if isinstance(replies, str) or None in replies:
@@ -209,7 +207,8 @@ class Group:
         self.pending = None
         if exchange.error is None:
             return exchange.heard
-        who = self.absent(is_late=True, after=_POSTED) or names(self.others)
+        self.lost = str(what)
+        who = self.lost_processes() or names(self.others)
         raise LayoutError(
             f"{what}: process {jax.process_index()} can't ask {who}: {exchange.error}"
         ) from exchange.error
@@ -231,19 +230,16 @@ class Group:
                 within = f"none within {limit:g} seconds" if is_late else ""
                 return ": ".join(filter(None, (within, who)))
 
-    def absent(self, is_late: bool, is_patient: bool = False, after: float = 0.0) -> str:
-        """Return which processes do not come to the current call, and why; "" if unknown.
+    def absent(self, is_late: bool, is_patient: bool) -> str:
+        """Return which processes do not come to the current call, and why; "" if unknown."""
+        if self.watch is not None:
+            with suppress(RuntimeError):  # the service has ended, and JAX ends this process
+                return self.watch.absent(is_late, is_patient)
+        return ""
 
-        after: seconds until the states of the others are read.
-        """
-        if self.watch is None:
-            return ""
-        try:
-            self.watch.post()
-            sleep(after)
-            return in_words(self.watch.absent(is_late, is_patient))
-        except RuntimeError:  # the service has ended, and JAX ends this process
-            return ""
+    def lost_processes(self) -> str:
+        """Return which processes have ended or do not answer, and since when; "" if unknown."""
+        return "" if self.watch is None else self.watch.lost()
 
     def report(self, what: object, words: str, patient: bool = False) -> None:
         """Take part in the exchange that the others may make, to report the error of this one."""
@@ -252,27 +248,10 @@ class Group:
                 seconds = None if patient else min(SHORTLY, seconds_to_wait())
                 self.exchanged(what, Message(FAILED, words=words), seconds)
 
-    def leave(self) -> None:
-        """Post that this process ends; end it at once if an exchange has not ended.
-
-        The others may then hang in a program that needs this process. JAX would wait for them, up
-        to its limit of minutes; when this process has ended, they fail.
-        """
-        why = _why_over()
-        if self.watch is not None:
-            if why and (words := self.watch.missed()):
-                print(f"LayoutError: process {jax.process_index()}: {words}", file=sys.stderr)
-            self.watch.end(why or "its program is over")
-        if self.pending is not None and not self.pending.over.is_set():
-            sleep(_POSTED)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
-
     def finish_pending(self, what: object) -> None:
         """Wait for the exchange that an earlier call left; raise `LayoutError` after the limit."""
-        if self.pending is not None and not self.lost:
-            if self.pending.over.wait(seconds_to_wait()):
+        if (pending := self.pending) is not None and not self.lost:
+            if pending.over.wait(seconds_to_wait()):
                 self.pending = None
             else:
                 self.lost = str(what)
@@ -281,12 +260,6 @@ class Group:
                 f"{what}: the processes of this device grid lost each other in {self.lost}, which "
                 "not all of them came to, so they can't continue together: start them again"
             )
-
-
-def _why_over() -> str:
-    """Return the error that ended the program, which Python has printed; "" if there is none."""
-    error = getattr(sys, "last_value", None)
-    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 def seconds_to_wait(is_inside: bool = False) -> float:
