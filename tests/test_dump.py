@@ -684,7 +684,7 @@ def test_interleaved_tensors_fit_by_their_share():
         ("a\0b", "neither a file"),
         ("x" * 100000, "neither a file"),
         (Path("no/such.mlir"), "can't be read: No such file"),
-        (str(DUMPS), "can't be read: Is a directory"),
+        (str(DUMPS), "is a folder, not a regular file"),
     ],
 )
 def test_what_is_no_dump(source, words):
