@@ -178,6 +178,23 @@ def test_events_add_up_to_the_time_and_traces_say_what_they_are(tmp_path):
     assert len({*times}) > 4
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, b: jax.lax.sort((a, b), dimension=1),
+        lambda a, b: (jnp.linalg.qr(a[:, :4]), b.sum(), a.sum()),
+        lambda a, b: jax.lax.scan(lambda c, v: (c @ b, v.sum()), a, b),
+        jax.grad(lambda a, b: jnp.sum(jnp.tanh(a @ b) @ a)),
+    ],
+    ids=["joined sends", "several equations' joined sends", "a loop", "a gradient"],
+)
+def test_every_part_of_an_equation_is_drawn_once(fn):
+    found = gl.simulate(fn, *on(MESH, a=(2, 4), b=(2, 4)))
+    assert sum(each.seconds for each in found.events) == pytest.approx(found.time)
+    starts = [each.start for each in found.events]
+    assert starts == sorted(starts)
+
+
 def test_timelines_say_what_is_sent():
     a, b = on(MESH, a=(2, 4), b=(2, 4))
     drawn = gl.simulate(product, a, b, algorithm="gathered").timeline().svg

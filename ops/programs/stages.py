@@ -57,21 +57,21 @@ def stages(program: Program, names: Mapping[int, str], operands: Sequence[str]) 
     found: list[Placed] = []
     for number, made in enumerate(program.made):
         steps = own.get(number, [])
-        mine = _stages(made, steps, called, names.get(id(made), ""))
-        for n, step in steps:
+        mine = _stages(made, [step for _, step in steps], called, names.get(id(made), ""))
+        for k, (n, step) in enumerate(steps):
             for body in step.bodies:
                 inner = stages(program_in(body), names, body.roles)
                 found += [each._replace(step=n) for each in inner]
-            found += [Placed(id(made), n, stage) for at, stage in mine if at == n]
+            found += [Placed(id(made), n, stage) for at, stage in mine if at == k]
         if not steps:
             found += [Placed(id(made), -1, stage) for _, stage in mine]
     return found
 
 
 def _stages(
-    made: Made, steps: Sequence[tuple[int, Step]], called: dict[int, str], name: str
+    made: Made, steps: Sequence[Step], called: dict[int, str], name: str
 ) -> list[tuple[int, Stage]]:
-    """Return the stages of one decision, each with the number of its step.
+    """Return the stages of one decision, each with the position of its step among these steps.
 
     called: gets the names of the registers that it writes. What a relayout makes has the name of
     its operand.
@@ -79,23 +79,23 @@ def _stages(
     is_relayout = made.decision.op.name == RELAYOUT
     turns: list[tuple[int, Turn, str]] = []
     first = 0
-    for n, step in steps:
-        sources = [called.get(k, "") if isinstance(k, int) else "a constant" for k in step.reads]
+    for k, step in enumerate(steps):
+        sources = [called.get(r, "") if isinstance(r, int) else "a constant" for r in step.reads]
         for turn in _turns(step):
             of = "" if turn.collective is None else _sent(step, turn, sources, name)
             at = None if turn.collective is None else first + turn.collective
-            turns.append((n, Turn(at), of))
+            turns.append((k, Turn(at), of))
         keeps_name = bool(sources) and (is_relayout or _is_move(step))
         called |= dict.fromkeys(step.writes, sources[0] if keeps_name else name)
         first += len(step.collectives)
-    fused = {n for n, step in steps if step.is_fused}
-    works = {n for n, turn, _ in turns if turn == _COMPUTES}
+    fused = {k for k, step in enumerate(steps) if step.is_fused}
+    works = {k for k, turn, _ in turns if turn == _COMPUTES}
     if works - fused:  # XLA fuses the other kernels into these
         turns = [each for each in turns if each[1] != _COMPUTES or each[0] not in fused]
     if not works:  # the moves copy what a device has itself
-        turns.append((steps[-1][0] if steps else -1, _COMPUTES, ""))
+        turns.append((len(steps) - 1, _COMPUTES, ""))
     counts = Counter(turn.collective for _, turn, _ in turns)
-    return [(n, Stage(t.collective, 1 / counts[t.collective], of)) for n, t, of in turns]
+    return [(k, Stage(t.collective, 1 / counts[t.collective], of)) for k, t, of in turns]
 
 
 def _is_move(step: Step) -> bool:
