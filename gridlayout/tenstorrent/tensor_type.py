@@ -78,7 +78,8 @@ def written_out(text: str, resolved: Callable[[str], str], most: int = MAX_TYPE)
 
     `LayoutError` if it would have more than `most` characters, or its aliases refer to each other.
 
-    >>> written_out("tensor<2xf32, #l>", {"#l": "#ttnn.x<#a>", "#a": "1"}.get)
+    >>> aliases = {"#l": "#ttnn.x<#a>", "#a": "1"}
+    >>> written_out("tensor<2xf32, #l>", lambda name: aliases.get(name, name))
     'tensor<2xf32, #ttnn.x<1>>'
     """
     for _ in range(_DEPTH):
