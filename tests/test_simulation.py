@@ -195,6 +195,19 @@ def test_every_part_of_an_equation_is_drawn_once(fn):
     assert starts == sorted(starts)
 
 
+def test_equal_loops_are_each_drawn():
+    @jax.jit
+    def loop(x):
+        return jax.lax.scan(lambda c, v: (c + v.sum(), v * c), 0.0, x)[1]
+
+    def twice(a):
+        return loop(a * 2), loop(a * 3)
+
+    found = gl.simulate(twice, *on(MESH, a=(2, 4)))
+    computed = [each.equation for each in found.events if each.kind == "compute"]
+    assert computed == ["mul:0", "reduce_sum:0", "mul:1", "mul:2", "reduce_sum:1", "mul:3"]
+
+
 def test_timelines_say_what_is_sent():
     a, b = on(MESH, a=(2, 4), b=(2, 4))
     drawn = gl.simulate(product, a, b, algorithm="gathered").timeline().svg

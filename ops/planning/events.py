@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from gridlayout.ops.programs.stages import Stage
+from gridlayout.ops.programs.stages import Placed, Stage
 from gridlayout.sharding.collectives import COPY, Collective
 from gridlayout.sharding.machines.machine import Machine
 
@@ -100,14 +100,14 @@ def stage_seconds(each: Timed, stage: Stage, machine: Machine) -> float:
 def held_times(
     steps: Sequence[int],
     equations: Sequence[Timed],
-    staged: Sequence[tuple[int, int, Stage]],
+    staged: Sequence[Placed],
     machine: Machine,
 ) -> tuple[float, ...]:
     """Return when each sample of the bytes held is taken: while the step that makes it runs.
 
     steps: of the samples, in the order in which XLA makes buffers. On CPUs that is not the order of
     the steps; the times are in ascending order all the same. The samples of one step are spread
-    over its time. staged: equation, step and stage, in order.
+    over its time. staged: the stages in order.
     """
     starts: dict[int, float] = {}
     at = 0.0

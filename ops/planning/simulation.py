@@ -133,9 +133,7 @@ class Simulation:
             for name, row in zip(names, report.rows, strict=True)
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
-        numbers = {id(row.made): n for n, row in enumerate(report.rows)}
-        found = stages(program, own, report.graph.names)
-        staged = [(numbers[x.made], x.step, x.stage) for x in found if x.made in numbers]
+        staged = stages(program, report.rows, names, report.graph.names)
         if spaces is None:
             held, live_ranges = _as_xla_holds(program, own, report.graph.names)
             steps = [step for _, step, _ in bytes_over_time(program)] or [-1]
@@ -158,7 +156,7 @@ class Simulation:
             dict(sorted(links.items())),
             frozenset() if spaces is None else spaces.dram,
             live_ranges=tuple(live_ranges),
-            staged=tuple((n, stage) for n, _, stage in staged),
+            staged=tuple((each.equation, each.stage) for each in staged),
             held_at=held_times(steps, equations, staged, device.machine),
         )
 

@@ -6,12 +6,13 @@ and partial results are reduced after them. The order is that of the steps of a 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.programs.program import RELAYOUT, Made, Program, program_in
+from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import ALL_REDUCE, REDUCE_SCATTER, Turn
 
 _REDUCES = (ALL_REDUCE, REDUCE_SCATTER)
@@ -32,40 +33,56 @@ class Stage(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A stage as part of a program: the id of its decision, and the number of its step.
+    """A stage as part of a program: the number of its equation, and that of its step.
 
     The step of a stage in the body of a loop is the loop.
     """
 
-    made: int
+    equation: int
     step: int
     stage: Stage
 
 
-def stages(program: Program, names: Mapping[int, str], operands: Sequence[str]) -> list[Placed]:
+def stages(
+    program: Program, rows: Sequence[Row], names: Sequence[str], operands: Sequence[str]
+) -> list[Placed]:
     """Return the stages of a program in the order in which devices run them.
 
-    Those of bodies of loops and branches are where the loop or branch runs, once. names: of
-    equations, by the ids of their decisions. operands: the names of the program's operands.
+    Those of bodies of loops and branches are where the loop or branch runs, once. rows: of its
+    report, with the names of the equations. operands: the names of the program's operands.
     """
+    # Equal loops have the same decisions in their bodies: each visit takes the next row.
+    numbers: dict[int, deque[int]] = {}
+    for number, row in enumerate(rows):
+        numbers.setdefault(id(row.made), deque()).append(number)
+    return list(_of_program(program, numbers, names, operands))
+
+
+def _of_program(
+    program: Program,
+    numbers: Mapping[int, deque[int]],
+    names: Sequence[str],
+    operands: Sequence[str],
+) -> Iterator[Placed]:
     called = dict(enumerate(operands))  # the name of the value in each register
     single = [[pair] for pair in zip(program.owners, program.steps, strict=True)]
     own: dict[int, list[tuple[int, Step]]] = {}
     for n, some in enumerate(program.parts or single):
         for owner, step in some:
             own.setdefault(owner, []).append((n, step))
-    found: list[Placed] = []
-    for number, made in enumerate(program.made):
-        steps = own.get(number, [])
-        mine = _stages(made, [step for _, step in steps], called, names.get(id(made), ""))
+    for owner, made in enumerate(program.made):
+        steps, waiting = own.get(owner, []), numbers.get(id(made))
+        equation = waiting.popleft() if waiting else None
+        name = "" if equation is None else names[equation]
+        mine = _stages(made, [step for _, step in steps], called, name)
+        if not steps and equation is not None:
+            yield from (Placed(equation, -1, stage) for _, stage in mine)
         for k, (n, step) in enumerate(steps):
             for body in step.bodies:
-                inner = stages(program_in(body), names, body.roles)
-                found += [each._replace(step=n) for each in inner]
-            found += [Placed(id(made), n, stage) for at, stage in mine if at == k]
-        if not steps:
-            found += [Placed(id(made), -1, stage) for _, stage in mine]
-    return found
+                inside = program_in(body), numbers, names, body.roles
+                yield from (each._replace(step=n) for each in _of_program(*inside))
+            if equation is not None:
+                yield from (Placed(equation, n, stage) for at, stage in mine if at == k)
 
 
 def _stages(
