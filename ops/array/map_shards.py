@@ -92,12 +92,7 @@ def map_shards(
         # Layouts that differ in their known padding values only share one program.
         outs = tuple(layout.with_oob(None) for layout in layouts)
         is_sharded = tuple(isinstance(x, GridArray) for x in arrays)
-        operands = [
-            in_device_memory(x.storage, x.layout, device)
-            if isinstance(x, GridArray)
-            else as_operand(x, "map_shards")
-            for x in arrays
-        ]
+        operands = [_operand(x, device) for x in arrays]
         inputs = tuple(x.layout for x in found)
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
         padding_is_constant = bool(masked) or padding is not None
@@ -119,6 +114,13 @@ def map_shards(
     for x in made:  # the next kernel may read the padding, so it is kept
         checked(x.storage, x.layout, device, f"map_shards({getattr(fn, '__name__', fn)})")
     return jax.tree.unflatten(structure, made)
+
+
+def _operand(x: Any, device: DeviceGrid) -> Any:
+    """Return the storage of an array that is laid out, in the devices' memory; others as arrays."""
+    if isinstance(x, GridArray):
+        return in_device_memory(x.storage, x.layout, device)
+    return as_operand(x, "map_shards")
 
 
 def _padded(x: Any, padding: Any) -> Any:
