@@ -70,11 +70,11 @@ def bound_words(seconds: float, bound: float) -> str:
     """Return a lower bound of a time as text, with the excess of the time where that says much.
 
     >>> bound_words(3e-6, 2e-6), bound_words(3e-6, 0), bound_words(3e-6, 1e-9)
-    ('bound 2.00 us, gap 50.0%', 'no bound known', 'bound 1.00 ns, far below that')
+    ('bound 2.00 us, gap 50.0%', 'no bound known, gap unknown', 'bound 1.00 ns, far below that')
     """
     if seconds <= bound:
         return f"bound {duration(bound)}, gap 0.0%"
     if bound <= 0:
-        return "no bound known"
+        return "no bound known, gap unknown"
     gap = seconds / bound - 1
     return f"bound {duration(bound)}, " + (f"gap {gap:.1%}" if gap < 10 else "far below that")
