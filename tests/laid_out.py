@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import gridlayout as gl
+from gridlayout.ops.interpret.grid_call import GridCall
 
 # What each linear map is a case of, by rank of the tensor. `{n}` is filled in with an extent.
 LINEAR = {
@@ -223,9 +224,16 @@ def assert_goes_round(layout):
 
 
 def equations(jaxpr):
-    """The equations of a jaxpr, and of the jaxprs in its calls."""
+    """The equations of a jaxpr, and of the jaxprs in its calls.
+
+    JAX traces a call of a lifted function as one primitive, if the program has imported checkify.
+    """
     for eqn in jaxpr.eqns:
         yield eqn
+        if isinstance(call := eqn.params.get("_prim"), GridCall):
+            storages = [getattr(aval, "lo_ty", lambda a=aval: [a])()[0] for aval in call.in_avals]
+            yield from equations(jax.make_jaxpr(call.on_storages)(*storages).jaxpr)
+            continue
         for value in jax.tree.leaves(eqn.params, is_leaf=lambda x: hasattr(x, "eqns")):
             inner = getattr(value, "jaxpr", value)
             if hasattr(inner, "eqns"):

@@ -21,7 +21,8 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
                 consumers[v].append((n, position))
 
     def text(value: int) -> tuple[Any, ...]:
-        return graph.shapes[value], graph.widths[value], ends[value]
+        width = graph.widths[value]
+        return graph.shapes[value], width // 8 or width / 8, ends[value]
 
     nodes = [
         _digest(
