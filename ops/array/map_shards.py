@@ -199,8 +199,10 @@ def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
     # Inlined where it is traced: whether two calls are lowered as one would depend on whether `fn`
-    # comes from a cache, as the kernels of `ring_attention` do.
-    return AgreedJit(jax.jit(partial(_mapped, held), static_argnums=(1,), inline=True))
+    # comes from a cache, as the kernels of `ring_attention` do. In derivatives, JAX 0.10 checks the
+    # numbers of what is inlined one by one, padding included.
+    is_inlined = jax.__version_info__ >= (0, 11)
+    return AgreedJit(jax.jit(partial(_mapped, held), static_argnums=(1,), inline=is_inlined))
 
 
 def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:
