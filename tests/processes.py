@@ -37,6 +37,24 @@ import numpy as np
 """
 
 
+# For programs that try one case after another, and print at their end what each raised.
+CASES = """
+import json
+
+told = {}
+
+
+def case(name, fn):
+    try:
+        fn()
+        told[name] = "nothing"
+    except gl.LayoutError as error:
+        told[name] = str(error)
+    except Exception as error:
+        told[name] = f"{type(error).__name__}: {error}"
+"""
+
+
 @dataclass
 class Ended:
     """A process that ended by itself."""

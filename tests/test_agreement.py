@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import run_together
+from processes import CASES, run_together
 from tiers import few
 
 import gridlayout as gl
@@ -19,8 +19,6 @@ from gridlayout.sharding.processes.jaxprs import common_text
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 DIFFERING = """
-import json
-
 from gridlayout.sharding.processes import elements
 from gridlayout.sharding.processes.group import Group
 
@@ -33,18 +31,6 @@ small, large, plain = (
     gl.GridLayout((5, 7), grid=(3, 2), tile=(4, 2)),
     gl.GridLayout((5, 7), grid=(2, 2)),
 )
-told = {}
-
-
-def case(name, fn):
-    try:
-        fn()
-        told[name] = "nothing"
-    except gl.LayoutError as error:
-        told[name] = str(error)
-    except Exception as error:
-        told[name] = f"{type(error).__name__}: {error}"
-
 
 def one(*ways):
     return ways[RANK]
@@ -139,7 +125,7 @@ print(json.dumps(told), flush=True)
 def told():
     """What each of two processes was told, case by case."""
     found = []
-    for ended in run_together(DIFFERING, count=2, devices=2):
+    for ended in run_together(CASES + DIFFERING, count=2, devices=2):
         assert ended.code == 0, ended.out[-2000:] + ended.err[-3000:]
         found.append(json.loads(ended.out.splitlines()[-1]))
     return found

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from processes import run_together
+from processes import CASES, run_together
 
 from gridlayout.sharding.processes.elements import Elements, Several
 from gridlayout.sharding.processes.fair_lock import FairLock
@@ -14,25 +14,12 @@ from gridlayout.sharding.processes.jaxprs import jaxpr_lines
 
 # Each case is tried by both processes; what they were told is printed, and compared here.
 PROGRAM = """
-import json
 import tempfile
 
 device = gl.DeviceGrid((2, 2))
 layout = gl.GridLayout((5, 7), grid=(3, 2), tile=(2, 2))
 a = np.arange(35, dtype=np.float32).reshape(5, 7)
 x = gl.put(a, layout, device)
-told = {}
-
-
-def case(name, fn):
-    try:
-        fn()
-        told[name] = "nothing"
-    except gl.LayoutError as error:
-        told[name] = str(error)
-    except Exception as error:
-        told[name] = f"{type(error).__name__}: {error}"
-
 
 times = gl.on_grid(lambda x, s: x * s)
 rate, ones = 2.0 + RANK, np.full(7, 1 + RANK, np.float32)
@@ -104,7 +91,7 @@ def both(tmp_path_factory):
     """What each of two processes was told, case by case, and what it computed."""
     found = []
     folder = str(tmp_path_factory.mktemp("saved") / "step")
-    for ended in run_together(PROGRAM, count=2, devices=2, FOLDER=folder):
+    for ended in run_together(CASES + PROGRAM, count=2, devices=2, FOLDER=folder):
         assert ended.code == 0, ended.out[-2000:] + ended.err[-3000:]
         found.append(json.loads(ended.out.splitlines()[-1]))
     return found

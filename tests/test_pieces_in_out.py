@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from processes import run_alone, run_together
+from processes import CASES, run_alone, run_together
 from tiers import few
 
 import gridlayout as gl
@@ -538,25 +538,12 @@ def test_large_data_is_compared_by_blocks(monkeypatch):
 # -- several processes -----------------------------------------------------------------------------
 
 TOGETHER = """
-import json
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 device = gl.DeviceGrid((2, 2))
 array = np.arange(53 * 64, dtype=np.float32).reshape(53, 64)
 tiled = gl.GridLayout((53, 64), grid=(3, 2), tile=(8, 16))
 joined = gl.GridLayout((53, 64), grid=(4,), collapse=[(0, 2)])
-told = {}
-
-
-def case(name, fn):
-    try:
-        fn()
-        told[name] = "nothing"
-    except gl.LayoutError as error:
-        told[name] = str(error)
-    except Exception as error:
-        told[name] = f"{type(error).__name__}: {error}"
-
 
 asked = []
 
@@ -625,7 +612,7 @@ print("TOLD", json.dumps(told), flush=True)
 @pytest.fixture(scope="module")
 def told():
     found = []
-    for ended in run_together(TOGETHER, count=2, devices=2):
+    for ended in run_together(CASES + TOGETHER, count=2, devices=2):
         assert ended.code == 0, ended.err[-3000:]
         found.append(json.loads(re.search("TOLD (.*)", ended.out)[1]))
     return found
