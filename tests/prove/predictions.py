@@ -8,11 +8,10 @@ import traceback
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from prove.outcome import Outcome
-from prove.programs import compare, is_float, placed
+from prove.programs import compare, drawn_weights, floats_of, placed, weighted_sum
 from prove.programs_random import drawn
 
 MACHINES = ("v5e 4x4", "n150", "wormhole 2x4")
@@ -25,7 +24,9 @@ def run(part, start, count):
     for seed in range(start, start + count):
         rng = np.random.default_rng([seed, part.devices, 7])
         program = drawn(rng)
-        fn = gradient(program, rng) if seed % 2 else program.function
+        fn = program.function
+        if seed % 2:
+            fn = jax.grad(weighted_sum(fn, drawn_weights(program, rng)), floats_of(program))
         try:
             if part.devices > 1:
                 assert_runs(program, fn, rng, part.devices)
@@ -40,20 +41,6 @@ def run(part, start, count):
             outcome.cases += 1
             outcome.judged["JAX, on one device" if part.devices > 1 else "the default"] += 1
     return outcome
-
-
-def gradient(program, rng):
-    """The gradient of a weighted sum of the results that are floats."""
-    fn = program.function
-    floats = tuple(k for k, x in enumerate(program.operands) if is_float(x))
-    outs = jax.eval_shape(fn, *program.operands)
-    weights = [np.float32(rng.uniform(0.5, 1.5)) if is_float(out) else None for out in outs]
-
-    def total(*args):
-        terms = zip(fn(*args), weights, strict=True)
-        return sum((out.astype(jnp.float32) * w).sum() for out, w in terms if w is not None)
-
-    return jax.grad(total, floats)
 
 
 def assert_described(program, fn, machine):

@@ -65,6 +65,27 @@ def _layout(x, rng):
             continue
 
 
+def drawn_weights(program, rng):
+    """Weights of the results that are floats, and None for the others."""
+    outs = jax.eval_shape(program.function, *program.operands)
+    return [np.float32(rng.uniform(0.5, 1.5)) if is_float(out) else None for out in outs]
+
+
+def weighted_sum(fn, weights):
+    """The sum of the results of a function, each times its weight, without those that have none."""
+
+    def total(*args):
+        terms = zip(fn(*args), weights, strict=True)
+        return sum((out.astype("float32") * w).sum() for out, w in terms if w is not None)
+
+    return total
+
+
+def floats_of(program):
+    """The numbers of the operands that a derivative is of."""
+    return tuple(k for k, x in enumerate(program.operands) if is_float(x))
+
+
 def everything(fn, floats, weights):
     """A function of operands and a batch: value, gradient, jvp and vmap of `fn`.
 
@@ -72,9 +93,7 @@ def everything(fn, floats, weights):
     gradient is of, None of those that are no floats.
     """
 
-    def total(*args):
-        terms = zip(fn(*args), weights, strict=True)
-        return sum((out.astype("float32") * w).sum() for out, w in terms if w is not None)
+    total = weighted_sum(fn, weights)
 
     def found(*given):
         *args, batch = given
@@ -110,9 +129,7 @@ def assert_jaxs(program, places, device, inside, rng):
 
     arrays, layouts = places
     fn = program.function
-    floats = tuple(k for k, x in enumerate(program.operands) if is_float(x))
-    outs = jax.eval_shape(fn, *program.operands)
-    weights = [np.float32(rng.uniform(0.5, 1.5)) if is_float(out) else None for out in outs]
+    floats, weights = floats_of(program), drawn_weights(program, rng)
     plain = everything(fn, floats, weights)
     wanted = jax.jit(plain)(*arrays)
     laid = [poisoned(x, layout, device) for x, layout in zip(arrays, layouts, strict=True)]
