@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import jax
@@ -92,7 +91,7 @@ class Env:
             return False
         if layout is not None and layout.memory not in (None, "l1"):
             return False  # this memory was requested
-        return prod(spec.shape) * dtypes.bits(spec.dtype) <= 8 * LIMITS.small_bytes
+        return dtypes.nbytes(spec.shape, spec.dtype) <= LIMITS.small_bytes
 
     def choose(self, shape: Shape, dtype: Any, like: Layout | None = None) -> Layout:
         """Return the policy's layout for a new value that is computed from one in layout `like`."""
@@ -114,7 +113,7 @@ class Env:
 
     def is_large(self, spec: Spec) -> bool:
         """Whether an array that no core holds is large enough to be laid out without a request."""
-        return prod(spec.shape) * dtypes.bits(spec.dtype) > 8 * LIMITS.small_bytes
+        return dtypes.nbytes(spec.shape, spec.dtype) > LIMITS.small_bytes
 
     def spread(self, shape: Shape, dtype: Any) -> Layout:
         """Return the layout of an array that depends on logical indices alone, by default.

@@ -74,7 +74,7 @@ class Node:
 
     def width(self, graph: Graph) -> int:
         """Return the bits of an element of its first operand."""
-        return graph.widths[self.ins[0]] if self.ins and self.ins[0] is not None else 32
+        return graph.width(self.ins[0]) if self.ins and self.ins[0] is not None else 32
 
     @property
     def name(self) -> str:
@@ -92,7 +92,6 @@ class Graph:
 
     shapes: list[Shape] = field(default_factory=list)
     dtypes: list[Any] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     constants: set[int] = field(default_factory=set)
     outs: list[int | None] = field(default_factory=list)
@@ -162,6 +161,10 @@ class Graph:
         factors = [node.factors for node in self.nodes if node.factors is not None]
         return {each.sizes[f] for each in factors for f in each.exact if each.sizes[f] > 1}
 
+    def width(self, value: int) -> int:
+        """Return the bits of an element of a value."""
+        return dtypes.bits(self.dtypes[value])
+
     def nbytes(self, value: int, shape: Shape | None = None) -> int:
         """Return the bytes of a value, or of a part of it of another shape."""
         return dtypes.nbytes(self.shapes[value] if shape is None else shape, self.dtypes[value])
@@ -170,7 +173,6 @@ class Graph:
         aval = Aval.of(var.aval)
         self.shapes.append(aval.shape)
         self.dtypes.append(aval.dtype)
-        self.widths.append(dtypes.bits(aval.dtype))
         return len(self.shapes) - 1
 
     def _inline(

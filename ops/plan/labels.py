@@ -21,7 +21,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
                 consumers[v].append((n, position))
 
     def text(value: int) -> tuple[Any, ...]:
-        width = graph.widths[value]
+        width = graph.width(value)
         return graph.shapes[value], width // 8 or width / 8, ends[value]
 
     nodes = [

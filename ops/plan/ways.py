@@ -50,7 +50,7 @@ class Ways:
         """Return the ways to run a node, and the seconds of each over all its runs."""
         graph = self.graph
         values = tuple(
-            None if v is None else (graph.shapes[v], graph.widths[v])
+            None if v is None else (graph.shapes[v], graph.width(v))
             for v in (*node.ins, *node.outs)
         )
         dtype = graph.dtypes[node.outs[0]]

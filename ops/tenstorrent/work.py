@@ -62,7 +62,7 @@ def _held(graph: Graph, value: int, machine: Machine, wide: int) -> int:
     float32, as in a core's registers.
     """
     count = prod(machine.padded(graph.shapes[value]))
-    return -(-count * min(graph.widths[value], wide) // 8)
+    return -(-count * min(graph.width(value), wide) // 8)
 
 
 def is_view(op: Operation) -> bool:

@@ -71,8 +71,7 @@ class Description:
     @property
     def nbytes(self) -> int:
         """Bytes of storage per device, with padding and idle slots: equal on all devices."""
-        bits = self.slots * prod(self.layout.local_shape) * dtypes.bits(self.layout.dtype)
-        return -(-bits // 8)
+        return dtypes.nbytes((self.slots, *self.layout.local_shape), self.layout.dtype)
 
     @property
     def data_bytes(self) -> NDArray[np.int64]:
