@@ -1,6 +1,6 @@
 """`AgreedJit`: a jitted function whose programs all processes compare before they first run.
 
-Programs of one call may differ between processes though all describe the call alike, if they plan
+Programs of one call may differ between processes that describe the call equally, if they plan
 or lower it differently. Their collectives would then wait for each other without end, or mix up
 their data. The lowered module of a program shows this, as text without names of source files.
 """
@@ -38,8 +38,9 @@ class AgreedJit:
 
     def __call__(self, *args: Any) -> Any:
         """Run the function."""
-        leaves = jax.tree.leaves(args)
-        sharding = _spread(leaves)
+        if jax.process_count() == 1:
+            return self.jitted(*args)
+        sharding = _spread(jax.tree.leaves(args))
         if sharding is None:
             return self.jitted(*args)
         processes, platform = _processes_of(sharding)
