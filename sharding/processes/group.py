@@ -38,7 +38,7 @@ _SAME = (
 
 
 class History:
-    """The calls since the last comparison, which all processes must have made alike."""
+    """The calls since the last comparison, which have to be equal in all processes."""
 
     def __init__(self) -> None:
         self.recent: deque[bytes] = deque(maxlen=_RECENT)

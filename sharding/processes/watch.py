@@ -175,5 +175,5 @@ class _Progress:
 
 
 def in_words(found: Mapping[int, str]) -> str:
-    """Return processes and what is said of them in one line."""
+    """Return one line that lists processes and their states."""
     return "; ".join(f"process {process}, which {why}" for process, why in found.items())

@@ -230,8 +230,8 @@ class Meshes:
             return (0, 0, ())
         moved = [(a, b) for a, b in pairs if a != b]
         axis = self._between(*moved[0]) if moved else ""
-        alike = axis and all(self._between(a, b) == axis for a, b in moved)
-        return len(pairs), 2 if moved else 1, (axis,) if alike else ()
+        is_along = axis and all(self._between(a, b) == axis for a, b in moved)
+        return len(pairs), 2 if moved else 1, (axis,) if is_along else ()
 
     def _between(self, one: int, other: int) -> str:
         """Return the only axis along which two devices differ; empty if they differ along more."""
