@@ -186,19 +186,19 @@ def lists_in_attributes(length):
 
 def chain_of_ops(length):
     """Ops, each of the result before."""
-    chain = lines(
-        length,
-        lambda k: f'  %{k + 1} = "ttir.neg"(%{k}) : ({TENSOR}) -> {TENSOR}\n',
-        f'  %0 = "ttir.neg"(%a) : ({TENSOR}) -> {TENSOR}\n',
-    )
-    return _function(chain, returned=f"%{chain.count(chr(10)) - 1}")
+    return _chained(length, lambda k: f'"ttir.neg"(%{k}) : ({TENSOR})')
 
 
 def tree_of_ops(length):
     """Ops, each of the result before, twice."""
+    return _chained(length, lambda k: f'"ttir.add"(%{k}, %{k}) : ({TENSOR}, {TENSOR})')
+
+
+def _chained(length, op):
+    """A function of ops; op: the text of the one that reads a result, given its number."""
     chain = lines(
         length,
-        lambda k: f'  %{k + 1} = "ttir.add"(%{k}, %{k}) : ({TENSOR}, {TENSOR}) -> {TENSOR}\n',
+        lambda k: f"  %{k + 1} = {op(k)} -> {TENSOR}\n",
         f'  %0 = "ttir.neg"(%a) : ({TENSOR}) -> {TENSOR}\n',
     )
     return _function(chain, returned=f"%{chain.count(chr(10)) - 1}")
