@@ -12,7 +12,7 @@ from gridlayout.sharding.processes.elements import Elements, Several
 from gridlayout.sharding.processes.fair_lock import FairLock
 from gridlayout.sharding.processes.jaxprs import jaxpr_lines
 
-# Each case is tried by both processes; what they were told is printed, and compared here.
+# Both processes try each case and print the errors, which are compared here.
 PROGRAM = """
 import tempfile
 
@@ -49,7 +49,7 @@ twice = lambda x: jax.lax.scan(lambda c, _: (inner(c), None), x, length=2)[0]
 case("captured inside", lambda: gl.on_grid(twice)(x))
 
 
-# The processes describe the call alike, and make another program of it.
+# The processes describe the call equally, and make another program of it.
 def policy(shape, dtype, template, device):
     return gl.GridLayout(shape, dtype, grid=((2, 2), (4, 1))[RANK])
 

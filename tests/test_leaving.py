@@ -229,7 +229,7 @@ def test_a_program_that_one_process_plans_anew_otherwise(processes):
 
 # -- caches and work of one process alone ----------------------------------------------------------
 
-# All train together; what each caches, drops and computes for itself in between is its own affair.
+# All train together. In between, each one caches, drops and computes what it likes.
 ROUNDS = """
 import gc, random
 

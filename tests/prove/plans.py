@@ -47,7 +47,7 @@ class Call:
 
 
 def differences(call, limits=LIMITS):
-    """What is said of a call otherwise than at first, with caches of several sizes."""
+    """The differences between the texts of a call at first and with caches of several sizes."""
     before, first = gl.cache_limit(), None
     try:
         for limit in limits:
