@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from gridlayout.ops.planning.scaled import scaling
     from gridlayout.ops.planning.scaling import Scaling
     from gridlayout.ops.planning.simulation import Simulation
+    from gridlayout.ops.primitives.table import def_rule
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.programs.report import Report
-    from gridlayout.ops.rules.table import def_rule
     from gridlayout.ops.trees.arrays import put, relayout, zeros_like
     from gridlayout.ops.trees.summary import TreeSummary, summary
     from gridlayout.ops.user import nn, numpy
@@ -115,7 +115,7 @@ _LAZY = {
     "ring_attention": "ops.user.ring_attention",
     "slices": "ops.user.slices",
     "Slices": "ops.user.slices",
-    "def_rule": "ops.rules.table",
+    "def_rule": "ops.primitives.table",
     "Cost": "sharding.cost",
     "Links": "sharding.machines.chips",
     "Machine": "sharding.machines.machine",

@@ -18,7 +18,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.caching import drop_all
-from gridlayout.ops.rules import fourier
+from gridlayout.ops.primitives import fourier
 from gridlayout.sharding.limits import LIMITS
 
 COUNT = len(jax.devices())

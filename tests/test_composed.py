@@ -13,8 +13,8 @@ from laid_out import assert_same, poisoned
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.rules.sparse import bcoo_dot_general
-from gridlayout.ops.rules.table import RULES
+from gridlayout.ops.primitives.sparse import bcoo_dot_general
+from gridlayout.ops.primitives.table import RULES
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))

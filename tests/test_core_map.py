@@ -19,7 +19,7 @@ from tiers import examples, few
 
 import gridlayout as gl
 from gridlayout.ops.decisions.flops import Rule, per_result
-from gridlayout.ops.rules.table import RULES
+from gridlayout.ops.primitives.table import RULES
 
 TRANSPOSED = "(d0, d1) -> (d1, d0)"
 FOLDED = "(d0, d1) -> (d1 floordiv 4, d1 mod 4, d0)"

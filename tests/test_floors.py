@@ -145,7 +145,16 @@ ROOMS = {
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),
-        *("rules", "solver", "plan", "interpret", "planning", "user", "tenstorrent", "libraries"),
+        *(
+            "primitives",
+            "solver",
+            "plan",
+            "interpret",
+            "planning",
+            "user",
+            "tenstorrent",
+            "libraries",
+        ),
     ),
 }
 

@@ -156,7 +156,7 @@ def test_what_a_user_says_of_a_loop_stands(monkeypatch):
 
 
 def test_a_rule_of_the_user_is_asked_in_a_loop():
-    from gridlayout.ops.rules.table import RULES
+    from gridlayout.ops.primitives.table import RULES
 
     before, called = RULES["erf"], []
 

@@ -24,7 +24,7 @@ from machines import FAST
 
 import gridlayout as gl
 from gridlayout.ops.interpret.planner import CALLS
-from gridlayout.ops.rules.table import RULES
+from gridlayout.ops.primitives.table import RULES
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)

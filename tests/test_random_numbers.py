@@ -11,8 +11,8 @@ from random_layouts import cases
 from tiers import examples, few
 
 import gridlayout as gl
-from gridlayout.ops.rules import sorting
-from gridlayout.ops.rules.threefry import flat_index, threefry
+from gridlayout.ops.primitives import sorting
+from gridlayout.ops.primitives.threefry import flat_index, threefry
 
 KEY = jax.random.key(7)
 eight = pytest.mark.skipif(len(jax.devices()) < 8, reason="a grid of 8 devices")

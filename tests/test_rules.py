@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import gridlayout as gl
-from gridlayout.ops.rules.table import RULES
+from gridlayout.ops.primitives.table import RULES
 
 DEVICE = gl.DeviceGrid((len(jax.devices()),))
 LAYOUT = gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2))

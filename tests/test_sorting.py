@@ -10,7 +10,7 @@ from machines import FAST, with_latency
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.rules import sorting
+from gridlayout.ops.primitives import sorting
 
 COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)

@@ -43,11 +43,11 @@ from gridlayout.ops.decisions.specs import (
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_replicated
-from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
-from gridlayout.ops.rules.empty import without_elements
-from gridlayout.ops.rules.indices import deferred_result, is_too_large_to_replicate
-from gridlayout.ops.rules.sorting import sort
-from gridlayout.ops.rules.table import (
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE, KEPT
+from gridlayout.ops.primitives.empty import without_elements
+from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
+from gridlayout.ops.primitives.sorting import sort
+from gridlayout.ops.primitives.table import (
     LOOPS,
     REASONS,
     SHARDING_ANNOTATIONS,

@@ -34,9 +34,9 @@ from gridlayout.ops.interpret.names import argument_names
 from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
 from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.plan.chosen import Stated
+from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.rules.table import rules_version
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.svg import Drawing
 

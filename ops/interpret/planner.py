@@ -35,9 +35,9 @@ from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.consumers import Consumers
+from gridlayout.ops.primitives.composed import composition
+from gridlayout.ops.primitives.table import RULES
 from gridlayout.ops.programs.program import RELAYOUT, Program
-from gridlayout.ops.rules.composed import composition
-from gridlayout.ops.rules.table import RULES
 from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)

@@ -26,9 +26,9 @@ from gridlayout.ops.decisions.op import bits_of
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.jitted import arm
+from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
-from gridlayout.ops.rules.table import rules_version
 from gridlayout.sharding.processes.programs import agreed_jit
 
 

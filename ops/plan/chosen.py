@@ -28,9 +28,9 @@ from gridlayout.ops.plan.estimate import Estimator
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.plan.ways import Ways
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.processes.jaxprs import common_text

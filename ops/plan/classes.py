@@ -13,7 +13,7 @@ from typing import Any
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 
 Assignment = tuple[frozenset[int], ...]  # for each unit, its classes
 Along = tuple[tuple[int, ...], ...]  # for each factor of a node, its units

@@ -18,10 +18,10 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.specs import Sharded, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.primitives.table import RULES
 from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.table import RULES
 
 
 class Consumers:

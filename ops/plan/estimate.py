@@ -16,8 +16,8 @@ from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units, scattered_dim
 from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import SLOW, Graph, Node
+from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.programs.passes import computing
-from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions in which devices hold a value

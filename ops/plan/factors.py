@@ -15,7 +15,7 @@ from math import gcd
 from typing import Any, cast
 
 from gridlayout.ops.decisions.blocks import dim_groups
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 
 Shape = tuple[int, ...]
 Dims = tuple[int | None, ...]  # the factor of each dim; None where it must not be divided

@@ -18,10 +18,10 @@ from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.primitives.table import flops
 from gridlayout.ops.programs.passes import PRODUCTS
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.table import flops
 
 Shape = tuple[int, ...]
 # Operations that XLA fuses into their consumers, and operations into which it fuses producers.

@@ -18,9 +18,9 @@ from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.control import PER_TRIP
-from gridlayout.ops.rules.keys import is_threefry
-from gridlayout.ops.rules.table import is_user_rule, rules_of
+from gridlayout.ops.primitives.control import PER_TRIP
+from gridlayout.ops.primitives.keys import is_threefry
+from gridlayout.ops.primitives.table import is_user_rule, rules_of
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
 

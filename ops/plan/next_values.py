@@ -13,7 +13,7 @@ from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 
 _Makers = dict[Any, Mapping[Any, Any]]  # for each jaxpr: the equation that defines each value
 

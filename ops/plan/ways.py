@@ -25,9 +25,9 @@ from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, computing, is_view
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))

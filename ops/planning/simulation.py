@@ -16,12 +16,12 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times
 from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.planning.trace import write_trace
+from gridlayout.ops.primitives.control import PER_TRIP
 from gridlayout.ops.programs.memory import bytes_over_time, places
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report, aligned
 from gridlayout.ops.programs.row import Row
 from gridlayout.ops.programs.stages import Stage, stages
-from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import parts_in_words

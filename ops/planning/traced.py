@@ -32,9 +32,9 @@ from gridlayout.ops.plan.factors import fits
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
+from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.rules.table import rules_version
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of

@@ -378,25 +378,25 @@ OPS = [
         "tests/test_padding_masks.py::test_the_mask_is_where_elements_live",
     ),
     Mutation(
-        "ops/rules/reductions.py",
+        "ops/primitives/reductions.py",
         "return op.bind(lax.all_gather(out, reduced.mesh), axes=(0,))",
         "return [out]",
         "tests/test_primitives.py::test_primitives_are_jaxs_on_every_layout[reduce]",
     ),
     Mutation(
-        "ops/rules/reductions.py",
+        "ops/primitives/reductions.py",
         "chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]",
         "chosen = lax.broadcasted_iota(np.int32, best.shape, 0) >= device[None]",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
     ),
     Mutation(
-        "ops/rules/reductions.py",
+        "ops/primitives/reductions.py",
         "found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)",
         "found = (first + lax.div(at, inside)) * inside + lax.rem(at, inside)",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
     ),
     Mutation(
-        "ops/rules/elementwise.py",
+        "ops/primitives/elementwise.py",
         "like = next(value for value in (*wide, *values) if value.layout is not None)",
         "like = next(value for value in wide if value.layout is not None)",
         "tests/test_rules.py::test_an_array_of_one_element_beside_a_replicated_one",
@@ -414,7 +414,7 @@ OPS = [
         "tests/test_on_grid.py::test_facts_that_no_device_is_asked_for_are_what_it_computes",
     ),
     Mutation(
-        "ops/rules/along.py",
+        "ops/primitives/along.py",
         "axis = op.params[name] % values[0].ndim",
         "axis = 0",
         "tests/test_along.py::test_they_are_jaxs_on_every_layout",

@@ -17,9 +17,9 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.panels import Panels, as_spec, by_slots, in_panels
-from gridlayout.ops.rules.windows import as_storage, local_blocks
+from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.panels import Panels, as_spec, by_slots, in_panels
+from gridlayout.ops.primitives.windows import as_storage, local_blocks
 from gridlayout.sharding.collectives import all_gather, index_of
 
 # -- Cholesky --------------------------------------------------------------------------------------

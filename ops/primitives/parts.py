@@ -33,9 +33,15 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import fill_padding
-from gridlayout.ops.rules import equal_parts
-from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
-from gridlayout.ops.rules.slices.in_place import SlicedArray, SliceDivision, take_slices
+from gridlayout.ops.primitives import equal_parts
+from gridlayout.ops.primitives.along import (
+    Shape,
+    of_replicated,
+    result_layouts,
+    run,
+    target_layouts,
+)
+from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
 from gridlayout.sharding.limits import LIMITS
 
 

@@ -23,7 +23,7 @@ from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import of_replicated
+from gridlayout.ops.primitives.along import of_replicated
 from gridlayout.sharding.collectives import Axes, Collectives, index_of, permute
 from gridlayout.sharding.limits import LIMITS
 

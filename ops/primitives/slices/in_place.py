@@ -27,8 +27,8 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import Shape
-from gridlayout.ops.rules.unsharded import from_front, in_front, kept_groups, stacked
+from gridlayout.ops.primitives.along import Shape
+from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.meshes.placement import Axes
 

@@ -20,8 +20,8 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
+from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, all_gather, index_of
 
 # A function of R that returns the matrices to multiply Q by, and the replicated results.

@@ -22,8 +22,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.products.divided import divided
-from gridlayout.ops.rules.windows import (
+from gridlayout.ops.primitives.windows import (
     Reach,
     Window,
     as_storage,
@@ -34,6 +33,7 @@ from gridlayout.ops.rules.windows import (
     halos_of,
     local_blocks,
 )
+from gridlayout.ops.products.divided import divided
 from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]

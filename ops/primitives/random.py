@@ -22,8 +22,8 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.keys import (
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.keys import (
     KEYS,
     is_hashed_by_index,
     key_source,
@@ -31,7 +31,7 @@ from gridlayout.ops.rules.keys import (
     keys_in,
     words_at,
 )
-from gridlayout.ops.rules.threefry import Words, flat_index, threefry
+from gridlayout.ops.primitives.threefry import Words, flat_index, threefry
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:

@@ -26,20 +26,20 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
 from gridlayout.ops.moves.padding import valid_mask
-from gridlayout.ops.rules.along import Shape, of_replicated, run
-from gridlayout.ops.rules.parts import update_part
-from gridlayout.ops.rules.slices import divided
-from gridlayout.ops.rules.slices.in_place import SlicedArray, SliceDivision, take_slices
-from gridlayout.ops.rules.slices.logical_indices import at_columns, fill_value, slice_indices
-from gridlayout.ops.rules.slices.slice_dims import SliceDims
-from gridlayout.ops.rules.slices.slicing import (
+from gridlayout.ops.primitives.along import Shape, of_replicated, run
+from gridlayout.ops.primitives.parts import update_part
+from gridlayout.ops.primitives.slices import divided
+from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
+from gridlayout.ops.primitives.slices.logical_indices import at_columns, fill_value, slice_indices
+from gridlayout.ops.primitives.slices.slice_dims import SliceDims
+from gridlayout.ops.primitives.slices.slicing import (
     DROP,
     known_starts,
     laid_out_target,
     put_slices,
     relaid_out_result,
 )
-from gridlayout.ops.rules.unsharded import in_front, rest_layout, stacked, unstack
+from gridlayout.ops.primitives.unsharded import in_front, rest_layout, stacked, unstack
 
 # -- gather ----------------------------------------------------------------------------------------
 

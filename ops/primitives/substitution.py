@@ -18,9 +18,9 @@ from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
-from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.panels import Panels, as_spec, in_panels
-from gridlayout.ops.rules.windows import as_storage, fill_tail, local_blocks
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.panels import Panels, as_spec, in_panels
+from gridlayout.ops.primitives.windows import as_storage, fill_tail, local_blocks
 from gridlayout.sharding.collectives import index_of
 
 

@@ -27,8 +27,8 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
-from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.reduced_dims import ReducedDims, result_spec, separate, without_dims
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
 from gridlayout.sharding.meshes.emulate import has_ynnpack

@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.flops import of_fft
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import run
+from gridlayout.ops.primitives.along import run
 from gridlayout.sharding.limits import LIMITS
 
 

@@ -19,8 +19,8 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled, reshape_map
-from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.unsharded import layout_without, stacked
+from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.unsharded import layout_without, stacked
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.meshes.placement import Placement
 

@@ -20,7 +20,7 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.place_operands import at_place
 from gridlayout.ops.decisions.specs import Replicated, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.threefry import Words, flat_index, threefry
+from gridlayout.ops.primitives.threefry import Words, flat_index, threefry
 
 Shape = tuple[int, ...]
 # For each key type: JAX's name of its implementation, and the number of words of a key.

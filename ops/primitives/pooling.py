@@ -16,9 +16,9 @@ from gridlayout.ops.decisions.flops import Rule, of_window, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.windows import (
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.primitives.windows import (
     Window,
     as_storage,
     blocks,

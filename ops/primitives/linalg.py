@@ -1,7 +1,7 @@
 """Linear algebra on batches: matrices are unsharded, batch dims keep their sharding.
 
 A single matrix has no batch dim, so it falls back, except for tall matrices (`tall.py`), Cholesky
-and LU (`factors.py`) and triangular systems (`substitution.py`).
+and LU (`factorizations.py`) and triangular systems (`substitution.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules import factors, tall
-from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.substitution import triangular_solve
+from gridlayout.ops.primitives import factorizations, tall
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.substitution import triangular_solve
 
 # The rank of the first operand without batch dims, where it is not 2.
 RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
@@ -45,6 +45,6 @@ MATRICES: dict[str, Rule] = {
     "triangular_solve": Rule(triangular_solve, of_solve),
     "qr": Rule(tall.qr, of_matrix(_LEADING["qr"])),
     "svd": Rule(tall.svd, of_matrix(_LEADING["svd"])),
-    "cholesky": Rule(factors.cholesky, of_matrix(_LEADING["cholesky"])),
-    "lu": Rule(factors.lu, of_matrix(_LEADING["lu"])),
+    "cholesky": Rule(factorizations.cholesky, of_matrix(_LEADING["cholesky"])),
+    "lu": Rule(factorizations.lu, of_matrix(_LEADING["lu"])),
 }

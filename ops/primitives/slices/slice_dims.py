@@ -9,7 +9,7 @@ import jax
 
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.slices.logical_indices import at_columns, columns_of, slice_indices
+from gridlayout.ops.primitives.slices.logical_indices import at_columns, columns_of, slice_indices
 
 Shape = tuple[int, ...]
 

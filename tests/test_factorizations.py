@@ -10,7 +10,7 @@ from machines import FAST, with_latency
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.rules import factors, panels
+from gridlayout.ops.primitives import factorizations, panels
 
 COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
@@ -42,7 +42,7 @@ def slots(request, monkeypatch):
     """How many blocks each device has, whatever that takes."""
     count = panels.slots_of(COUNT)[request.param]
     force = lambda b, op, rule, whole, *values: rule(b, op, *values, slots=count)  # noqa: E731
-    monkeypatch.setattr(factors, "by_slots", force)
+    monkeypatch.setattr(factorizations, "by_slots", force)
     return count
 
 

@@ -20,11 +20,11 @@ from gridlayout.ops.decisions.flops import Rule, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.ranks import descending
-from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.sorting import sort
-from gridlayout.ops.rules.windows import (
+from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.ranks import descending
+from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.primitives.sorting import sort
+from gridlayout.ops.primitives.windows import (
     as_storage,
     blocks,
     local_blocks,

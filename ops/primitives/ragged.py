@@ -22,8 +22,8 @@ from gridlayout.ops.decisions.flops import Rule
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import run, target_layout
-from gridlayout.ops.rules.windows import as_storage, block_matrix, fill_tail, local_blocks
+from gridlayout.ops.primitives.along import run, target_layout
+from gridlayout.ops.primitives.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, index_of
 
 

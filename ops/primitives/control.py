@@ -33,8 +33,8 @@ from gridlayout.ops.decisions.specs import (
     unmasked,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.primitives.unsharded import from_front, in_front, rest_layout, stacked, unstack
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.rules.unsharded import from_front, in_front, rest_layout, stacked, unstack
 
 # The note of bodies that count once, since the number of iterations is not known.
 PER_TRIP = "per trip"

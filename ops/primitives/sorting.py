@@ -22,9 +22,9 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import target_layout
-from gridlayout.ops.rules.panels import blocked_or_replicated
-from gridlayout.ops.rules.ranks import descending
+from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.panels import blocked_or_replicated
+from gridlayout.ops.primitives.ranks import descending
 from gridlayout.sharding.collectives import Axes, index_of, permute
 
 Arrays = list[jax.Array]

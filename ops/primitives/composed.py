@@ -16,7 +16,7 @@ from gridlayout.caching import cached
 from gridlayout.ops.decisions.env import trace_context
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.rules.sparse import bcoo_dot_general
+from gridlayout.ops.primitives.sparse import bcoo_dot_general
 
 # Implementations of primitives whose own `impl` JAX compiles, so that it can't be traced.
 _COMPOSITIONS: dict[str, Callable[..., Any]] = {"bcoo_dot_general": bcoo_dot_general}

@@ -42,26 +42,25 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_of_keys
 from gridlayout.ops.decisions.traced import traced_collectives
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.rules.along import ALONG
-from gridlayout.ops.rules.control import cond, scan, while_
-from gridlayout.ops.rules.convolution import conv_general_dilated
-from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
-from gridlayout.ops.rules.empty import EMPTY
-from gridlayout.ops.rules.fourier import fft
-from gridlayout.ops.rules.linalg import LINALG, MATRICES
-from gridlayout.ops.rules.parts import PARTS
-from gridlayout.ops.rules.pooling import POOLING
-from gridlayout.ops.rules.ragged import RAGGED
-from gridlayout.ops.rules.random import random_gamma
-from gridlayout.ops.rules.reductions import (
+from gridlayout.ops.primitives.along import ALONG
+from gridlayout.ops.primitives.control import cond, scan, while_
+from gridlayout.ops.primitives.convolution import conv_general_dilated
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE, barrier, elementwise, key
+from gridlayout.ops.primitives.empty import EMPTY
+from gridlayout.ops.primitives.fourier import fft
+from gridlayout.ops.primitives.linalg import LINALG, MATRICES
+from gridlayout.ops.primitives.parts import PARTS
+from gridlayout.ops.primitives.pooling import POOLING
+from gridlayout.ops.primitives.ragged import RAGGED
+from gridlayout.ops.primitives.random import random_gamma
+from gridlayout.ops.primitives.reductions import (
     NEUTRAL,
     OVER_MAPPED,
     custom_reduction,
     reduce_unsharded,
     reduction,
 )
-from gridlayout.ops.rules.shapes import (
+from gridlayout.ops.primitives.shapes import (
     broadcast_in_dim,
     identity,
     reshape,
@@ -69,9 +68,10 @@ from gridlayout.ops.rules.shapes import (
     transpose,
     with_layout,
 )
-from gridlayout.ops.rules.slices.indexing import INDEXING
-from gridlayout.ops.rules.slices.slicing import SLICING
-from gridlayout.ops.rules.vectors import VECTORS
+from gridlayout.ops.primitives.slices.indexing import INDEXING
+from gridlayout.ops.primitives.slices.slicing import SLICING
+from gridlayout.ops.primitives.vectors import VECTORS
+from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.sharding.cost import Cost
 
 # Primitives that only annotate how JAX shards a logical array.

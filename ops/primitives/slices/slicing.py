@@ -18,16 +18,16 @@ from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run
-from gridlayout.ops.rules.parts import update_part
-from gridlayout.ops.rules.slices.in_place import (
+from gridlayout.ops.primitives.along import Shape, of_replicated, result_layouts, run
+from gridlayout.ops.primitives.parts import update_part
+from gridlayout.ops.primitives.slices.in_place import (
     IndexFn,
     SlicedArray,
     SliceDivision,
     take_slices,
     write_slices,
 )
-from gridlayout.ops.rules.slices.logical_indices import window_indices
+from gridlayout.ops.primitives.slices.logical_indices import window_indices
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.meshes.placement import Placement
 

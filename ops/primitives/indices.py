@@ -30,10 +30,10 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed
-from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT, computed, full, grown
-from gridlayout.ops.rules.keys import many_keys, unwrapped
-from gridlayout.ops.rules.random import random_bits
-from gridlayout.ops.rules.shapes import broadcast_in_dim, transpose
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE, KEPT, computed, full, grown
+from gridlayout.ops.primitives.keys import many_keys, unwrapped
+from gridlayout.ops.primitives.random import random_bits
+from gridlayout.ops.primitives.shapes import broadcast_in_dim, transpose
 
 # The least extent that 32-bit integers can't index, and the most parts of a concatenation,
 # as each device computes all parts.

@@ -26,8 +26,8 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.rules.elementwise import elementwise
-from gridlayout.ops.rules.unsharded import (
+from gridlayout.ops.primitives.elementwise import elementwise
+from gridlayout.ops.primitives.unsharded import (
     from_front,
     in_front,
     layout_without,
