@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.planning.scaled import scaling
     from gridlayout.ops.planning.scaling import Scaling
     from gridlayout.ops.planning.simulation import Simulation
-    from gridlayout.ops.primitives.table import def_rule
+    from gridlayout.ops.primitives.user_rules import def_rule
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.programs.report import Report
     from gridlayout.ops.trees.arrays import put, relayout, zeros_like
@@ -115,7 +115,7 @@ _LAZY = {
     "ring_attention": "ops.user.ring_attention",
     "slices": "ops.user.slices",
     "Slices": "ops.user.slices",
-    "def_rule": "ops.primitives.table",
+    "def_rule": "ops.primitives.user_rules",
     "Cost": "sharding.cost",
     "Links": "sharding.machines.chips",
     "Machine": "sharding.machines.machine",

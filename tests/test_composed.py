@@ -14,7 +14,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.primitives.sparse import bcoo_dot_general
-from gridlayout.ops.primitives.table import RULES
+from gridlayout.ops.primitives.table import RECORDS
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
@@ -108,7 +108,7 @@ def test_a_rule_of_ones_own_comes_first():
         gl.def_rule(made)(lambda eqn, x: gl.map_shards(lambda part: part + 2, x, out=x.layout))
         np.testing.assert_allclose(np.asarray(gl.on_grid(made.bind)(laid(x))), x + 2)
     finally:
-        del RULES["composed_with_rule"]
+        del RECORDS["composed_with_rule"]
 
 
 def test_where_the_elements_are_that_are_not_zero():

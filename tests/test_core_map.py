@@ -5,6 +5,7 @@ will hold an additional affine map that defines how this virtual grid shape maps
 """
 
 import time
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import jax
@@ -18,8 +19,7 @@ from laid_out import is_grid, packed
 from tiers import examples, few
 
 import gridlayout as gl
-from gridlayout.ops.decisions.flops import Rule, per_result
-from gridlayout.ops.primitives.table import RULES
+from gridlayout.ops.primitives.table import RECORDS
 
 TRANSPOSED = "(d0, d1) -> (d1, d0)"
 FOLDED = "(d0, d1) -> (d1 floordiv 4, d1 mod 4, d0)"
@@ -486,7 +486,7 @@ def test_a_rule_without_a_place_falls_back_and_the_report_says_so(monkeypatch):
     def sine(b, op, x):
         b.device.placement(refused)
 
-    monkeypatch.setitem(RULES, "sin", (Rule(sine, per_result),))
+    monkeypatch.setitem(RECORDS, "sin", replace(RECORDS["sin"], rules=(sine,)))
     x = gl.put(np.ones((6, 7), "f4"), gl.GridLayout((6, 7), grid=(1, 3)), device)
     (row,) = gl.on_grid(lambda x: jnp.sin(x)).report(x).rows
     assert (row.how, row.note) == ("fallback", "the core_map places no grid that its rule needs")

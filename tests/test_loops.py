@@ -156,9 +156,9 @@ def test_what_a_user_says_of_a_loop_stands(monkeypatch):
 
 
 def test_a_rule_of_the_user_is_asked_in_a_loop():
-    from gridlayout.ops.primitives.table import RULES
+    from gridlayout.ops.primitives.table import RECORDS
 
-    before, called = RULES["erf"], []
+    before, called = RECORDS["erf"], []
 
     @gl.def_rule("erf")
     def rule(eqn, x):
@@ -169,7 +169,7 @@ def test_a_rule_of_the_user_is_asked_in_a_loop():
         x = gl.put(example((8, 8)), laid((8, 8))[0], DEVICE)
         gl.on_grid(lambda x: lax.fori_loop(0, 3, lambda _, h: lax.erf(h @ h), x)).report(x)
     finally:
-        RULES["erf"] = before
+        RECORDS["erf"] = before
     assert called
 
 

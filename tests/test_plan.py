@@ -19,8 +19,8 @@ from tiers import examples, few
 import gridlayout as gl
 from gridlayout.caching import drop_all
 from gridlayout.ops.interpret import planner
-from gridlayout.ops.plan.factors import factors_of
 from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.primitives.table import factors_of
 from gridlayout.ops.programs.together import joined
 
 COUNT = len(jax.devices())
@@ -274,83 +274,11 @@ def test_random_programs_are_jaxs(data):
         assert planner.choices_for is before
 
 
-# -- factors ---------------------------------------------------------------------------------------
-
-F = [
-    ("product", lambda x, y: x @ y, [(4, 6), (6, 8)]),
-    ("batched", lambda x, y: jnp.einsum("bij,bkj->bik", x, y), [(2, 4, 6), (2, 8, 6)]),
-    ("sum", lambda x: x.sum(1), [(4, 6)]),
-    ("largest", lambda x: x.max(0), [(4, 6)]),
-    ("column times row", lambda x, y: x * y, [(4, 1), (1, 6)]),
-    ("transpose", lambda x: x.transpose(2, 0, 1), [(2, 4, 6)]),
-    ("broadcast", lambda x: jnp.broadcast_to(x, (4, 6)), [(6,)]),
-    ("rows split", lambda x: x.reshape(2, 4, 6), [(8, 6)]),
-    ("rows joined", lambda x: x.reshape(8, 6), [(4, 2, 6)]),
-    ("sorted", lambda x: jnp.sort(x, 1), [(4, 6)]),
-    ("where", lambda x, y: jnp.where(x > 0, x, y), [(4, 6), (4, 6)]),
-    ("padded", lambda x: jax.lax.pad(x, 0.0, ((0, 0, 0), (1, 2, 0))), [(4, 6)]),
-    ("joined", lambda x, y: jnp.concatenate([x, y], 1), [(4, 6), (4, 2)]),
-    ("summed up", lambda x: jnp.cumsum(x, 0), [(4, 6)]),
-    ("largest at", lambda x: jnp.argmax(x, 1), [(4, 6)]),
-]
-
-
-@pytest.mark.parametrize(("name", "fn", "shapes"), F, ids=[f[0] for f in F])
-def test_factors_divide_the_work(name, fn, shapes):
-    """Of every equation: halves along a factor give halves of the result, or add up to it."""
-    arrays = [array(s, k) for k, s in enumerate(shapes)]
-    graph = Graph.of(jax.make_jaxpr(fn)(*arrays))
-    values = dict(enumerate(arrays))
-    checked = 0
-    for node in graph.nodes:
-
-        def bind(*xs, node=node, shrink=None):
-            params = dict(node.eqn.params)
-            if node.name == "broadcast_in_dim":
-                params["shape"] = shrink
-            if node.name == "reshape":
-                params["new_sizes"] = shrink
-            out = node.eqn.primitive.bind(*xs, **params)
-            return out if node.eqn.primitive.multiple_results else [out]
-
-        literals = [getattr(atom, "val", None) for atom in node.eqn.invars]
-        ins = [
-            values[v] if v is not None else lit for v, lit in zip(node.ins, literals, strict=True)
-        ]
-        shape = node.eqn.outvars[0].aval.shape
-        whole = bind(*ins, shrink=shape)
-        values.update(zip(node.outs, map(np.asarray, whole), strict=True))
-        if node.factors is None:
-            continue
-        for f, size in enumerate(node.factors.sizes):
-            dims = [*node.factors.ins, *node.factors.outs]
-            if size % 2 or not any(f in d for d in dims) or not node.factors.fits(f, 2):
-                continue
-            halves = []
-            for half in range(2):
-                cut = [
-                    np.split(np.asarray(x), 2, d.index(f))[half] if f in d else x
-                    for x, d in zip(ins, node.factors.ins, strict=True)
-                ]
-                small = tuple(
-                    n // 2 if g == f else n
-                    for n, g in zip(shape, node.factors.outs[0], strict=True)
-                )
-                halves.append(bind(*cut, shrink=small))
-            for k, d in enumerate(node.factors.outs):
-                a, b = (np.asarray(half[k]) for half in halves)
-                if f in node.factors.summed:
-                    both = np.maximum(a, b) if "max" in node.name else a + b
-                else:
-                    both = np.concatenate([a, b], d.index(f)) if f in d else a
-                np.testing.assert_allclose(both, np.asarray(whole[k]), rtol=1e-5, atol=1e-6)
-            checked += 1
-    assert checked
-
-
-def test_what_is_not_known_has_no_factors():
+def test_a_loop_is_not_divided():
     jaxpr = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y * 2, x))(jnp.ones(4))
-    assert all(factors_of(eqn) is None for eqn in jaxpr.eqns if eqn.primitive.name == "scan")
+    (loop,) = [node for node in Graph.of(jaxpr).nodes if node.name == "scan"]
+    assert loop.factors is None
+    assert not factors_of(loop.eqn).divisible
 
 
 # -- joined collectives ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import gridlayout as gl
-from gridlayout.ops.primitives.table import RULES
+from gridlayout.ops.primitives.table import RECORDS
 
 DEVICE = gl.DeviceGrid((len(jax.devices()),))
 LAYOUT = gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2))
@@ -16,10 +16,10 @@ X = np.random.default_rng(0).uniform(-0.9, 0.9, (5, 7)).astype(np.float32)
 
 @pytest.fixture(autouse=True)
 def no_rule_stays(monkeypatch):
-    kept = dict(RULES)
+    kept = dict(RECORDS)
     yield
-    RULES.clear()
-    RULES.update(kept)
+    RECORDS.clear()
+    RECORDS.update(kept)
 
 
 def x(layout=LAYOUT):
@@ -106,12 +106,12 @@ def test_a_rule_is_traced_again_under_another_option():
 
 
 def test_a_rule_that_is_put_back_holds_again():
-    before = RULES["ceil"]
+    before = RECORDS["ceil"]
     try:
         gl.def_rule("ceil")(lambda eqn, a: gl.map_shards(lambda s: s * 0 + 3, a, out=a.layout))
         assert (np.asarray(gl.on_grid(lambda x: jax.lax.ceil(x))(x())) == 3).all()
     finally:
-        RULES["ceil"] = before
+        RECORDS["ceil"] = before
     np.testing.assert_array_equal(
         np.asarray(gl.on_grid(lambda x: jax.lax.ceil(x))(x())), np.ceil(X)
     )

@@ -15,10 +15,11 @@ from typing import Any
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, spread
-from gridlayout.ops.decisions.decision import Choice, Decide
+from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
@@ -142,7 +143,7 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     found: list[tuple[float, Decide]] = []
 
     def price(way: Decide, least: float) -> float:
-        trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan)
+        trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan, b.record)
         made = way(trial, op, *values)
         if made is None:
             return inf

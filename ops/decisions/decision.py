@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import PLAIN, Decide, Record
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
@@ -133,6 +134,7 @@ class Decision:
     registers: the spec of each register, the operands' first. how: `rule`, `view` or `fallback`.
     note: the algorithm, if there are several. flops: on logical elements, over all devices.
     device_flops: per device, padding included. stated: the cost that the user's rule states.
+    record: of the op's primitive.
     """
 
     op: Op
@@ -145,6 +147,7 @@ class Decision:
     flops: int = 0
     device_flops: int = 0
     stated: Any = None
+    record: Record = field(default=PLAIN, repr=False)
 
     def made_of(self, source: Hashable) -> Decision:
         """Return this decision with a `kernel` for each step that has none.
@@ -191,10 +194,6 @@ class Decision:
     def workspace_bytes(self) -> int:
         """Peak bytes per device that a step holds besides operands and results."""
         return max((step.workspace().most for step in self.steps), default=0)
-
-
-# A function `(builder, op, *values)` that appends the steps of a decision to the builder.
-Decide = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,27 +7,13 @@ Decompositions count their leading term (Golub and Van Loan, Matrix Computations
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf, log2, prod
-from typing import Any
 
 from gridlayout.ops.decisions.op import Op
 from gridlayout.sharding.machines.machine import Machine
 
 Shape = tuple[int, ...]
 Flops = Callable[[Op], int]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule of a primitive: how its decisions are made, and its flops.
-
-    decide: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
-    returns a `Choice` of several rules; or returns None if it does not apply to these values.
-    """
-
-    decide: Callable[..., Any]
-    flops: Flops
 
 
 def nothing(op: Op) -> int:

@@ -20,6 +20,7 @@ from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering,
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.record import PLAIN, Record
 from gridlayout.ops.decisions.specs import Deferred, Held, Sharded, Spec, indexed, known_number
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -38,7 +39,8 @@ _DEFERRED = Op(core.Primitive("deferred"), {}, (), ())
 class Writer:
     """Records the steps of a decision.
 
-    ask: returns the decision for another op. plan: makes a planner of inner programs.
+    ask: returns the decision for another op. plan: makes a planner of inner programs. record: of
+    the op's primitive.
     """
 
     def __init__(
@@ -47,8 +49,9 @@ class Writer:
         specs: Sequence[Spec],
         ask: Callable[[Op, tuple[Spec, ...]], Decision] | None = None,
         plan: Any = None,
+        record: Record = PLAIN,
     ) -> None:
-        self.env, self.ask, self.plan = env, ask, plan
+        self.env, self.ask, self.plan, self.record = env, ask, plan, record
         self.registers: list[Held] = list(specs)
         self.steps: list[Step] = []
         self.note = ""
@@ -189,6 +192,7 @@ class Writer:
         return Decision(
             *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
             *(how, self.note, 0, self.device_flops or 0, self.stated),
+            record=self.record,
         )
 
 

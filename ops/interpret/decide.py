@@ -24,11 +24,11 @@ from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decide, Decision
+from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decision
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.requested import OF_BLOCKS
+from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Replicated,
@@ -43,31 +43,19 @@ from gridlayout.ops.decisions.specs import (
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_replicated
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.primitives.empty import without_elements
 from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
 from gridlayout.ops.primitives.sorting import sort
 from gridlayout.ops.primitives.table import (
-    LOOPS,
-    REASONS,
-    SHARDING_ANNOTATIONS,
     flops,
-    is_user_rule,
+    record_of,
     rules_of,
     rules_version,
 )
+from gridlayout.ops.primitives.user_rules import is_user_rule
 
 # The most elements of an array that is tracked as known numbers: enough to index a tensor.
 _MAX_KNOWN = 64
-# Ops whose rules relay their operands out as requested themselves.
-_PLACES_ITSELF = ELEMENTWISE | {*OF_BLOCKS}
-# Ops whose rules apply to arrays without elements too.
-_EMPTY_TOO = (*LOOPS, "with_layout")
-# Ops whose operands and results may be in different memory spaces. A sum of cotangents is in the
-# space of the first one.
-_CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
-# Primitives that XLA fuses into their consumers, on replicated arrays too: masks, iotas, constants.
-_FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze"}
 # The note of a fallback for which a device grid's `core_map` is the reason.
 _NO_PLACEMENT = "the core_map places no grid that its rule needs"
 
@@ -156,19 +144,19 @@ def _lazily(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """Yield the rules to try for an op, in order; the last one always applies."""
-    is_laid = any(map(is_laid_out, operands))
-    if not is_laid and not (op.name in LOOPS and (env.replicates_small or draws_much(op, env))):
+    is_laid, record = any(map(is_laid_out, operands)), record_of(op.name)
+    if not is_laid and not (record.is_control and (env.replicates_small or draws_much(op, env))):
         if op.name == "with_layout":
-            yield from (rule.decide for rule in rules_of(op))
+            yield from rules_of(op)
         yield deferred_result
         yield _with_large_laid_out
         yield _on_logical_arrays
-    elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
+    elif not record.takes_empty and op.outs and all(0 in aval.shape for aval in op.outs):
         yield _without_elements
-    elif op.name not in _EMPTY_TOO and _has_no_elements(operands):
+    elif not record.takes_empty and _has_no_elements(operands):
         yield _with_replicated_operands  # nothing is sent
     else:
-        yield from (rule.decide for rule in rules_of(op))
+        yield from rules_of(op)
         yield _with_replicated_operands if any(map(is_of_keys, (*op.ins, *op.outs))) else fallback
 
 
@@ -185,10 +173,11 @@ def _apply_rule(
     def ask(op: Op, operands: tuple[Spec, ...]) -> Decision:
         return decide(op, operands, env, plan)
 
-    space = _memory_space(op, operands)
-    builder = Builder(env, operands, ask, plan)
+    record = record_of(op.name)
+    space = None if record.changes_space else _memory_space(op, operands)
+    builder = Builder(env, operands, ask, plan, record)
     values = [Value(spec, k) for k, spec in enumerate(operands)]
-    if op.requested is not None and op.name not in _PLACES_ITSELF:
+    if op.requested is not None and not record.places_itself:
         values = [
             _relaid_out(builder, *pair) for pair in zip(values, op.requested.ins, strict=True)
         ]
@@ -240,13 +229,11 @@ def _fit_results(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) ->
 
 
 def _memory_space(op: Op, operands: tuple[Spec, ...]) -> str | None:
-    """Return the memory space of an op's operands and results; None if they may differ.
+    """Return the memory space of an op's operands and results; None if they have none.
 
     `LayoutError` if operands are in several: "a tensor must belong exclusively to only one of these
     memory spaces at a time" (tt-mlir, "Memory Spaces").
     """
-    if op.name in LOOPS or op.name in _CHANGES_SPACE:
-        return None
     layouts = (layout_of(spec) for spec in operands)
     spaces = {x.memory for x in layouts if x is not None and x.memory in MEMORY_SPACES}
     if len(spaces) > 1:
@@ -268,7 +255,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     large = [is_too_large_to_replicate(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
-    is_users = any(is_user_rule(rule.decide) for rule in rules_of(op))
+    is_users = any(map(is_user_rule, rules_of(op)))
     if op.name == "sort" and op.out.ndim == 1 and not is_users:
         return sort(b, op, *values)  # it compares its price with that of a replicated sort
     laid_out_values = [
@@ -283,7 +270,7 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
 
 def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
-    if op.name in SHARDING_ANNOTATIONS:
+    if b.record.is_annotation:
         return list(values)
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:
@@ -314,7 +301,7 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
         made = op.on_logical(*arrays)
         return made if op.permutation is None else [lax.transpose(made[0], op.permutation)]
 
-    fused = op.name in _FUSED and op.permutation is None
+    fused = b.record.is_fused and op.permutation is None
     return b.run(
         run,
         values,
@@ -322,18 +309,14 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
         is_global=has_effects(op),
         is_fused=fused,
         takes_fused=fused,
-        is_kept=op.name in KEPT,
+        is_kept=b.record.is_kept,
     )
-
-
-# Pallas' interpreter retraces a kernel, which fails inside `shard_map`.
-_ON_WHOLE_ARRAYS = ("pure_callback", "io_callback", "debug_callback", "shard_map", "pallas_call")
 
 
 def has_effects(op: Op) -> bool:
     """Whether the op calls the host or has its own sharding: it runs once, outside `shard_map`."""
     effects = op.equation is not None and bool(op.equation.effects)
-    return effects or op.name in _ON_WHOLE_ARRAYS
+    return effects or record_of(op.name).is_global
 
 
 def _without_elements(b: Builder, op: Op, *values: Value) -> list[Value]:
@@ -353,7 +336,7 @@ def _with_replicated_operands(b: Builder, op: Op, *values: Value) -> list[Value]
 
 def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
     """Rule for ops without another one: as `_with_replicated_operands`, reported as a fallback."""
-    b.how, b.note = FALLBACK, REASONS.get(op.name, "")
+    b.how, b.note = FALLBACK, b.record.reason
     return _with_replicated_operands(b, op, *values)
 
 

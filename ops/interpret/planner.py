@@ -36,13 +36,11 @@ from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.consumers import Consumers
 from gridlayout.ops.primitives.composed import composition
-from gridlayout.ops.primitives.table import RULES
+from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
-# Primitives whose result is placed in the layout that its consumers request.
-_ASK_CONSUMERS = ("dot_general", "conv_general_dilated")
 
 
 def planned(
@@ -227,11 +225,10 @@ class Planner:
             return self._called(
                 str(eqn.params.get("name", "")), called(eqn), values, result_layouts, scope
             )
-        layout = None
-        requested = None
+        layout, requested, record = None, None, record_of(name)
         if self.chosen is not None:
             requested = self.chosen.requested(self._path, eqn, values, follower)
-        if requested is None and name in _ASK_CONSUMERS and self.env.policy is same_grid_and_tile:
+        if requested is None and record.multiplies and self.env.policy is same_grid_and_tile:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
             layout = consumers.layout((follower or eqn).outvars[0], cores)
@@ -239,7 +236,7 @@ class Planner:
         specs = tuple(value.spec for value in values)
         is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
-        is_unknown = listed and name not in RULES and not has_effects(op)
+        is_unknown = listed and not record.rules and not has_effects(op)
         if is_unknown and (made_of := composition(op)) is not None:
             return self.evaluate(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)

@@ -19,7 +19,7 @@ from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, called, jaxprs_in, scan_parts
 from gridlayout.ops.decisions.op import NOT_READ
-from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested, RequestedLoop
+from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.choice import Choice
@@ -28,8 +28,7 @@ from gridlayout.ops.plan.estimate import Estimator
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.plan.ways import Ways
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
-from gridlayout.ops.programs.passes import PRODUCTS
+from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.program import Program
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -75,7 +74,8 @@ class Chosen:
             return self._loop(path, eqn)
         choice = self.choices.get(path)
         name, aval = eqn.primitive.name, (follower or eqn).outvars[0].aval
-        if choice is None or not aval.shape or name in ("broadcast_in_dim", WITH_LAYOUT):
+        record = record_of(name)
+        if choice is None or not aval.shape or record.is_made_in_place or name == WITH_LAYOUT:
             return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
@@ -86,7 +86,7 @@ class Chosen:
             units.spec(tuple(aval.shape), aval.dtype, tuple(division[d] for d in order))
             for division in (choice.made, choice.out)
         )
-        if name in ELEMENTWISE:
+        if record.is_elementwise:
             specs = [value.spec for value in values if value.shape == tuple(aval.shape)]
             # Take the layout of an operand that is divided like this.
             same = (spec for spec in specs if isinstance(spec, Sharded))
@@ -95,10 +95,10 @@ class Chosen:
                 made = Sharded(own.layout.with_dtype(aval.dtype, None), own.placement)
             return Requested((), made, made)
         ins = tuple(
-            self._needed(value, division, name)
+            self._needed(value, division, record.of_blocks)
             for value, division in zip(values, choice.ins, strict=True)
         )
-        if name in OF_BLOCKS and None in ins:  # for instance if an update is a scalar
+        if record.of_blocks and None in ins:  # for instance if an update is a scalar
             return None
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
@@ -132,10 +132,10 @@ class Chosen:
         chosen = Chosen(self.units, body, self.products, (*self.prefix, *path))
         return RequestedLoop(tuple(carry), tuple(rows), chosen)
 
-    def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
+    def _needed(self, value: Value, division: Division | None, of_blocks: bool) -> Sharded | None:
         if division is None or not value.shape:
             return None
-        if name not in OF_BLOCKS:
+        if not of_blocks:
             stays = not isinstance(value.spec, Sharded)
             if stays or self.units.division(value.spec) == division:
                 return None
@@ -279,7 +279,7 @@ def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
 def _has_products(jaxpr: Any) -> bool:
     """Return whether a jaxpr, or one that it calls, has a product of matrices."""
     return any(
-        eqn.primitive.name in PRODUCTS
+        record_of(eqn.primitive.name).multiplies
         or (eqn.primitive.name in CALLS and _has_products(called(eqn).jaxpr))
         for eqn in jaxpr.eqns
     )

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from gridlayout.ops.decisions.factors import Dims, Factors
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 
 Assignment = tuple[frozenset[int], ...]  # for each unit, its classes
 Along = tuple[tuple[int, ...], ...]  # for each factor of a node, its units
-CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
 
 
 class Classes:
@@ -48,7 +46,7 @@ class Classes:
             pairs += zip(node.outs, node.factors.outs, strict=True)
             for value, dims in pairs:
                 for d, factor in enumerate(dims):
-                    if value is not None and factor is not None:
+                    if value is not None and factor in node.factors.divisible:
                         a, b = self._root((value, d)), self._root((-1 - number, factor))
                         if a != b:
                             self._parent[a] = b
@@ -84,7 +82,7 @@ class Classes:
                 found[out] = division
         for number in reversed(range(len(self.graph.nodes))):
             node = self.graph.nodes[number]
-            if node.name not in CHAIN or node.factors is None:
+            if not node.record.is_chain or node.factors is None:
                 for value in node.ins:
                     if value is not None:
                         other[value] = True
@@ -142,7 +140,7 @@ class Classes:
         for u in range(len(self.units.axes)):
             fits = [
                 f
-                for f in factors.used
+                for f in factors.divisible
                 if u in key[1][f] and factors.fits(f, self.units.count((*found[f], u)))
             ]
             if fits:
@@ -156,7 +154,7 @@ def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
     """Return the units along each factor, where one value has this division."""
     found: list[tuple[int, ...]] = [()] * len(factors.sizes)
     for f, units in zip(dims, division, strict=True):
-        if f is not None:
+        if f is not None and f in factors.divisible:
             found[f] = units
     return tuple(found)
 

@@ -18,9 +18,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.specs import Sharded, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
-from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.primitives.table import RULES
+from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.products.dot_general import dot_general
 
 
@@ -50,7 +48,7 @@ class Consumers:
 
         The backward pass of every matmul has these; the product is then made transposed.
         """
-        if RULES["dot_general"][0].decide is not dot_general:
+        if record_of("dot_general").rules[:1] != (dot_general,):
             return {}
         numbers = {id(eqn): number for number, eqn in enumerate(self._jaxpr.eqns)}
         folded = {}
@@ -90,7 +88,8 @@ class Consumers:
                 others |= layout is None
             for eqn in self._equations.get(value, []):
                 name = eqn.primitive.name
-                if all(0 in each.aval.shape for each in eqn.outvars) or name in NEUTRAL:
+                record = record_of(name)
+                if all(0 in each.aval.shape for each in eqn.outvars) or record.is_reduction:
                     continue
                 out = eqn.outvars[0]
                 if name == "with_layout":
@@ -99,7 +98,7 @@ class Consumers:
                     for inside, other in self._inside(eqn, value):
                         found |= inside
                         others |= other
-                elif name not in ELEMENTWISE or value.aval.shape != out.aval.shape:
+                elif not record.is_elementwise or value.aval.shape != out.aval.shape:
                     others = True
                 elif (first := self._first(eqn)) is not value:
                     found |= self._layout_of(first, same)
@@ -126,7 +125,7 @@ class Consumers:
             eqn = self._makers.get(atom)
             if eqn is not None and eqn.primitive.name == "with_layout":
                 return _one(eqn.params["layout"])
-            is_like = eqn is not None and eqn.primitive.name in ELEMENTWISE
+            is_like = eqn is not None and record_of(eqn.primitive.name).is_elementwise
             atom = self._first(eqn) if is_like else None
         value = None if atom in same else self._known.get(atom)
         return _one(None if value is None else layout_of(value.spec))

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, NamedTuple
 
+from gridlayout.ops.decisions.factors import Dims, Factors
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units, scattered_dim
-from gridlayout.ops.plan.factors import Dims, Factors
-from gridlayout.ops.plan.graph import SLOW, Graph, Node
-from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.plan.graph import Graph, Node
 from gridlayout.ops.programs.passes import computing
 from gridlayout.sharding.limits import LIMITS
 
@@ -138,7 +137,7 @@ class Estimator:
             materialized = tuple(v in self.graph.materialized for v in values)
             made = tuple(self.classes.result_divisions[v] is not None for v in node.outs)
             given = tuple(v is not None and v < len(self.given) for v in node.ins)
-            key = node.factors, sizes, materialized, given, node.flops, SLOW.get(node.name), made
+            key = node.factors, sizes, materialized, given, node.flops, node.record.slow, made
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -296,8 +295,9 @@ class Estimator:
         local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
         parts = self.units.count([u for used in along for u in used])
         slow = 0
-        if times := SLOW.get(node.name):
-            value, need = (node.ins[0], ins[0]) if node.name in NEUTRAL else (node.outs[0], made)
+        if times := node.record.slow:
+            is_reduction = node.record.is_reduction
+            value, need = (node.ins[0], ins[0]) if is_reduction else (node.outs[0], made)
             if value is not None and need is not None:
                 elements = prod(self.graph.shapes[value])
                 slow = times * elements // max(self.units.parts(need), 1)
@@ -305,7 +305,7 @@ class Estimator:
         if node.flops:
             read = self._parts(node.ins, ins)
             given = read, [local], machine, node.transposed, node.width(self.graph)
-            seconds = sum(computing(node.name, node.flops / max(parts, 1), *given).values())
+            seconds = sum(computing(node.record, node.flops / max(parts, 1), *given).values())
         else:
             passed = self._passed(node, ins, local)
             seconds = machine.work_seconds(nbytes=passed, elements=slow)

@@ -14,26 +14,14 @@ from typing import Any
 from jax.extend import core
 
 from gridlayout import dtypes
+from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.plan.factors import Factors, factors_of
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
-from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.primitives.table import flops
-from gridlayout.ops.programs.passes import PRODUCTS
+from gridlayout.ops.decisions.record import PLAIN, Record
+from gridlayout.ops.primitives.table import factors_of, flops, record_of
 
 Shape = tuple[int, ...]
-# Operations that XLA fuses into their consumers, and operations into which it fuses producers.
-_FUSED = ELEMENTWISE | {"broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "copy"}
-_TAKES_FUSED = _FUSED | NEUTRAL.keys()
-# The time of functions, per result, and of reductions, per operand, as a multiple of that of a
-# cheap elementwise operation, as measured with JAX 0.12 on CPUs.
-_FUNCTIONS = (
-    *("exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv"),
-    *("pow", "sin", "cos", "tan", "atan2", "sinh", "cosh", "cbrt", "lgamma", "digamma"),
-)
-SLOW = dict.fromkeys((*_FUNCTIONS, *NEUTRAL), 2) | dict.fromkeys(("reduce_max", "reduce_min"), 4)
 Path = tuple[int, ...]  # an equation's number in its jaxpr, after the numbers of enclosing calls
 
 
@@ -80,6 +68,11 @@ class Node:
     def name(self) -> str:
         """The primitive's name, or the label of a loop's node."""
         return self.label or str(self.eqn.primitive.name)
+
+    @cached_property
+    def record(self) -> Record:
+        """The record of its primitive."""
+        return PLAIN if self.label else record_of(self.name)
 
 
 @dataclass(eq=False)
@@ -129,9 +122,9 @@ class Graph:
         """
         found = {value for value in self.outs if value is not None}
         for node in self.nodes:
-            if node.name not in _TAKES_FUSED:
+            if not node.record.takes_fused:
                 found |= {value for value in node.ins if value is not None}
-            if node.name not in _FUSED:
+            if not node.record.is_fused:
                 found |= set(node.outs)
         made = {value for node in self.nodes for value in node.outs}
         return frozenset(found | set(range(len(self.shapes))) - made)
@@ -201,14 +194,10 @@ class Graph:
                 outs = self._loop(body, ins[first:count], ins[count:], [], here, times, length)
             else:
                 made = [self._new(var) for var in eqn.outvars]
-                work = flops(Op.of(eqn)) if name in PRODUCTS else 0
+                work = flops(Op.of(eqn)) if record_of(name).multiplies else 0
                 factors = factors_of(eqn)
-                if factors is not None and not factors.used and self.trips is not None:
-                    factors = None  # it cannot be divided: its rule decides how to run it
-                if name == WITH_LAYOUT and self.trips is not None:
-                    own = tuple(range(len(eqn.outvars[0].aval.shape)))
-                    rest = ((None,) * len(x.aval.shape) for x in eqn.invars[1:])
-                    factors = Factors((own, *rest), (own,), tuple(eqn.outvars[0].aval.shape))
+                if factors is not None and not _is_planned(name, factors, self.trips):
+                    factors = None  # its rule decides how to run it
                 node = Node(eqn, here, tuple(ins), tuple(made), factors, work, times)
                 self.nodes.append(node)
                 outs = made
@@ -277,3 +266,10 @@ class Graph:
         there = (*path, -1 - k, -1)
         self.nodes.append(Node(None, there, (value,), (made,), factors, 0, times, SLICE))
         return made
+
+
+def _is_planned(name: str, factors: Factors, trips: int | None) -> bool:
+    """Return whether a plan may divide an equation, and its results alike."""
+    if name == WITH_LAYOUT:
+        return trips is not None
+    return bool(factors.divisible) and factors.has_equal_results

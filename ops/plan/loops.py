@@ -20,7 +20,8 @@ from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.control import PER_TRIP
 from gridlayout.ops.primitives.keys import is_threefry
-from gridlayout.ops.primitives.table import is_user_rule, rules_of
+from gridlayout.ops.primitives.table import rules_of
+from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.limits import LIMITS
 
@@ -89,7 +90,7 @@ def _is_requested(op: Op) -> bool:
     """Return whether the user states a layout or a rule for something in the loop."""
     return any(
         eqn.primitive.name == "with_layout"
-        or any(is_user_rule(r.decide) for r in rules_of(Op.of(eqn)))
+        or any(is_user_rule(rule) for rule in rules_of(Op.of(eqn)))
         for eqn in _equations(op.params)
     )
 

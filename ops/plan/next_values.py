@@ -13,7 +13,7 @@ from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.table import record_of
 
 _Makers = dict[Any, Mapping[Any, Any]]  # for each jaxpr: the equation that defines each value
 
@@ -112,6 +112,6 @@ def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
                 return None
             # The others are constants of the called function.
             left += [own[var] for var in reversed(reached) if var in own]
-        elif name in ELEMENTWISE:
+        elif record_of(name).is_elementwise:
             left += reversed(eqn.invars)
     return [atom for atom in seen if atom not in makers[jaxpr]]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
 from gridlayout.ops.plan.room import Room
@@ -242,7 +241,7 @@ class Strategies(Variables):
         for node in reversed(graph.nodes):
             if node.outs[0] in others:
                 found.discard(node.outs[0])
-            is_chain = node.name in CHAIN and node.outs[0] in found
+            is_chain = node.record.is_chain and node.outs[0] in found
             for v in node.ins:
                 if v is not None:
                     (found if is_chain else others).add(v)

@@ -18,23 +18,16 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units, scattered_dim
-from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE
-from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, computing, is_view
+from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
-# Nodes that can also run in divisions that no layout states.
-_ANY_DIVISION = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
-# Nodes whose partial results can be scattered over the devices that have them.
-_SCATTERED = (*PRODUCTS, "scatter-add")
 
 
 @dataclass(eq=False)
@@ -74,7 +67,8 @@ class Ways:
                 None if v is None or not self.graph.shapes[v] else _division(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
-            if node.name not in _ANY_DIVISION and not self._has_layouts(node, ins, made):
+            is_any = node.record.takes_any_division or node.name in _OF_LOOPS
+            if not is_any and not self._has_layouts(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
@@ -83,7 +77,7 @@ class Ways:
             if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
                 continue  # no collective adds up truth values
             found.setdefault(Choice(ins, made, made, summed))
-            for d, n in enumerate(shape) if node.name in _SCATTERED else ():
+            for d, n in enumerate(shape) if node.record.scatters_sums else ():
                 count = self.units.count((*made[d], *summed))
                 if n >= count and (not made[d] or n % count == 0):
                     out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
@@ -170,7 +164,7 @@ class Ways:
     def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
         """Return all ways to place units along factors such that each factor fits its devices."""
         found = []
-        options = (None, *factors.used)
+        options = (None, *factors.divisible)
         for given in product(options, repeat=len(self.units.axes)):
             along: list[tuple[int, ...]] = [()] * len(factors.sizes)
             for u, f in enumerate(given):
@@ -221,22 +215,22 @@ class Ways:
     def computing(self, node: Node, choice: Choice) -> float:
         """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
         machine, out = self.units.machine, node.outs[0]
-        is_product = node.name in PRODUCTS
+        is_product = node.record.multiplies
         flops = self._multiplied(node, choice) if is_product else 0.0
         if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
         given = self._read(node, choice), outs, machine, node.transposed, node.width(self.graph)
-        return sum(computing(node.name, flops, *given).values())
+        return sum(computing(node.record, flops, *given).values())
 
     def _is_view(self, node: Node) -> bool:
         """Return whether its result is a reshaped operand, or fused into its consumers."""
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
-        is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
+        is_same = node.record.is_reduction and len({prod(shape) for shape in shapes}) == 1
         if is_same or node.name in _OF_LOOPS:
             return True
         params = {} if node.eqn is None else node.eqn.params
-        return is_view(node.name, params, shapes[0], shapes[-1], self.units.machine)
+        return is_view(node.record, params, shapes[0], shapes[-1], self.units.machine)
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Return the operations of a device's part of a product."""
@@ -251,7 +245,7 @@ class Ways:
     def partial(self, node: Node, choice: Choice) -> int:
         """Return the bytes of a device's partial result, which is not padded."""
         dtype = self.graph.dtypes[node.outs[0]]
-        wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
+        wide = sum_dtype(dtype) if node.record.multiplies else dtype
         return dtypes.nbytes(self.part(node.outs[0], choice.made), wide)
 
     def _read(self, node: Node, choice: Choice) -> list[int]:

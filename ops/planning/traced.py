@@ -19,6 +19,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
+from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
@@ -28,7 +29,6 @@ from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.factors import fits
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place

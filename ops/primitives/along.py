@@ -21,8 +21,10 @@ from gridlayout.ops.array.fitting import fitting, most_bytes, spread
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
+from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering, along, dim_of
+from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -38,10 +40,6 @@ from gridlayout.ops.primitives.unsharded import (
 )
 
 Shape = tuple[int, ...]
-
-
-# Primitives that only cut and join arrays: XLA fuses them into their consumers.
-_CUTS = frozenset({"concatenate", "dynamic_slice", "pad", "rev", "slice", "split"})
 
 
 def run(
@@ -84,7 +82,7 @@ def run(
 
     each = fn if native else over_rest
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
-    run = b.fused if op.name in _CUTS else b.run
+    run = b.fused if b.record.is_fused else b.run
     outs = run(kernel, [*inputs, *others], out_specs, is_lazy=True)
     return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
@@ -118,7 +116,7 @@ def _on_blocks(
         made = fn(*blocks, *parts[len(shapes) :])
         return [out.reshape(own.local_shape) for out, own in zip(made, out_specs, strict=True)]
 
-    run = b.fused if op.name in _CUTS else b.run
+    run = b.fused if b.record.is_fused else b.run
     outs = run(kernel, [*inputs, *others], out_specs)
     return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
 
@@ -236,7 +234,7 @@ def resized(layout: GridLayout, shape: Shape) -> GridLayout:
     return layout.replace(shape=shape, linear=linear, shard_shape=shard, oob=None)
 
 
-def _one_dim(name: str) -> Callable[..., Any]:
+def one_dim(name: str) -> Callable[..., Any]:
     """Return the rule of a primitive that works along one dim, given by its parameter `name`."""
 
     def rule(b: Builder, op: Op, *values: Value) -> Any:
@@ -303,13 +301,33 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
     return b.relayout(made, out.layout)
 
 
-ALONG: dict[str, Rule] = {
-    **{n: Rule(_one_dim("axis"), per_operand) for n in ("cumsum", "cumprod", "cummax", "cummin")},
-    "cumlogsumexp": Rule(_one_dim("axis"), per_operand),
-    "top_k": Rule(_one_dim("axis"), of_sort),
-    "sort": Rule(_one_dim("dimension"), of_sort),
-    "approx_top_k": Rule(_one_dim("reduction_dimension"), of_sort),
-    "bitcast_convert_type": Rule(bitcast, nothing),
-    **{"tile": Rule(tile, nothing), "stack": Rule(stack, nothing)},
-    "unstack": Rule(unstack_, nothing),
+def _bits(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of a cast of bits; a dim that is added or removed is whole."""
+    made = Numbering(ins, outs)
+    for d in range(min(len(ins[0]), len(outs[0]))):
+        made.add(THROUGH, (0, d), (1, d))
+    return made.factors()
+
+
+def _stacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    made, axis = Numbering(ins, outs), params["axis"]
+    for d in range(len(outs[0])):
+        places = [(k, d - (d > axis)) for k in range(len(ins) if d != axis else 0)]
+        made.add(SHIFTED if d == axis else THROUGH, *places, (len(ins), d))
+    return made.factors()
+
+
+def _repeated(params: Any, shape: Shape) -> dict[int, str]:
+    return {d: SHIFTED for d, count in enumerate(params["reps"]) if count != 1}
+
+
+ALONG: dict[str, Record] = {
+    "bitcast_convert_type": Record((bitcast,), factors=_bits, is_fused=True, takes_fused=True),
+    "tile": Record((tile,), factors=along(_repeated), is_fused=True, takes_fused=True),
+    "stack": Record((stack,), factors=_stacked, is_fused=True, takes_fused=True),
+    "unstack": Record(
+        *((unstack_,), nothing, along(dim_of("axis", SHIFTED), keeps=False)),
+        is_fused=True,
+        takes_fused=True,
+    ),
 }

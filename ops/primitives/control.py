@@ -8,6 +8,7 @@ its length, a while loop one iteration, a cond its costliest branch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import (
     Replicated,
@@ -369,3 +371,11 @@ def _place_result(b: Builder, out: Value, stays: bool) -> Value:
     if spec.ndim == 0 or b.env.replicates(spec):
         return out
     return out if is_of_keys(spec) else b.as_sharded(out)
+
+
+# Their bodies are planned on their own.
+_OF_BODIES = Record(is_control=True, takes_keys=True, takes_empty=True, changes_space=True)
+CONTROL: dict[str, Record] = {
+    name: replace(_OF_BODIES, rules=(rule,))
+    for name, rule in (("scan", scan), ("while", while_), ("cond", cond))
+}

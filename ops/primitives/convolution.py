@@ -8,6 +8,7 @@ is smaller than the images, the contracted feature dim is divided in the same wa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -19,7 +20,10 @@ from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.factors import SHIFTED, SUMMED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.flops import of_convolution
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.windows import (
@@ -180,3 +184,28 @@ def _convolve_block(
         precision=p["precision"],
         preferred_element_type=dtype,
     )
+
+
+def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of batch and features; windows move along the other dims."""
+    made, numbers, out = Numbering(ins, outs), params["dimension_numbers"], len(ins)
+    groups = params["feature_group_count"], params["batch_group_count"]
+    (batch, feature, *dims), (wide, inner, *_) = numbers.lhs_spec, numbers.rhs_spec
+    if groups[1] == 1:
+        made.add(THROUGH, (0, batch), (out, numbers.out_spec[0]))
+    if groups == (1, 1):
+        made.add(THROUGH, (1, wide), (out, numbers.out_spec[1]))
+        made.add(SUMMED, (0, feature), (1, inner))
+    for d, to in zip(dims, numbers.out_spec[2:], strict=True):
+        made.add(SHIFTED, (0, d), (out, to))
+    return made.factors()
+
+
+CONVOLUTION: dict[str, Record] = {
+    "conv_general_dilated": Record(
+        *((conv_general_dilated,), of_convolution, _factors),
+        multiplies=True,
+        of_blocks=True,
+        scatters_sums=True,
+    )
+}

@@ -13,35 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
+from gridlayout.ops.decisions.factors import each, same
 from gridlayout.ops.decisions.facts import known
+from gridlayout.ops.decisions.flops import per_result
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place_operands import number_of
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
-
-ELEMENTWISE = frozenset(
-    """
-    abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil
-    clamp clz complex conj convert_element_type copy cos cosh digamma div eq eq_to erf erf_inv
-    erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a igammac imag integer_pow is_finite le
-    le_to lgamma log log1p log2 logistic lt lt_to max min mul mulhi name ne neg nextafter not
-    one_minus_square or polygamma polynomial population_count pow real reduce_precision
-    regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor zeta
-    """.split()  # noqa: SIM905
-)
-
-
-# Primitives whose result XLA computes once and stores if it has several consumers. It fuses the
-# others into each consumer.
-KEPT = frozenset(
-    """
-    acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh digamma erf erf_inv
-    erfc exp exp2 expm1 igamma igamma_grad_a igammac lgamma log log1p log2 logistic polygamma pow
-    regularized_incomplete_beta rsqrt sin sinh sqrt tan tanh zeta
-    """.split()  # noqa: SIM905
-)
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
@@ -82,10 +62,13 @@ def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = N
             like = next(value for value in (*wide, *values) if value.layout is not None)
             layout = b.choose(aval.shape, aval.dtype, like)
         target = b.sharded(layout)
-    return computed(b, op, [_placed_operand(b, value, target) for value in wide], target)
+    operands = [_placed_operand(b, value, target) for value in wide]
+    return computed(b, op, operands, target, b.record)
 
 
-def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
+def computed(
+    b: Builder, op: Op, operands: list[Value], like: Sharded, record: Record
+) -> list[Value]:
     """Append the primitive on numbers, and on arrays that all have the layout of `like`."""
     oob = known(op, [x.fact for x in operands])
     out = Sharded(like.layout.with_dtype(op.out.dtype, oob), like.placement)
@@ -94,7 +77,7 @@ def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[V
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
         return op.bind(*(full(x, out.local_shape, aval) for x, aval in pairs))
 
-    return b.fused(run, operands, [out], is_kept=op.name in KEPT)
+    return b.fused(run, operands, [out], is_kept=record.is_kept)
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
@@ -177,7 +160,7 @@ def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
         elif x.ndim:
             x = b.as_sharded(x, first.layout, placement=first.placement)
         operands.append(x)
-    return computed(b, op, operands, first)
+    return computed(b, op, operands, first, b.record)
 
 
 def _source(value: Value, shape: tuple[int, ...]) -> Value:
@@ -190,3 +173,48 @@ def _source(value: Value, shape: tuple[int, ...]) -> Value:
     if spec.source.ndim:
         return value.with_spec(spec.source)
     return value.with_spec(Deferred(spec.source, (), shape))
+
+
+def _function(slow: int = 0, **facts: Any) -> Record:
+    """Return the record of an elementwise primitive."""
+    return Record(
+        (elementwise,),
+        per_result,
+        same,
+        is_elementwise=True,
+        is_fused=True,
+        takes_fused=True,
+        slow=slow,
+        **facts,
+    )
+
+
+_CHEAP = """
+abs add and ceil clamp clz complex conj convert_element_type copy div eq eq_to floor ge gt imag
+integer_pow is_finite le le_to lt lt_to max min mul mulhi name ne neg nextafter not
+one_minus_square or polynomial population_count real reduce_precision rem round select_n shift_left
+shift_right_arithmetic shift_right_logical sign square sub xor
+""".split()  # noqa: SIM905
+# Functions whose result XLA computes once and stores if it has several consumers. It fuses the
+# others into each consumer. Times are those of JAX 0.12 on CPUs.
+_KEPT = {
+    **dict.fromkeys(("rsqrt", "sqrt"), 0),
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "logistic", "erf"), 2),
+    **{"expm1": 3, "log1p": 4, "erfc": 5, "erf_inv": 16, "pow": 40, "cbrt": 70},
+    **{"sin": 16, "cos": 30, "tan": 20, "sinh": 8, "cosh": 4, "acosh": 7, "asinh": 16, "atanh": 15},
+    **{"acos": 240, "asin": 240, "atan": 160, "atan2": 100, "bessel_i0e": 6, "bessel_i1e": 15},
+    **{"lgamma": 80, "digamma": 140, "igamma": 340, "igammac": 700, "igamma_grad_a": 900},
+    **{"zeta": 1000, "polygamma": 1500, "regularized_incomplete_beta": 1300},
+}
+ELEMENTWISE: dict[str, Record] = {
+    **dict.fromkeys(_CHEAP, _function()),
+    **{name: _function(slow, is_kept=True) for name, slow in _KEPT.items()},
+    # A sum of cotangents is in the memory space of the first one.
+    "add_any": _function(changes_space=True),
+    "stop_gradient": _function(is_view=True),
+    "optimization_barrier": Record((barrier,), factors=each, takes_keys=True, changes_space=True),
+    **{
+        f"random_{name}": Record((key,), per_result, takes_keys=True)
+        for name in ("seed", "wrap", "fold_in")
+    },
+}

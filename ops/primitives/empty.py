@@ -11,7 +11,6 @@ from typing import Any
 import jax.numpy as jnp
 
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
@@ -55,15 +54,3 @@ def unchanged(b: Builder, op: Op, value: Value, *others: Value) -> Any:
     if 0 not in new.shape:
         return None
     return b.as_sharded(value, like=next(x for x in (value, *others) if x.layout is not None))
-
-
-EMPTY: dict[str, Rule] = {
-    **{"concatenate": Rule(concatenate, nothing), "split": Rule(split, nothing)},
-    **{
-        name: Rule(unchanged, nothing)
-        for name in (
-            *("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min"),
-            *("scatter-max", "dynamic_update_slice"),
-        )
-    },
-}

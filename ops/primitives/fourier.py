@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,12 +10,16 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.factors import Factors, batch
 from gridlayout.ops.decisions.flops import of_fft
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run
 from gridlayout.sharding.limits import LIMITS
+
+Shape = tuple[int, ...]
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:
@@ -54,3 +59,10 @@ def _on_every_device(b: Builder, op: Op, value: Value) -> Value:
     made = [Replicated(op.out.shape, op.out.dtype)]
     (out,) = b.run(op.bound(), [b.replicated(value)], made)
     return b.as_sharded(out, like=value)
+
+
+def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    return batch(len(params["fft_lengths"]))(params, ins, outs)
+
+
+FOURIER: dict[str, Record] = {"fft": Record((fft,), of_fft, _factors)}

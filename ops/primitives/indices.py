@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE, KEPT, computed, full, grown
+from gridlayout.ops.primitives.elementwise import computed, full, grown
 from gridlayout.ops.primitives.keys import many_keys, unwrapped
 from gridlayout.ops.primitives.random import random_bits
 from gridlayout.ops.primitives.shapes import broadcast_in_dim, transpose
@@ -54,7 +54,7 @@ def deferred_result(b: Builder, op: Op, *values: Value) -> Any:
         return random_bits(b, op, *values)
     if op.name == "random_unwrap":
         return unwrapped(b, op, *values)
-    if op.name in ELEMENTWISE or (op.name == "bitcast_convert_type" and _keeps_width(op)):
+    if b.record.is_elementwise or (op.name == "bitcast_convert_type" and _keeps_width(op)):
         return _elementwise(b, op, values)
     rule = _VIEWS.get(op.name)
     if rule is None or not any(is_indexed(value.spec) for value in values):
@@ -108,17 +108,19 @@ def _elementwise(b: Builder, op: Op, values: tuple[Value, ...]) -> Value | None:
     if (thin := _over_sources(b, op, wide)) is not None:
         return thin
 
+    record = b.record
+
     def make(b: Builder, place: Place, *values: Value) -> Value:
         operands = [at_place(b, value, place) for value in values]
         spec = place.spec(op.out.dtype)
         if isinstance(spec, Sharded):
-            return computed(b, op, operands, spec)[0]
+            return computed(b, op, operands, spec, record)[0]
 
         def run(*arrays: Any) -> list[Any]:
             pairs = zip(arrays, op.ins, strict=True)
             return op.bind(*(full(jnp.asarray(x, a.dtype), spec.shape, a) for x, a in pairs))
 
-        return b.fused(run, operands, [spec], is_kept=op.name in KEPT)[0]
+        return b.fused(run, operands, [spec], is_kept=record.is_kept)[0]
 
     return b.deferred(make, wide, shape, op.out.dtype)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, nothing, of_matrix, of_solve, per_result
+from gridlayout.ops.decisions.factors import batch
+from gridlayout.ops.decisions.flops import Flops, nothing, of_last, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives import factorizations, tall
 from gridlayout.ops.primitives.along import run
@@ -22,9 +24,9 @@ RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
 
 def batched(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for decompositions, solutions and products of each matrix of a batch."""
-    batch = values[0].ndim - RANK.get(op.name, 2)
-    operands = [(x, tuple(range(batch, x.ndim))) for x in values]
-    out_axes = [tuple(range(batch, aval.ndim)) for aval in op.outs]
+    lead = values[0].ndim - RANK.get(op.name, 2)
+    operands = [(x, tuple(range(lead, x.ndim))) for x in values]
+    out_axes = [tuple(range(lead, aval.ndim)) for aval in op.outs]
     return run(b, op, operands, op.bound(), out_axes=out_axes)
 
 
@@ -34,17 +36,30 @@ _LEADING = {
     **{"householder_product": 4 / 3, "ormqr": 4, "hessenberg": 10 / 3, "tridiagonal": 4 / 3},
     **{"eigh": 9, "eig": 25, "schur": 25, "svd": 22, "symmetric_product": 2},
 }
-LINALG: dict[str, Rule] = {
-    **{name: Rule(batched, of_matrix(leading)) for name, leading in _LEADING.items()},
-    "triangular_solve": Rule(batched, of_solve),
-    "tridiagonal_solve": Rule(batched, lambda op: 8 * per_result(op)),
-    "lu_pivots_to_permutation": Rule(batched, nothing),
+_EACH_COLUMN = "one matrix; each column of its reduction reads the rest of the matrix"
+_PANELS = "one matrix; panels would take longer"
+_TALL = "one matrix; sharded only if tall, and not full_matrices"
+_WHOLE = "one matrix; no dim can stay sharded"
+# Rules for a single matrix that stays sharded, and why others fall back.
+_SINGLE: dict[str, tuple[tuple[Decide, ...], str]] = {
+    "qr": ((tall.qr,), _TALL),
+    "svd": ((tall.svd,), _TALL),
+    "cholesky": ((factorizations.cholesky,), _PANELS),
+    "lu": ((factorizations.lu,), _PANELS),
+    "triangular_solve": ((triangular_solve,), _WHOLE),
+    **dict.fromkeys(("eig", "eigh"), ((), _EACH_COLUMN)),
 }
-# Rules for a single matrix that stays sharded.
-MATRICES: dict[str, Rule] = {
-    "triangular_solve": Rule(triangular_solve, of_solve),
-    "qr": Rule(tall.qr, of_matrix(_LEADING["qr"])),
-    "svd": Rule(tall.svd, of_matrix(_LEADING["svd"])),
-    "cholesky": Rule(factorizations.cholesky, of_matrix(_LEADING["cholesky"])),
-    "lu": Rule(factorizations.lu, of_matrix(_LEADING["lu"])),
+
+
+def _record(name: str, flops: Flops) -> Record:
+    rules, reason = _SINGLE.get(name, ((), _WHOLE))
+    return Record((*rules, batched), flops, batch(RANK.get(name, 2)), reason=reason)
+
+
+LINALG: dict[str, Record] = {
+    **{name: _record(name, of_matrix(leading)) for name, leading in _LEADING.items()},
+    "triangular_solve": _record("triangular_solve", of_solve),
+    "tridiagonal_solve": _record("tridiagonal_solve", lambda op: 8 * per_result(op)),
+    "lu_pivots_to_permutation": _record("lu_pivots_to_permutation", nothing),
+    "cholesky_update": Record((), of_last(4)),
 }

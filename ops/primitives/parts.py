@@ -26,14 +26,15 @@ from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.decision import Decide
-from gridlayout.ops.decisions.flops import Rule, nothing
+from gridlayout.ops.decisions.factors import SHIFTED, along, dim_of, dims_of
+from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import fill_padding
-from gridlayout.ops.primitives import equal_parts
+from gridlayout.ops.primitives import empty, equal_parts
 from gridlayout.ops.primitives.along import (
     Shape,
     of_replicated,
@@ -315,10 +316,32 @@ def update_part(
     return b.fused(kernel, [x, operands], [spec], masks=1)[0]
 
 
-PARTS: dict[str, Rule] = {
-    "slice": Rule(slice_, nothing),
-    "split": Rule(split, nothing),
-    "rev": Rule(rev, nothing),
-    "pad": Rule(pad, nothing),
-    "concatenate": Rule(concatenate, nothing),
+# -- records ---------------------------------------------------------------------------------------
+
+
+def _sliced(params: Any, shape: Shape) -> dict[int, str]:
+    strides = params["strides"] or (1,) * len(shape)
+    bounds = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
+    return {d: SHIFTED for d, some in enumerate(bounds) if some != (0, shape[d], 1)}
+
+
+def _padded(params: Any, shape: Shape) -> dict[int, str]:
+    sizes = enumerate(params["padding_config"])
+    return {d: SHIFTED for d, some in sizes if tuple(some) != (0, 0, 0)}
+
+
+def _record(rule: Decide, axes: Any, of_empty: Decide | None = None) -> Record:
+    return Record(
+        *((rule,), nothing, along(axes), of_empty),
+        is_fused=True,
+        takes_fused=True,
+    )
+
+
+PARTS: dict[str, Record] = {
+    "slice": _record(slice_, _sliced),
+    "split": _record(split, dim_of("axis", SHIFTED), empty.split),
+    "rev": _record(rev, dims_of("dimensions", SHIFTED)),
+    "pad": _record(pad, _padded),
+    "concatenate": _record(concatenate, dim_of("dimension", SHIFTED), empty.concatenate),
 }

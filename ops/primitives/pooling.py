@@ -12,8 +12,10 @@ import numpy as np
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, of_window, per_operand
+from gridlayout.ops.decisions.factors import SHIFTED, along
+from gridlayout.ops.decisions.flops import of_window, per_operand
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run
@@ -27,6 +29,7 @@ from gridlayout.ops.primitives.windows import (
     local_blocks,
 )
 
+Shape = tuple[int, ...]
 # The reduction of each primitive, whose neutral element pads the array.
 REDUCTIONS = {"reduce_window_sum": "reduce_sum", "reduce_window_max": "reduce_max"}
 REDUCTIONS |= {"reduce_window_min": "reduce_min"}
@@ -126,9 +129,23 @@ _PER_DIM: dict[str, Any] = {
     "window_dilation": 1,
 }
 
-POOLING: dict[str, Rule] = {
-    **{name: Rule(reduce_window, of_window) for name in REDUCTIONS},
-    "reduce_window": Rule(reduce_window, of_window),
-    "select_and_scatter_add": Rule(select_and_scatter_add, per_operand),
-    "select_and_gather_add": Rule(select_and_gather_add, of_window),
+
+def _moved(params: Any, shape: Shape) -> dict[int, str]:
+    given = [(params[name], trivial) for name, trivial in _PER_DIM.items() if name in params]
+    return {
+        d: SHIFTED
+        for d in range(len(shape))
+        if any(sizes[d] != trivial for sizes, trivial in given)
+    }
+
+
+_of_windows = along(_moved)
+POOLING: dict[str, Record] = {
+    **dict.fromkeys(
+        (*REDUCTIONS, "reduce_window"),
+        Record((reduce_window,), of_window, _of_windows, reads_more=True),
+    ),
+    "select_and_scatter_add": Record((select_and_scatter_add,), per_operand, _of_windows),
+    "select_and_gather_add": Record((select_and_gather_add,), of_window, _of_windows),
+    "select_and_scatter": Record((), per_operand, _of_windows),
 }

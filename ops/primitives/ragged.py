@@ -7,7 +7,7 @@ is then all-reduced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -18,13 +18,16 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule
+from gridlayout.ops.decisions.factors import THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run, target_layout
 from gridlayout.ops.primitives.windows import as_storage, block_matrix, fill_tail, local_blocks
 from gridlayout.sharding.collectives import Axes, index_of
+
+Shape = tuple[int, ...]
 
 
 def ragged_dot_general(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
@@ -128,4 +131,15 @@ def _flops(op: Op) -> int:
     return 2 * prod(op.ins[0].shape) * op.out.shape[-1]
 
 
-RAGGED: dict[str, Rule] = {"ragged_dot_general": Rule(ragged_dot_general, _flops)}
+def _columns(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of a ragged product: the right operand's columns are through."""
+    made, numbers = Numbering(ins, outs), params["ragged_dot_dimension_numbers"]
+    (_, along), (_, batch) = numbers.dot_dimension_numbers
+    gone = *along, *batch, *numbers.rhs_group_dimensions
+    free = [d for d in range(len(ins[1])) if d not in gone]
+    for k, d in enumerate(free):
+        made.add(THROUGH, (1, d), (len(ins), len(outs[0]) - len(free) + k))
+    return made.factors()
+
+
+RAGGED: dict[str, Record] = {"ragged_dot_general": Record((ragged_dot_general,), _flops, _columns)}

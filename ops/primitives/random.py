@@ -6,7 +6,7 @@ index (`jax_threefry_partitionable`). So a device can draw the numbers of its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,12 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.factors import THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.flops import per_result
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run
@@ -32,6 +35,8 @@ from gridlayout.ops.primitives.keys import (
     words_at,
 )
 from gridlayout.ops.primitives.threefry import Words, flat_index, threefry
+
+Shape = tuple[int, ...]
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
@@ -131,3 +136,20 @@ def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
     except (NotImplementedError, TypeError):
         return None
     return drawn
+
+
+def _own(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of random numbers: devices draw those of their own elements."""
+    made = Numbering(ins, outs)
+    for d in range(len(outs[0])):
+        given = [(k, d) for k, shape in enumerate(ins) if k and len(shape) == len(outs[0])]
+        made.add(THROUGH, *given, (len(ins), d))
+    return made.factors()
+
+
+RANDOM: dict[str, Record] = {
+    "random_gamma": Record((random_gamma,), per_result, _own, takes_keys=True),
+    # Positions and random bits have no rule: they are deferred.
+    "random_bits": Record(factors=_own, is_made_in_place=True),
+    "iota": Record(factors=_own, is_made_in_place=True, is_fused=True, takes_fused=True),
+}

@@ -7,7 +7,7 @@ all-reduced, by a user's function or bit by bit, run with the reduced dims unsha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,8 +22,10 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Choice
-from gridlayout.ops.decisions.flops import Rule, per_operand
+from gridlayout.ops.decisions.factors import SUMMED, WHOLE, Factors, Numbering, along, dims_of
+from gridlayout.ops.decisions.flops import per_operand
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
@@ -264,8 +266,8 @@ class _Reduction:
         return self.reduce(x, axes)
 
 
-def _over_mapped_axis(primitive: _Reduction) -> Rule:
-    """Return the rule of a collective over an axis name of `jax.vmap`: it reduces that dim."""
+def _over_mapped_axis(primitive: _Reduction) -> Record:
+    """Return the record of a collective over an axis name of `jax.vmap`: it reduces that dim."""
 
     def rule(b: Builder, op: Op, *values: Value) -> Any:
         axes = tuple(op.params["axes"])
@@ -282,10 +284,40 @@ def _over_mapped_axis(primitive: _Reduction) -> Rule:
             found.append(made[0] if isinstance(made, list) else made)
         return found
 
-    return Rule(rule, per_operand)
+    return Record((rule,), per_operand, _mapped)
 
 
-OVER_MAPPED: dict[str, Rule] = {
+def _mapped(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of a collective over an axis name of `jax.vmap`; else all are whole."""
+    made, axes = Numbering(ins, outs), params["axes"]
+    if len(ins) == 1 and all(isinstance(axis, int) for axis in axes):
+        return _summed({"axes": axes}, ins, outs)
+    return made.factors()
+
+
+def _record(name: str) -> Record:
+    slow = 4 if name in ("reduce_max", "reduce_min") else 2
+    return Record(
+        *((reduction,), per_operand, _summed),
+        neutral=NEUTRAL[name],
+        slow=slow,
+        takes_fused=True,
+        reads_more=True,
+    )
+
+
+_summed = along(dims_of("axes", SUMMED), keeps=False)
+REDUCTIONS: dict[str, Record] = {
+    **{name: _record(name) for name in NEUTRAL},
+    # No collective combines the partial results of these two.
+    "reduce_xor": Record(
+        *((reduce_unsharded,), per_operand, along(dims_of("axes", WHOLE), keeps=False)),
+        reads_more=True,
+    ),
+    "reduce": Record(
+        *((custom_reduction,), per_operand, along(dims_of("dimensions", WHOLE), keeps=False)),
+        reads_more=True,
+    ),
     "psum": _over_mapped_axis(_Reduction("reduce_sum", lax.reduce_sum)),
     "pmax": _over_mapped_axis(_Reduction("reduce_max", lax.reduce_max)),
     "pmin": _over_mapped_axis(_Reduction("reduce_min", lax.reduce_min)),

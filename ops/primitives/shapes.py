@@ -5,13 +5,17 @@ Data is communicated only if no layout does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.route import find_route
-from gridlayout.ops.decisions.blocks import reshaped_blocks
+from gridlayout.ops.decisions.blocks import dim_groups, reshaped_blocks
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Numbering, each
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import (
@@ -24,6 +28,9 @@ from gridlayout.ops.decisions.views import (
     transposed,
 )
 from gridlayout.ops.moves.relayout import find_move
+from gridlayout.ops.programs.passes import keeps_tiles
+
+Shape = tuple[int, ...]
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
@@ -102,3 +109,76 @@ def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> 
     b.device.placement(layout.core_shape)  # a grid that the user states must have one
     out = b.to_layout(value, layout)
     return out if layout.oob is None else b.with_padding(out, layout.oob)
+
+
+# -- factors ---------------------------------------------------------------------------------------
+
+
+def _transposed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    made, order = Numbering(ins, outs), params["permutation"]
+    for d in range(len(ins[0])):
+        made.add(THROUGH, (0, d), (1, order.index(d)))
+    return made.factors()
+
+
+def _broadcast(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    made, (shape, *_), (wide,) = Numbering(ins, outs), ins, outs
+    of = {d: k for k, d in enumerate(params["broadcast_dimensions"])}
+    for d, n in enumerate(wide):
+        operand = [(0, of[d])] if d in of and shape[of[d]] == n else []
+        made.add(THROUGH, *operand, (len(ins), d))
+    return made.factors()
+
+
+def _reshaped(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of the first dim of each group of dims that are joined or split."""
+    made, (before,), (after,) = Numbering(ins, outs), ins, outs
+    if params.get("dimensions") is not None:
+        return made.factors()
+    for some, others in dim_groups(before, after):
+        wide = [d for d in some if before[d] > 1], [d for d in others if after[d] > 1]
+        if wide[0]:
+            a, b = wide[0][0], wide[1][0]
+            parts = gcd(before[a], after[b]) if len(wide[0]) > 1 or len(wide[1]) > 1 else 0
+            made.add(THROUGH, (0, a), (1, b), exact=parts)
+    return made.factors()
+
+
+def _squeezed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    made, rank = Numbering(ins, outs), len(ins[0])
+    gone = {d % rank for d in params["dimensions"]}
+    for to, d in enumerate(d for d in range(rank) if d not in gone):
+        made.add(THROUGH, (0, d), (1, to))
+    return made.factors()
+
+
+def _stated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of `with_layout`: of the value, not of the array that it is like."""
+    made = Numbering(ins, outs)
+    for d in range(len(outs[0])):
+        made.add(THROUGH, (0, d), (len(ins), d))
+    return made.factors()
+
+
+def _keeps_rows(params: Any, before: Shape, after: Shape, tile: Shape) -> bool:
+    return tuple(params["permutation"])[-2:] == (*range(len(before)),)[-2:]
+
+
+def _keeps_tiles(params: Any, before: Shape, after: Shape, tile: Shape) -> bool:
+    return keeps_tiles(before, after, tile)
+
+
+def _view(rule: Decide, factors: FactorsOf, **facts: Any) -> Record:
+    return Record((rule,), factors=factors, is_view=True, is_fused=True, takes_fused=True, **facts)
+
+
+# Primitives that only annotate how JAX shards a logical array.
+_ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
+SHAPES: dict[str, Record] = {
+    "broadcast_in_dim": _view(broadcast_in_dim, _broadcast, is_made_in_place=True),
+    "transpose": _view(transpose, _transposed, is_reordered=True, keeps_tiles=_keeps_rows),
+    "reshape": _view(reshape, _reshaped, is_reordered=True, keeps_tiles=_keeps_tiles),
+    "squeeze": _view(squeeze, _squeezed),
+    **dict.fromkeys(_ANNOTATIONS, _view(identity, each, is_annotation=True)),
+    "with_layout": Record((with_layout,), factors=_stated, takes_empty=True, changes_space=True),
+}

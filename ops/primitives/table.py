@@ -1,137 +1,76 @@
-"""The table of rules: how each lax primitive runs on the storage of its operands.
+"""The records of all primitives: their rules, and the facts that reports and plans use.
 
-A rule is a function `(builder, op, *values)` that appends the steps of a decision to the builder
-and returns the results, or returns None if it does not apply to these values. To add one, write it
-in the module of its kind, with its flops, and name it here. Users add rules with `def_rule`.
-Primitives without a rule fall back, and the report says so.
+To add a primitive, write its record in the module of its kind, and name a new module's table here.
+Users add rules with `def_rule` (`user_rules.py`). Primitives without a rule fall back, and the
+report says so.
 """
 
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable
+from dataclasses import replace
 from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jax.extend import core
-from jax.extend.core import primitives
-from jax.interpreters import ad
-
-from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.map_shards import on_parts
-from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import (
-    Flops,
-    Rule,
-    nothing,
-    of_convolution,
-    of_fft,
-    of_last,
-    of_product,
-    per_operand,
-    per_result,
-)
+from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_of_keys
-from gridlayout.ops.decisions.traced import traced_collectives
-from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.record import PLAIN, Decide, Record
+from gridlayout.ops.decisions.specs import is_of_keys
 from gridlayout.ops.primitives.along import ALONG
-from gridlayout.ops.primitives.control import cond, scan, while_
-from gridlayout.ops.primitives.convolution import conv_general_dilated
-from gridlayout.ops.primitives.elementwise import ELEMENTWISE, barrier, elementwise, key
-from gridlayout.ops.primitives.empty import EMPTY
-from gridlayout.ops.primitives.fourier import fft
-from gridlayout.ops.primitives.linalg import LINALG, MATRICES
+from gridlayout.ops.primitives.control import CONTROL
+from gridlayout.ops.primitives.convolution import CONVOLUTION
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.fourier import FOURIER
+from gridlayout.ops.primitives.linalg import LINALG
 from gridlayout.ops.primitives.parts import PARTS
 from gridlayout.ops.primitives.pooling import POOLING
 from gridlayout.ops.primitives.ragged import RAGGED
-from gridlayout.ops.primitives.random import random_gamma
-from gridlayout.ops.primitives.reductions import (
-    NEUTRAL,
-    OVER_MAPPED,
-    custom_reduction,
-    reduce_unsharded,
-    reduction,
-)
-from gridlayout.ops.primitives.shapes import (
-    broadcast_in_dim,
-    identity,
-    reshape,
-    squeeze,
-    transpose,
-    with_layout,
-)
-from gridlayout.ops.primitives.slices.indexing import INDEXING
+from gridlayout.ops.primitives.random import RANDOM
+from gridlayout.ops.primitives.reductions import REDUCTIONS
+from gridlayout.ops.primitives.shapes import SHAPES
+from gridlayout.ops.primitives.slices.records import INDEXING
 from gridlayout.ops.primitives.slices.slicing import SLICING
 from gridlayout.ops.primitives.vectors import VECTORS
-from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.sharding.cost import Cost
+from gridlayout.ops.products.dot_general import PRODUCTS
 
-# Primitives that only annotate how JAX shards a logical array.
-SHARDING_ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
-# Rules for special cases, which are tried first, then the general rules.
-_FIRST: tuple[dict[str, Rule], ...] = (VECTORS, MATRICES)
-_GENERAL: tuple[dict[str, Rule], ...] = (
-    dict.fromkeys(ELEMENTWISE, Rule(elementwise, per_result)),
-    dict.fromkeys(NEUTRAL, Rule(reduction, per_operand)),
-    {
-        "reduce_xor": Rule(reduce_unsharded, per_operand),
-        "reduce": Rule(custom_reduction, per_operand),
-    },
-    *(ALONG, PARTS, INDEXING, SLICING, POOLING, LINALG, RAGGED),
-    {"conv_general_dilated": Rule(conv_general_dilated, of_convolution)},
-    {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
-    {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},
-    {"squeeze": Rule(squeeze, nothing), "reshape": Rule(reshape, nothing)},
-    dict.fromkeys(SHARDING_ANNOTATIONS, Rule(identity, nothing)),
-    {"optimization_barrier": Rule(barrier, nothing), "with_layout": Rule(with_layout, nothing)},
-    dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), Rule(key, per_result)),
-    {"random_gamma": Rule(random_gamma, per_result), **OVER_MAPPED},
-    {"scan": Rule(scan, nothing), "while": Rule(while_, nothing), "cond": Rule(cond, nothing)},
-)
+_HOST = "the host gets the full array"
+_KERNEL = "a kernel chooses its blocks; call it on each core's buffer with gl.map_shards"
+# Primitives that call the host or have their own sharding.
+_GLOBAL = {
+    **{name: Record(is_global=True, reason=_HOST) for name in ("pure_callback", "io_callback")},
+    **{name: Record(is_global=True) for name in ("debug_callback", "shard_map")},
+    # Pallas' interpreter retraces a kernel, which fails inside `shard_map`.
+    "pallas_call": Record(is_global=True, reason=_KERNEL),
+}
 
 
-def _merge(tables: Iterable[dict[str, Rule]]) -> dict[str, Rule]:
+def _merge(tables: Iterable[dict[str, Record]]) -> dict[str, Record]:
     """Return the union of tables; `ValueError` if two of them name the same primitive."""
-    found: dict[str, Rule] = {}
+    found: dict[str, Record] = {}
     for table in tables:
         if twice := found.keys() & table.keys():
-            raise ValueError(f"two tables have rules for {', '.join(sorted(twice))}")
+            raise ValueError(f"two tables have records of {', '.join(sorted(twice))}")
         found |= table
-    return found
-
-
-def _by_primitive(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, ...]]:
-    """Return the rules of each primitive in the order in which they are tried."""
-    found: dict[str, tuple[Rule, ...]] = {}
-    for layer in layers:
-        for name, rule in _merge(layer).items():
-            found[name] = (*found.get(name, ()), rule)
     return found
 
 
 _LOCK = Lock()
 
 
-class _Rules(UserDict[str, tuple[Rule, ...]]):
-    """Rules by primitive. version: grows with every change, and is part of programs' cache keys."""
+class _Records(UserDict[str, Record]):
+    """Records by primitive. version: grows with every change; it is in programs' cache keys."""
 
     version = 0
 
-    def first(self, name: str, rule: Rule) -> None:
-        """Put a rule before the others of a primitive."""
+    def first(self, name: str, rule: Decide, **facts: Any) -> None:
+        """Put a rule before the others of a primitive, and change other facts."""
         with _LOCK:
-            self[name] = (rule, *self.get(name, ()))
+            record = self.get(name, PLAIN)
+            self[name] = replace(record, rules=(rule, *record.rules), **facts)
 
-    def __setitem__(self, name: str, rules: tuple[Rule, ...]) -> None:
-        super().__setitem__(name, rules)
+    def __setitem__(self, name: str, record: Record) -> None:
+        super().__setitem__(name, record)
         self.version += 1
 
     def __delitem__(self, name: str) -> None:
@@ -139,248 +78,45 @@ class _Rules(UserDict[str, tuple[Rule, ...]]):
         self.version += 1
 
 
-RULES = _Rules(_by_primitive(_FIRST, _GENERAL))
+RECORDS = _Records(
+    _merge(
+        (
+            *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, INDEXING, SLICING, POOLING, LINALG),
+            *(RAGGED, CONVOLUTION, PRODUCTS, FOURIER, SHAPES, RANDOM, CONTROL, _GLOBAL),
+        )
+    )
+)
 
 
 def rules_version() -> int:
-    """Return a number that changes whenever the rules change."""
-    return RULES.version
+    """Return a number that changes whenever the records change."""
+    return RECORDS.version
 
 
-def def_rule(
-    primitive: core.Primitive | str,
-    cost: Callable[..., Cost] | None = None,
-    decide: Callable[..., Any] | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function as the rule of a lax primitive.
-
-    It replaces the primitive's present rule, or the fallback.
-
-    primitive: a `jax.extend.core.Primitive`, or its name. The decorated function is called as
-    `rule(eqn, *values)` with the equation of the jaxpr (`eqn.params`; `eqn.outvars[0].aval` has
-    shape and dtype) and its operands. These are `GridArray`s, or plain arrays where no core holds
-    them. It returns the result, a `GridArray` or an array, or a list of them if the primitive has
-    several; or it returns None, and the primitive runs as without this rule. Write it with
-    `gl.map_shards`, `gl.relayout` and `gl.numpy`. Its results and collectives are found by tracing
-    it once on whole storages, and cached.
-
-    decide: states the decision instead. `decide(eqn, *layouts)` takes the operands' layouts and
-    returns two tuples: the layouts to relay the operands out to, None for one that every core gets
-    in full, and the layouts of the results. Or it returns None if the rule does not apply. The
-    decorated function then takes each core's buffers, as in `gl.map_shards`, and runs in the same
-    `shard_map` as the other kernels of the program.
-
-    cost: `cost(eqn, *layouts) -> gl.Cost`, the cost that the report shows. Derivatives are taken of
-    the primitive, not of the rule. `LayoutError` if there is no such primitive, with the nearest
-    names, or if a result has another shape or dtype than the primitive's.
-
-    >>> import jax, numpy as np
-    >>> from gridlayout import DeviceGrid, GridLayout, map_shards, on_grid, put
-    >>> earlier = RULES["ceil"]
-    >>> @def_rule("ceil")
-    ... def rule(eqn, x):
-    ...     return map_shards(lambda shard: -jax.numpy.floor(-shard), x, out=x.layout)
-    >>> x = put(np.float32([0.25, 1.5]), GridLayout((2,), grid=(2,)), DeviceGrid((1,)))
-    >>> on_grid(jax.lax.ceil)(x).to_logical().tolist()
-    [1.0, 2.0]
-    >>> RULES["ceil"] = earlier
-    """
-    name = primitive.name if isinstance(primitive, core.Primitive) else primitive
-    if not isinstance(name, str) or not name:
-        raise LayoutError(f"def_rule takes a primitive or its name, not {primitive!r}")
-    if name == primitive:
-        _check_known(name)
-    for what, given in (("cost", cost), ("decide", decide)):
-        if given is not None and not callable(given):
-            raise LayoutError(
-                f"def_rule: {what} must be a function of (eqn, *layouts), not {given!r}"
-            )
-
-    def define(rule: Callable[..., Any]) -> Callable[..., Any]:
-        if not callable(rule):
-            raise LayoutError(f"def_rule: the rule of {name} must be a function, not {rule!r}")
-        earlier = RULES.get(name, ())
-        counted = earlier[0].flops if earlier else nothing
-        made = (
-            _UserRule(name, rule, cost) if decide is None else _KernelRule(name, rule, cost, decide)
-        )
-        RULES.first(name, Rule(made, counted))
-        return rule
-
-    return define
+def record_of(name: str) -> Record:
+    """Return the record of a primitive; `PLAIN` if nothing is known of it."""
+    return RECORDS.get(name, PLAIN)
 
 
-def _check_known(name: str) -> None:
-    """`LayoutError` unless JAX, a rule or a derivative rule knows a primitive of this name."""
-    found = {getattr(primitives, each) for each in dir(primitives) if each.endswith("_p")}
-    known = {*RULES, *REASONS, *_WITHOUT_RULE, *(p.name for p in (*found, *ad.primitive_jvps))}
-    if name in known:
-        return
-    near = get_close_matches(name, sorted(known), 3, 0.5)
-    meant = f", such as {', '.join(map(repr, near))}" if near else ""
-    raise LayoutError(
-        f"def_rule: there is no primitive {name!r}; give a name that jax.make_jaxpr prints{meant}, "
-        "or the jax.extend.core.Primitive itself if it is your own"
-    )
+def factors_of(eqn: Any) -> Factors | None:
+    """Return the factors of an equation; None if some of its arrays have no elements."""
+    ins = [tuple(atom.aval.shape) for atom in eqn.invars]
+    outs = [tuple(var.aval.shape) for var in eqn.outvars]
+    if any(0 in shape for shape in (*ins, *outs)):
+        return None
+    return record_of(eqn.primitive.name).factors(eqn.params, ins, outs)
 
 
-LOOPS = ("scan", "while", "cond")
-
-
-def is_user_rule(rule: Any) -> bool:
-    """Whether a rule was added by `def_rule`."""
-    return isinstance(rule, (_UserRule, _KernelRule))
-
-
-def rules_of(op: Op) -> tuple[Rule, ...]:
+def rules_of(op: Op) -> tuple[Decide, ...]:
     """Return the rules for an op in the order in which they are tried; none if it falls back."""
-    rules = RULES.get(op.name, ())
-    has_keys = any(map(is_of_keys, (*op.ins, *op.outs)))
-    if op.name in LOOPS or (op.name in ELEMENTWISE and not has_keys):
-        return rules
-    if op.name != "with_layout" and any(0 in aval.shape for aval in (*op.ins, *op.outs)):
-        return (EMPTY[op.name], *rules) if op.name in EMPTY else ()
-    return rules if op.name in _TAKES_KEYS or not has_keys else ()
-
-
-_TAKES_KEYS = (
-    "random_seed",
-    "random_wrap",
-    "random_fold_in",
-    "random_gamma",
-    "optimization_barrier",
-)
+    record, avals = record_of(op.name), (*op.ins, *op.outs)
+    if not record.takes_keys and any(map(is_of_keys, avals)):
+        return ()
+    if not record.takes_empty and any(0 in aval.shape for aval in avals):
+        return () if record.of_empty is None else (record.of_empty, *record.rules)
+    return record.rules
 
 
 def flops(op: Op) -> int:
     """Return the floating-point operations of an op on logical elements."""
-    rules = RULES.get(op.name)
-    return rules[0].flops(op) if rules else _WITHOUT_RULE.get(op.name, nothing)(op)
-
-
-_WITHOUT_RULE: dict[str, Flops] = {
-    "cholesky_update": of_last(4),
-    "select_and_scatter": per_operand,
-}
-
-
-_EACH_COLUMN = "one matrix; each column of its reduction reads the rest of the matrix"
-# Why primitives fall back, as reports show it.
-REASONS: dict[str, str] = {
-    **dict.fromkeys(LINALG, "one matrix; no dim can stay sharded"),
-    **dict.fromkeys(("eig", "eigh"), _EACH_COLUMN),
-    **dict.fromkeys(("cholesky", "lu"), "one matrix; panels would take longer"),
-    **dict.fromkeys(("qr", "svd"), "one matrix; sharded only if tall, and not full_matrices"),
-    "sort": "one vector; merging blocks would take longer",
-    "pallas_call": "a kernel chooses its blocks; call it on each core's buffer with gl.map_shards",
-    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the full array"),
-}
-
-
-class _UserRule:
-    """A user's function as a rule: traced for the decision, run on whole storages."""
-
-    def __init__(self, name: str, rule: Any, cost: Any) -> None:
-        self.name, self.rule, self.cost = name, rule, cost
-
-    def __call__(self, b: Builder, op: Op, *values: Value) -> Any:
-        made = [b.as_sharded(x) if x.layout is not None else b.replicated(x) for x in values]
-        device, eqn = b.device, op.equation or _as_equation(op)
-
-        def operand(spec: Spec, array: Any) -> Any:
-            return placed(array, spec.layout, device) if isinstance(spec, Sharded) else array
-
-        specs: list[Spec] | None = None
-
-        def run(*arrays: Any) -> Any:
-            nonlocal specs
-            found = self.rule(eqn, *(operand(x.spec, a) for x, a in zip(made, arrays, strict=True)))
-            if found is None:
-                return []
-            outs = list(found) if op.primitive.multiple_results else [found]
-            _check_results(self.name, op, outs)
-            specs = [
-                b.sharded(out.layout)
-                if isinstance(out, GridArray)
-                else Replicated(out.shape, out.dtype)
-                for out in outs
-            ]
-            return [out.storage if isinstance(out, GridArray) else out for out in outs]
-
-        with device.active():
-            closed = jax.make_jaxpr(run)(*(_storage(b, x.spec) for x in made))
-        if specs is None:
-            return None
-
-        program, sent = core.jaxpr_as_fun(closed), traced_collectives(closed, device)
-        if self.cost is not None:
-            b.stated = self.cost(eqn, *(x.layout for x in values))
-        return b.run(program, made, specs, sent, is_global=True)
-
-
-def _check_results(name: str, op: Op, outs: Sequence[Any]) -> None:
-    """`LayoutError` unless results have the primitive's shapes and dtypes."""
-    if len(outs) != len(op.outs):
-        raise LayoutError(
-            f"the rule of {name} returns {len(outs)} results, but the primitive has {len(op.outs)}"
-        )
-    for out, aval in zip(outs, op.outs, strict=True):
-        if (jnp.shape(out), jnp.result_type(out)) != (aval.shape, aval.dtype):
-            dims = f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
-            raise LayoutError(f"the rule of {name} returns {out!r}, but the primitive gives {dims}")
-
-
-class _KernelRule:
-    """A user's function of each core's buffers as a rule, with the user's `decide`."""
-
-    def __init__(self, name: str, kernel: Any, cost: Any, decide: Any) -> None:
-        self.name, self.kernel, self.cost, self.decide = name, kernel, cost, decide
-
-    def __call__(self, b: Builder, op: Op, *values: Value) -> Any:
-        eqn = op.equation or _as_equation(op)
-        stated = self.decide(eqn, *(value.layout for value in values))
-        if stated is None:
-            return None
-        in_layouts, outs = map(tuple, stated)
-        if len(in_layouts) != len(values) or not all(isinstance(x, Layout) for x in outs):
-            raise LayoutError(
-                f"decide of the rule of {self.name} returns {stated!r}: it must return a layout or "
-                f"None for each of {len(values)} operands, and a layout for each result"
-            )
-        _check_results(self.name, op, outs)
-        for layout in filter(None, (*in_layouts, *outs)):
-            b.device.placement(layout.core_shape)  # a grid that the user states must have one
-        made = [
-            b.replicated(x) if layout is None else b.as_sharded(x, layout)
-            for x, layout in zip(values, in_layouts, strict=True)
-        ]
-        outs = tuple(layout.with_oob(None) for layout in outs)
-        run = on_parts(self.kernel, b.device, in_layouts, outs)
-        specs = [b.sharded(layout) for layout in outs]
-        with b.device.active():
-            sharded = jax.shard_map(
-                run,
-                mesh=b.device.fine,
-                in_specs=tuple(x.spec.partition for x in made),
-                out_specs=tuple(spec.partition for spec in specs),
-                check_vma=False,
-            )
-            traced = jax.make_jaxpr(sharded)(*(_storage(b, x.spec) for x in made))
-        if self.cost is not None:
-            b.stated = self.cost(eqn, *(x.layout for x in values))
-        return b.run(lambda *xs: list(run(*xs)), made, specs, traced_collectives(traced, b.device))
-
-
-def _as_equation(op: Op) -> Any:
-    """Return an object like a jaxpr equation for an op, for users' rules."""
-    outs = [SimpleNamespace(aval=aval) for aval in op.outs]
-    return SimpleNamespace(primitive=op.primitive, params=op.params, outvars=outs)
-
-
-def _storage(b: Builder, spec: Spec) -> Any:
-    """Return the type of a whole storage."""
-    if not isinstance(spec, Sharded):
-        return jax.ShapeDtypeStruct(spec.shape, spec.dtype)
-    shape = (*spec.placement.slots, *spec.layout.local_shape)
-    sharding = b.device.partitioned(spec.layout)
-    return jax.ShapeDtypeStruct(shape, spec.dtype, sharding=sharding)
+    return record_of(op.name).flops(op)

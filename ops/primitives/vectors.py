@@ -16,11 +16,13 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, of_sort, per_operand
+from gridlayout.ops.decisions.factors import SCANNED, SORTED, along, dim_of
+from gridlayout.ops.decisions.flops import of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.along import one_dim, target_layout
 from gridlayout.ops.primitives.ranks import descending
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.sorting import sort
@@ -113,8 +115,23 @@ def _for_vectors(rule: Callable[..., Any]) -> Callable[..., Any]:
     return alone
 
 
-VECTORS: dict[str, Rule] = {
-    **{name: Rule(_for_vectors(cumulative), per_operand) for name in COMBINE},
-    "sort": Rule(_for_vectors(sort), of_sort),
-    **{name: Rule(_for_vectors(top_k), of_sort) for name in ("top_k", "approx_top_k")},
+_MERGED = "one vector; merging blocks would take longer"
+
+
+def _scan() -> Record:
+    rules = _for_vectors(cumulative), one_dim("axis")
+    return Record(rules, per_operand, along(dim_of("axis", SCANNED)))
+
+
+def _sort(rule: Callable[..., Any], name: str) -> Record:
+    """Return the record of a primitive that sorts along the dim of its parameter `name`."""
+    rules = _for_vectors(rule), one_dim(name)
+    return Record(rules, of_sort, along(dim_of(name, SORTED)), reason=_MERGED)
+
+
+VECTORS: dict[str, Record] = {
+    **{name: _scan() for name in COMBINE},
+    "sort": _sort(sort, "dimension"),
+    "top_k": _sort(top_k, "axis"),
+    "approx_top_k": _sort(top_k, "reduction_dimension"),
 }

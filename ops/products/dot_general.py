@@ -24,9 +24,12 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import most_bytes, storage_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.decision import Choice, Decide
+from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.factors import SUMMED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.flops import of_product
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
@@ -38,6 +41,8 @@ from gridlayout.ops.products.gathered import Product, gathered_cost, multiplied
 from gridlayout.ops.products.inputs import Dims
 from gridlayout.ops.products.roles import Pair, product_of, roles_of
 from gridlayout.sharding.collectives import Collective
+
+Shape = tuple[int, ...]
 
 
 def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
@@ -197,3 +202,29 @@ def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
 def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
     """Return the cores and the tile of each collapsed dim."""
     return list(zip(layout.grid, layout.padded_tile, strict=True))
+
+
+def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of a product: batch, contracted and free dims."""
+    made, ((lc, rc), (lb, rb)) = Numbering(ins, outs), params["dimension_numbers"]
+    for k, (left, right) in enumerate(zip(lb, rb, strict=True)):
+        made.add(THROUGH, (0, left), (1, right), (len(ins), k))
+    for left, right in zip(lc, rc, strict=True):
+        made.add(SUMMED, (0, left), (1, right))
+    to = len(lb)
+    for k, taken in enumerate(((*lb, *lc), (*rb, *rc))):
+        for d in range(len(ins[k])):
+            if d not in taken:
+                made.add(THROUGH, (k, d), (len(ins), to))
+                to += 1
+    return made.factors()
+
+
+PRODUCTS: dict[str, Record] = {
+    "dot_general": Record(
+        *((dot_general,), of_product, _factors),
+        multiplies=True,
+        of_blocks=True,
+        scatters_sums=True,
+    )
+}

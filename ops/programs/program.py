@@ -24,7 +24,6 @@ from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.moves.relayout import LocalMove
-from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
@@ -277,7 +276,7 @@ class Program:
     def machine(self) -> Machine:
         """The device grid's machine, for a program with this computation between collectives."""
         machine = self.device.machine
-        products = [each.decision for each in self.made if each.decision.op.name in PRODUCTS]
+        products = [each.decision for each in self.made if each.decision.record.multiplies]
         work = sum(sum(priced(each, (), machine).values()) for each in products)
         return machine.after(work / max(len(products), 1))
 

@@ -15,7 +15,7 @@ from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
-from gridlayout.ops.programs.passes import VIEWS, computing, is_view
+from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machines.machine import Machine
@@ -67,13 +67,13 @@ def priced(
 
 def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     """Return the seconds of a device's computation, by limit."""
-    op, nothing = decision.op, {"products": 0.0, "memory": 0.0}
+    op, record, nothing = decision.op, decision.record, {"products": 0.0, "memory": 0.0}
     if decision.bodies or (decision.how == VIEW and not op.outs):
         return nothing
-    if decision.how == VIEW or op.name == "stop_gradient":
+    if decision.how == VIEW or (record.is_view and record.is_elementwise):
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
         before, after = shapes[0], shapes[-1]
-        if op.name not in VIEWS or is_view(op.name, op.params, before, after, machine):
+        if not record.is_view or is_view(record, op.params, before, after, machine):
             return nothing
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
     specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
@@ -81,7 +81,7 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     outs = [_passed(out.spec, machine) for out in decision.outs]
     width = dtypes.bits(op.ins[0].dtype) if op.ins else 32
     given = ins, outs, machine, transposed(op), width
-    found = computing(op.name, decision.device_flops, *given)
+    found = computing(record, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.
     parts = [

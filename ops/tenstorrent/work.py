@@ -9,14 +9,14 @@ from gridlayout import dtypes
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.graph import Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, keeps_tiles, passed_bytes
+from gridlayout.ops.programs.passes import keeps_tiles, passed_bytes
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
+# Of primitives that are no views, those that cost nothing inside a kernel.
+_WITHIN = ("convert_element_type", "copy")
 _FREE = ("full", "empty", "zeros", "ones", "arange", "constant")
-# Primitives that cost nothing inside a kernel, because it reads operands in any order.
-_WITHIN = VIEWS | {"convert_element_type"}
 
 
 class Work(NamedTuple):
@@ -38,12 +38,12 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
     types = (x.dtype for x in (*op.inputs, *op.outputs) if x is not None)
     wide = max(map(dtypes.bits, types), default=32)
     for node in graph.nodes:
-        if node.name in PRODUCTS:
+        if node.record.multiplies:
             flops += of_blocks(Op.of(node.eqn), *_shapes(graph, node), machine)
-        elif node.name not in _WITHIN:
+        elif not node.record.is_view and node.name not in _WITHIN:
             ins = [_held(graph, v, machine, wide) for v in node.ins if v is not None]
             outs = [_held(graph, v, machine, wide) for v in node.outs]
-            nbytes += passed_bytes(node.name, ins, outs, machine)
+            nbytes += passed_bytes(node.record, ins, outs, machine)
     if not flops and not nbytes:
         nbytes = chips * sum(x.held.nbytes for x in op.outputs if x is not None)
     return Work(flops // chips, nbytes // chips)

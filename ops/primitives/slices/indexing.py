@@ -19,9 +19,8 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.decision import Decide
-from gridlayout.ops.decisions.flops import Rule, nothing, of_updates
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
@@ -294,10 +293,3 @@ def _with_indices(
     shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
     behind = tuple(range(len(rest), len(shape)))
     return [(broadcast(b, front, shape, (*sorted(along), *behind)), behind)], []
-
-
-INDEXING: dict[str, Rule] = {
-    "gather": Rule(gather, nothing),
-    "scatter": Rule(scatter, nothing),
-    **{f"scatter-{how}": Rule(scatter, of_updates) for how in ("add", "mul", "min", "max", "sub")},
-}

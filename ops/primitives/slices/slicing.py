@@ -13,12 +13,13 @@ from jax import lax
 
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.decision import Decide
-from gridlayout.ops.decisions.flops import Rule, nothing
+from gridlayout.ops.decisions.factors import INDEXED, THROUGH, UPDATED, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import Shape, of_replicated, result_layouts, run
+from gridlayout.ops.primitives.empty import unchanged
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices.in_place import (
     IndexFn,
@@ -237,7 +238,25 @@ def _shortened_dims(shape: Shape, sizes: Sequence[int]) -> Shape:
     return tuple(d for d, n in enumerate(shape) if sizes[d] != n)
 
 
-SLICING: dict[str, Rule] = {
-    "dynamic_slice": Rule(dynamic_slice, nothing),
-    "dynamic_update_slice": Rule(dynamic_update_slice, nothing),
+def _sliced(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    made = Numbering(ins, outs)
+    for d, (n, size) in enumerate(zip(ins[0], outs[0], strict=True)):
+        made.add(THROUGH if n == size else INDEXED, (0, d), (len(ins), d))
+    return made.factors()
+
+
+def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of an update in place; dims in which the update is smaller are updated."""
+    made = Numbering(ins, outs)
+    for d, (n, size) in enumerate(zip(ins[0], ins[1], strict=True)):
+        update = [(1, d)] if n == size else []
+        made.add(THROUGH if update else UPDATED, (0, d), *update, (len(ins), d))
+    return made.factors()
+
+
+SLICING: dict[str, Record] = {
+    "dynamic_slice": Record((dynamic_slice,), factors=_sliced, is_fused=True, takes_fused=True),
+    "dynamic_update_slice": Record(
+        (dynamic_update_slice,), factors=_updated, of_empty=unchanged, writes_part=True
+    ),
 }

@@ -1,0 +1,103 @@
+"""`Record`: all that the library knows of one primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gridlayout.ops.decisions.factors import FactorsOf, whole
+from gridlayout.ops.decisions.flops import Flops, nothing
+
+Shape = tuple[int, ...]
+# A rule: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
+# returns a `Choice` of several rules; or returns None if it does not apply to these values.
+Decide = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The rules of a primitive, and the facts of it that reports and plans use.
+
+    rules: in the order in which they are tried; () if it falls back. of_empty: a rule that is tried
+    first if operands or results have no elements; without one it falls back then. flops: the
+    floating-point operations of an op. factors: the dims that correspond. reason: why it falls
+    back, as reports show it.
+
+    What XLA does:
+
+    is_fused: it fuses the primitive into consumers. takes_fused: it fuses producers into it.
+    is_kept: it computes the result once and stores it, even if several consumers could fuse it.
+    is_global: it runs once on whole arrays, outside of `shard_map`.
+
+    What it takes, on a device:
+
+    multiplies: it is priced by its multiplications, and passes over operands too. is_view: the
+    result is the operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is
+    a view there: `(params, before, after, tile) -> bool`, of shapes; None: always. reads_more: it
+    reads more than it makes. writes_part: the result is the first operand, with the second one
+    written to a part of it in place. slow: the time per element of a result, or of an operand that
+    is reduced, as a multiple of that of a cheap elementwise operation; 0: that time.
+
+    How it is planned:
+
+    is_elementwise: each element of the result is a function of the operands' at the same index.
+    is_reordered: the result has the operand's elements in another order or shape. neutral: for a
+    reduction, the neutral element of a dtype. is_made_in_place: its result is computed where a
+    consumer requests it. of_blocks: its rule computes on requested blocks, and relays operands out
+    to them. scatters_sums: its partial sums can be reduce-scattered. is_annotation: it has no
+    meaning on the grid. is_control: it runs functions: a loop or a branch.
+
+    What its rules take: takes_keys: random keys. takes_empty: arrays without elements.
+    changes_space: operands and results in different memory spaces.
+    """
+
+    rules: tuple[Decide, ...] = ()
+    flops: Flops = nothing
+    factors: FactorsOf = whole
+    of_empty: Decide | None = None
+    reason: str = ""
+    is_fused: bool = False
+    takes_fused: bool = False
+    is_kept: bool = False
+    is_global: bool = False
+    multiplies: bool = False
+    is_view: bool = False
+    keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
+    reads_more: bool = False
+    writes_part: bool = False
+    slow: int = 0
+    is_elementwise: bool = False
+    is_reordered: bool = False
+    neutral: Callable[[Any], Any] | None = None
+    is_made_in_place: bool = False
+    of_blocks: bool = False
+    scatters_sums: bool = False
+    is_annotation: bool = False
+    is_control: bool = False
+    takes_keys: bool = False
+    takes_empty: bool = False
+    changes_space: bool = False
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether it reduces dims to their neutral element combined with all elements."""
+        return self.neutral is not None
+
+    @property
+    def places_itself(self) -> bool:
+        """Whether its rule relays operands out as requested."""
+        return self.is_elementwise or self.of_blocks
+
+    @property
+    def takes_any_division(self) -> bool:
+        """Whether it can run in divisions that no layout states."""
+        return self.is_elementwise or self.is_reduction or self.is_view or self.of_blocks
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the result's layout follows from the operands', element by element."""
+        return self.is_elementwise or self.is_reordered
+
+
+PLAIN = Record()
