@@ -196,7 +196,7 @@ class Graph:
                 made = [self._new(var) for var in eqn.outvars]
                 work = flops(Op.of(eqn)) if record_of(name).multiplies else 0
                 factors = factors_of(eqn)
-                if factors is not None and not _is_planned(name, factors, self.trips):
+                if not ins or (factors is not None and not _is_planned(name, factors, self.trips)):
                     factors = None  # its rule decides how to run it
                 node = Node(eqn, here, tuple(ins), tuple(made), factors, work, times)
                 self.nodes.append(node)

@@ -9,6 +9,7 @@ from gridlayout.ops.decisions.factors import (
     INDEXED,
     SUMMED,
     THROUGH,
+    UPDATED,
     Factors,
     FactorsOf,
     Numbering,
@@ -24,6 +25,7 @@ Shape = tuple[int, ...]
 def _slices(
     made: Numbering,
     array: Sequence[int],
+    indexed: str,
     windows: Sequence[int],
     spans: Mapping[int, bool],
     batch: Mapping[int, int],
@@ -31,22 +33,25 @@ def _slices(
 ) -> Factors:
     """Return the factors of slices, number 2, of arrays at the indices that are operand 1.
 
-    array: the numbers of the arrays. windows: the dims of the slices that are not of the indices.
-    spans: the array's dims that these are, in order, and whether slices have their full extent.
-    batch: for dims of the indices, the array's dims in step with them. at: the kind of the other
-    dims of the indices.
+    array: the numbers of the arrays. indexed: the kind of their indexed dims. windows: the dims of
+    the slices that are not of the indices. spans: the array's dims that these are, in order, and
+    whether slices have their full extent. batch: for dims of the indices, the array's dims in step
+    with them. at: the kind of the other dims of the indices.
     """
     of_window, number = dict(zip(windows, spans, strict=True)), 0
     for to in range(len(made.shapes[2])):
         if to in of_window:
             d = of_window[to]
-            made.add(THROUGH if spans[d] else INDEXED, *((k, d) for k in array), (2, to))
+            if spans[d]:
+                made.add(THROUGH, *((k, d) for k in array), (2, to))
+            else:
+                made.add(indexed, *((k, d) for k in array))
             continue
         own = [(k, batch[number]) for k in array] if number in batch else []
         made.add(THROUGH if own else at, (1, number), *own, (2, to))
         number += 1
     for d in {*range(len(made.shapes[0]))} - {*spans, *batch.values()}:
-        made.add(INDEXED, *((k, d) for k in array))
+        made.add(indexed, *((k, d) for k in array))
     return made.factors()
 
 
@@ -56,11 +61,14 @@ def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Facto
     gone = *numbers.collapsed_slice_dims, *own
     spans = {d: sizes[d] == n for d, n in enumerate(ins[0]) if d not in gone}
     batch = dict(zip(numbers.start_indices_batching_dims, own, strict=True))
-    return _slices(Numbering(ins, outs), [0], numbers.offset_dims, spans, batch, THROUGH)
+    return _slices(Numbering(ins, outs), [0], INDEXED, numbers.offset_dims, spans, batch, THROUGH)
 
 
-def _scattered(at: str) -> FactorsOf:
-    """Return the factors of a scatter: those of the gather that it transposes."""
+def _scattered(indexed: str, at: str) -> FactorsOf:
+    """Return the factors of a scatter: those of the gather that it transposes.
+
+    indexed: the kind of the array's indexed dims. at: that of the indices' dims.
+    """
 
     def of(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
         numbers = params["dimension_numbers"]
@@ -70,18 +78,20 @@ def _scattered(at: str) -> FactorsOf:
         pairs = zip(dims, windows, strict=True)
         spans = {d: ins[2][to] == ins[0][d] for d, to in pairs}
         batch = dict(zip(numbers.scatter_indices_batching_dims, own, strict=True))
-        return _slices(Numbering(ins, outs), [0, 3], windows, spans, batch, at)
+        return _slices(Numbering(ins, outs), [0, 3], indexed, windows, spans, batch, at)
 
     return of
 
 
 _ADDED = Record(
-    *((scatter,), of_updates, _scattered(SUMMED), unchanged), of_blocks=True, scatters_sums=True
+    *((scatter,), of_updates, _scattered(INDEXED, SUMMED), unchanged),
+    of_blocks=True,
+    scatters_sums=True,
 )
-_CHANGED = Record((scatter,), of_updates, _scattered(INDEXED), unchanged)
+_CHANGED = Record((scatter,), of_updates, _scattered(UPDATED, INDEXED), unchanged)
 INDEXING: dict[str, Record] = {
     "gather": Record((gather,), factors=_gathered, of_blocks=True, is_fused=True, takes_fused=True),
-    "scatter": Record((scatter,), factors=_scattered(INDEXED), of_empty=unchanged),
+    "scatter": Record((scatter,), factors=_scattered(UPDATED, INDEXED), of_empty=unchanged),
     "scatter-add": _ADDED,
     **{f"scatter-{how}": _CHANGED for how in ("mul", "min", "max", "sub")},
 }
