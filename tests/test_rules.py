@@ -7,7 +7,12 @@ import pytest
 from jax import lax
 
 import gridlayout as gl
-from gridlayout.ops.primitives.table import RECORDS
+from gridlayout.ops.decisions.factors import WHOLE, along
+from gridlayout.ops.decisions.flops import per_result
+from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.elementwise import ELEMENTWISE
+from gridlayout.ops.primitives.table import RECORDS, factors_of, merged
 
 DEVICE = gl.DeviceGrid((len(jax.devices()),))
 LAYOUT = gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2))
@@ -232,3 +237,94 @@ def test_an_array_of_one_element_beside_a_replicated_one():
     v = gl.put(X[0], gl.GridLayout((7,), grid=(4,)), DEVICE)
     fn = lambda v: jnp.stack([v.sum(), v.max()]) * v[:1]  # noqa: E731
     np.testing.assert_allclose(np.asarray(gl.on_grid(fn)(v)), fn(jnp.asarray(X[0])), rtol=1e-5)
+
+
+# -- factors ---------------------------------------------------------------------------------------
+
+
+def of_rows():
+    """A primitive that works on each row of a matrix: it subtracts the row's first element."""
+    primitive = jax.extend.core.Primitive("of_rows")
+    primitive.def_impl(lambda x: x - x[:, :1])
+    primitive.def_abstract_eval(lambda x: x)
+    lower = jax.interpreters.mlir.lower_fun(lambda x: x - x[:, :1], multiple_results=False)
+    jax.interpreters.mlir.register_lowering(primitive, lower)
+    return primitive
+
+
+M = jax.ShapeDtypeStruct((256, 256), "float32")
+
+
+def between(primitive):
+    """The seconds of the plan of the primitive between two products."""
+    fn = lambda x, v, w: primitive.bind(x @ v) @ w  # noqa: E731
+    return gl.plan(fn, M, M, M, machine=gl.Machine("v5e 4x4"), seconds=20).time
+
+
+def test_a_plan_divides_the_factors_of_ones_own_rule():
+    primitive = of_rows()
+
+    def decide(eqn, a):
+        rows = gl.GridLayout(a.shape, a.dtype, grid=(a.core_shape[0], 1), collapse=[])
+        return [rows], [rows]
+
+    gl.def_rule(primitive, decide=decide)(lambda shard: shard - shard[:, :1])
+    without = between(primitive)
+    rows = [("row", None)]
+    gl.def_rule(primitive, decide=decide, factors=(rows, rows))(lambda shard: shard - shard[:, :1])
+    assert between(primitive) < without
+    assert factors_of(jax.make_jaxpr(primitive.bind)(M).eqns[0]).divisible == (0,)
+
+
+@pytest.mark.parametrize("stated", [(["ik", "kj"], ["ij"]), lambda *given: (["ik", "kj"], ["ij"])])
+def test_a_name_that_no_result_has_is_summed(stated):
+    gl.def_rule("dot_general", factors=stated)(lambda eqn, a, b: None)
+    factors = factors_of(jax.make_jaxpr(lambda a, b: lax.dot(a, b))(M, M).eqns[0])
+    assert (factors.ins, factors.outs) == (((0, 1), (1, 2)), ((0, 2),))
+    assert factors.summed == {1}
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        (7, "a string or a tuple names the dims of each array"),
+        (["ij"], "a string or a tuple names the dims"),
+        ((["ij"], [3]), "a string or a tuple names the dims"),
+        ((["ii"], ["ii"]), "an array's dims have different names"),
+        (([(1, 2)], [(1, 2)]), "an array's dims have different names"),
+        ((["ij", "ij"], ["ij"]), r"the arrays have the shapes \[\(5, 7\)\]"),
+        ((["ijk"], ["ij"]), r"the arrays have the shapes \[\(5, 7\)\]"),
+        ((["ij"], ["ji"]), "the dims 'i' have different extents"),
+    ],
+)
+def test_wrong_factors_are_refused(stated, words):
+    def planned():
+        gl.def_rule("ceil", factors=stated)(lambda eqn, a: a)
+        return factors_of(jax.make_jaxpr(lax.ceil)(X).eqns[0])
+
+    with pytest.raises(gl.LayoutError, match=words):
+        planned()
+
+
+# -- a record --------------------------------------------------------------------------------------
+
+
+def test_a_primitive_is_added_by_its_record_alone():
+    primitive = of_rows()
+
+    def rule(b, op, value):
+        return run(b, op, [(value, (1,))], lambda row: [row - row[:1]], on_blocks=op.bound())
+
+    RECORDS["of_rows"] = Record((rule,), per_result, along({1: WHOLE}), is_fused=True)
+    fn = gl.on_grid(primitive.bind)
+    np.testing.assert_allclose(np.asarray(fn(x())), X - X[:, :1], rtol=1e-6)
+    (row,) = fn.report(x()).rows
+    assert (row.primitive, row.how, row.flops) == ("of_rows", "rule", 35)
+    planned = between(primitive)
+    RECORDS["of_rows"] = Record((rule,), per_result)
+    assert planned < between(primitive)
+
+
+def test_a_primitive_has_one_record():
+    with pytest.raises(ValueError, match="two tables have records of sin"):
+        merged([ELEMENTWISE, {"sin": Record()}])

@@ -45,7 +45,7 @@ _GLOBAL = {
 }
 
 
-def _merge(tables: Iterable[dict[str, Record]]) -> dict[str, Record]:
+def merged(tables: Iterable[dict[str, Record]]) -> dict[str, Record]:
     """Return the union of tables; `ValueError` if two of them name the same primitive."""
     found: dict[str, Record] = {}
     for table in tables:
@@ -79,7 +79,7 @@ class _Records(UserDict[str, Record]):
 
 
 RECORDS = _Records(
-    _merge(
+    merged(
         (
             *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, INDEXING, SLICING, POOLING, LINALG),
             *(RAGGED, CONVOLUTION, PRODUCTS, FOURIER, SHAPES, RANDOM, CONTROL, _GLOBAL),

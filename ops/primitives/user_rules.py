@@ -19,6 +19,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.factors import SUMMED, THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.traced import traced_collectives
@@ -26,11 +27,14 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.table import RECORDS
 from gridlayout.sharding.cost import Cost
 
+Shape = tuple[int, ...]
+
 
 def def_rule(
     primitive: core.Primitive | str,
     cost: Callable[..., Cost] | None = None,
     decide: Callable[..., Any] | None = None,
+    factors: Any = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function as the rule of a lax primitive.
 
@@ -51,8 +55,17 @@ def def_rule(
     `shard_map` as the other kernels of the program.
 
     cost: `cost(eqn, *layouts) -> gl.Cost`, the cost that the report shows. Derivatives are taken of
-    the primitive, not of the rule. `LayoutError` if there is no such primitive, with the nearest
-    names, or if a result has another shape or dtype than the primitive's.
+    the primitive, not of the rule.
+
+    factors: which dims may be divided together, so that `gl.plan` and `gl.on_grid` choose layouts
+    for the primitive: `(operands, results)` with a string or tuple for each array, which names each
+    dim, as in `(["ik", "kj"], ["ij"])`; None in a tuple is a dim that stays whole. A part of the
+    results needs the same part of the operands. A name that no result has is summed: the rule sums
+    partial results over the devices. Or a function that returns this,
+    `factors(params, operand_shapes, result_shapes)`. By default all dims stay whole.
+
+    `LayoutError` if there is no such primitive, with the nearest names, if a result has another
+    shape or dtype than the primitive's, or if factors do not fit the arrays.
 
     >>> import jax, numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout, map_shards, on_grid, put
@@ -83,10 +96,57 @@ def def_rule(
         made = (
             _UserRule(name, rule, cost) if decide is None else _KernelRule(name, rule, cost, decide)
         )
-        RECORDS.first(name, made)
+        facts = {} if factors is None else {"factors": _StatedFactors(name, factors)}
+        RECORDS.first(name, made, **facts)
         return rule
 
     return define
+
+
+class _StatedFactors:
+    """A user's factors as a function of parameters and shapes."""
+
+    def __init__(self, name: str, stated: Any) -> None:
+        self.name, self.stated = name, stated
+        if not callable(stated):
+            self._dims(stated)
+
+    def __call__(self, params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+        given = self.stated(params, ins, outs) if callable(self.stated) else self.stated
+        of_ins, of_outs = self._dims(given)
+        made, places = Numbering(ins, outs), dict[Any, list[tuple[int, int]]]()
+        ranks = [*map(len, of_ins)], [*map(len, of_outs)]
+        if ranks != ([*map(len, ins)], [*map(len, outs)]):
+            raise self._error(given, f"the arrays have the shapes {[*ins]} and {[*outs]}")
+        for k, dims in enumerate(of_ins + of_outs):
+            for d, factor in enumerate(dims):
+                if factor is not None:
+                    places.setdefault(factor, []).append((k, d))
+        results = {factor for dims in of_outs for factor in dims}
+        for factor, where in places.items():
+            if len({made.shapes[k][d] for k, d in where}) > 1:
+                raise self._error(given, f"the dims {factor!r} have different extents in {[*ins]}")
+            made.add(THROUGH if factor in results else SUMMED, *where)
+        return made.factors()
+
+    def _dims(self, given: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """Return the names of the dims of operands, and those of results."""
+        try:
+            ins, outs = given
+            found = [tuple(dims) for dims in ins], [tuple(dims) for dims in outs]
+        except (TypeError, ValueError):
+            raise self._error(given, "a string or a tuple names the dims of each array") from None
+        for dims in (*found[0], *found[1]):
+            names = [name for name in dims if name is not None]
+            if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+                raise self._error(given, "an array's dims have different names, or None")
+        return found
+
+    def _error(self, given: Any, why: str) -> LayoutError:
+        return LayoutError(
+            f"factors of the rule of {self.name} are {given!r}, but {why}: state "
+            "(operands, results), as in (['ik', 'kj'], ['ij'])"
+        )
 
 
 def _check_known(name: str) -> None:
