@@ -14,9 +14,6 @@ class Limits:
 
     # -- whole programs --
 
-    # A program without collectives is chosen if it takes at most this share longer than the
-    # fastest; one with half as many collectives, if it takes at most half of this share longer.
-    margin: float = 0.44
     # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
     # has at most one product and is in no loop, it must also have this number of collectives.
     collectives: int = 3
@@ -26,11 +23,8 @@ class Limits:
     # less than the share `cheaper_share` of the time: its kernels copy more.
     products: int = 4
     cheaper_share: float = 0.9
-    # The most classes of dims that are divided in turn; the most nodes that are priced in total;
-    # the most ways per node.
-    classes: int = 6
-    nodes: int = 20_000
-    ways: int = 6
+    # How often the moves of the best choices get their exact prices, and are chosen again.
+    refinements: int = 4
 
     # -- plans --
 

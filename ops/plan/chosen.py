@@ -22,14 +22,18 @@ from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.plan.chains import with_chains
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.estimate import Estimator
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
-from gridlayout.ops.plan.search import best
+from gridlayout.ops.plan.starts import starts
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.program import Program
+from gridlayout.ops.solver.descent import descended
+from gridlayout.ops.solver.problem import Problem
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.processes.jaxprs import common_text
@@ -256,8 +260,28 @@ def choices_for(
     requested = [
         units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
     ]
-    found = best(Estimator(graph, units, given, requested))
-    return Chosen(units, found.choices, products)
+    if any(division is None for division in given):
+        return None
+    places = [[Place(division)] for division in given if division is not None]
+    targets = [[] if division is None else [division] for division in requested]
+    return Chosen(
+        units, best_choices(Strategies(with_chains(graph), units, places, targets)), products
+    )
+
+
+def best_choices(strategies: Strategies) -> dict[tuple[int, ...], Choice]:
+    """Return good choices for a program whose operands have one place each, without a time limit.
+
+    They are the same in every process.
+    """
+    problem: Problem | None = strategies.problem
+    assert problem is not None
+    found = descended(problem, starts(strategies, problem))
+    for _ in range(LIMITS.refinements):
+        if (problem := strategies.refined(found)) is None:
+            break
+        found = descended(problem, [dict(enumerate(found))])
+    return strategies.choices(found)
 
 
 def _has_choice(graph: Graph) -> bool:

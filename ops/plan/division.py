@@ -15,18 +15,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
-from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
+from gridlayout.ops.moves.relayout import sent_between
+from gridlayout.ops.plan.changes import Share, ways_to_change
+from gridlayout.sharding.collectives import (
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    Axes,
+    Collective,
+    Collectives,
+)
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 Division = tuple[tuple[int, ...], ...]
+_MUCH = 1 << 30  # bytes, from which the bandwidth of links follows
 
 
 class Sent(NamedTuple):
@@ -34,6 +44,29 @@ class Sent(NamedTuple):
 
     seconds: float = 0.0
     alone: int = 0
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to change a division: seconds of latency and per byte, and a number of collectives.
+
+    copied: seconds per byte to copy what is received, where the collectives are joined with others.
+    """
+
+    latency: float
+    per_byte: float
+    copied: float
+    collectives: int
+
+    def alone(self, nbytes: int) -> Sent:
+        """Return the cost for a value of `nbytes`."""
+        return Sent(self.latency + self.per_byte * nbytes, self.collectives)
+
+    def joined(self, nbytes: int) -> Sent:
+        """Return the cost where the collectives are joined, if that takes less time."""
+        if self.copied * nbytes >= self.latency:
+            return self.alone(nbytes)
+        return Sent((self.per_byte + self.copied) * nbytes)
 
 
 @dataclass(eq=False)
@@ -48,9 +81,10 @@ class Units:
     axes: tuple[Axes, ...]
     idle: bool = False
     work: float = 0.0
-    _moves: dict[Any, Sent] = field(default_factory=dict)
-    _sent: dict[Any, Sent] = field(default_factory=dict)
-    _counts: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _moves: dict[Any, list[_Way]] = field(default_factory=dict, init=False)
+    _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
+    _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
+    _counts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
@@ -244,42 +278,52 @@ class Units:
         """
         if before == after:
             return Sent()
-        key = before, after, nbytes, joins
+        ways = self._ways(before, after)
+        if not ways:  # each device takes a slice of its own part
+            return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
+        return min(way.joined(nbytes) if joins else way.alone(nbytes) for way in ways)
+
+    def _ways(self, before: Division | None, after: Division) -> list[_Way]:
+        """Return the ways to change a division, as functions of bytes."""
+        key = before, after
         if key not in self._moves:
-            made = Collectives(self.device)
+            every = tuple(range(len(self.axes)))
             if before is None:
-                every = self.mesh_axes(range(len(self.axes)))
-                made.all_to_all(every, nbytes // self.device.size)
+                size = self.device.size
+                found: list[tuple[Share, ...]] = [
+                    (Share(ALL_TO_ALL, every, (size - 1) / size**2, 2 / size),)
+                ]
             else:
-                self._changes(made, before, after, nbytes)
-            sent = self._priced(made, joins)
-            if not made.found:  # each device takes a slice of its own part
-                part = nbytes // max(self.parts(after), 1)
-                sent = Sent(self.machine.slicing(part))
-            self._moves[key] = sent
+                found = [*ways_to_change(before, after, len(every), self.count)]
+            self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 
-    def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
-        local = nbytes // max(self.parts(before), 1)
-        gathered: list[tuple[int, tuple[int, ...]]] = []
-        to = {u: d for d, units in enumerate(after) for u in units}
-        leave: set[int] = set()
-        for old, new in zip(before, after, strict=True):
-            same = 0
-            while same < min(len(old), len(new)) and old[same] == new[same]:
-                same += 1
-            leave |= set(old[same:])
-        come = {u for old, new in zip(before, after, strict=True) for u in new if u not in old}
-        for d, (old, new) in enumerate(zip(before, after, strict=True)):
-            gone = [u for u in old if u in leave]
-            if rest := tuple(u for u in gone if u not in come or u in new):
-                gathered.append((d, rest))
-            for u in gone:
-                if u in come and u not in new:
-                    made.all_to_all(self.axes[u], local, (to[u], d))
-        for d, units in gathered:
-            made.all_gather(self.mesh_axes(units), local, d)
-            local *= self.count(units)
+    def _way(self, shares: Sequence[Share]) -> _Way:
+        """Return what some collectives take; times are linear in the bytes."""
+        passed = 2 * self.machine.work_seconds(nbytes=1)
+        latency = per_byte = received = 0.0
+        for each in shares:
+            key = each.kind, each.units
+            if key not in self._rates:
+                n, axes = self.count(each.units), self.device.names(self.mesh_axes(each.units))
+                sent = Collective(each.kind, axes, n, 0, self.device.size)
+                least, much = (
+                    self.machine.once(replace(sent, received_bytes=nbytes)) for nbytes in (0, _MUCH)
+                )
+                self._rates[key] = least, (much - least) / _MUCH
+            start, each_byte = self._rates[key]
+            latency += start
+            per_byte += each_byte * each.received + passed * each.copied
+            received += each.received
+        return _Way(latency, per_byte, passed * received, len(shares))
+
+    def exact_move(self, shape: Shape, dtype: Any, before: Division, after: Division) -> float:
+        """Return the seconds to relay an array of blocks out, by the collectives that it takes."""
+        old, new = (self.spec(shape, dtype, division) for division in (before, after))
+        sent = sent_between(old.layout, new.layout, self.device, old.placement, new.placement)
+        if sent:
+            return self.machine.seconds(sent)
+        return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds
 
     def _priced(self, made: Collectives, joins: bool, always: bool = False) -> Sent:
         machine, total = self.machine, self.machine.seconds(made.found)
@@ -294,16 +338,15 @@ class Units:
             return Sent(total + copied, count)
         return Sent(total - own + copied) if always or copied < own else Sent(total, count)
 
-    def saved(self, units: Sequence[int], local: int) -> float:
-        """Return the seconds that an all-reduce of `local` bytes saves by joining another one."""
-        alone, joined = (self.summed(units, local, False, joins) for joins in (False, True))
+    def saved(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> float:
+        """Return the seconds that a sum of `local` bytes saves by joining another one."""
+        alone, joined = (self.summed(units, local, scattered, x, dim=dim) for x in (False, True))
         return alone.seconds - joined.seconds
 
-    def latency(self, units: Sequence[int]) -> float:
-        """Return the latency of an all-reduce over units."""
-        made = Collectives(self.device)
-        made.all_reduce(self.mesh_axes(units), self.count(units))
-        return sum(self.machine.once(each.latency_only) for each in made.found)
+    def saved_by_move(self, before: Division | None, after: Division, nbytes: int) -> float:
+        """Return the seconds that a move saves by joining an equal one."""
+        alone, joined = (self.move(before, after, nbytes, x) for x in (False, True))
+        return alone.seconds - joined.seconds
 
     def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
         """Return whether the collectives of a move would be joined with others."""

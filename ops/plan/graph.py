@@ -35,7 +35,7 @@ class Node:
 
     times: how often it runs, in loops. A `carry` reads its second operand that often, and its first
     one only when the loop starts. length: the loop's trip count, for a `carry`. eqn: None for nodes
-    that are no equation.
+    that are no equation. members: the nodes of a chain (`chains.py`).
     """
 
     eqn: Any
@@ -47,6 +47,7 @@ class Node:
     times: float = 1
     label: str = ""
     length: float = 1
+    members: tuple[Node, ...] = ()
 
     @property
     def starts(self) -> float:
@@ -128,6 +129,23 @@ class Graph:
                 found |= set(node.outs)
         made = {value for node in self.nodes for value in node.outs}
         return frozenset(found | set(range(len(self.shapes))) - made)
+
+    @cached_property
+    def folded(self) -> dict[int, tuple[int, ...]]:
+        """The products whose only consumer is a transpose: its permutation, by the product's value.
+
+        The product is then made transposed.
+        """
+        consumers: dict[int, list[Node]] = {v: [] for v in range(len(self.shapes))}
+        for node in self.nodes:
+            for v in {*node.ins}:
+                if v is not None:
+                    consumers[v].append(node)
+        return {
+            v: consumers[v][0].eqn.params["permutation"]
+            for v in (node.outs[0] for node in self.nodes if node.name == "dot_general")
+            if [node.name for node in consumers[v]] == ["transpose"] and v not in self.outs
+        }
 
     @property
     def average_product(self) -> tuple[float, float]:

@@ -6,9 +6,9 @@ fit in memory (`room.py`). A value is relaid out once to each division in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,37 @@ from gridlayout.ops.plan.room import Room
 from gridlayout.ops.plan.variables import Place, Variable, Variables
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
+
+
+@dataclass(eq=False)
+class _Joined:
+    """The latency that joined collectives share, and for each variable the choices that have one.
+
+    reads: for each variable, 0 for such a choice and -1 for any other.
+    """
+
+    seconds: float
+    reads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def add(self, variable: int, choices: int, choice: int) -> None:
+        """Add a choice of a variable."""
+        if variable not in self.reads:
+            self.reads[variable] = np.full(choices, -1)
+        self.reads[variable][choice] = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The moves of a fetch: of a value from each place of its source to each form.
+
+    count: how often it moves. saved: the seconds that each move saves because it is joined.
+    """
+
+    value: int
+    held: Sequence[Place]
+    forms: Sequence[Division]
+    count: float
+    saved: NDArray[np.float64] | float = 0.0
 
 
 @dataclass(eq=False)
@@ -39,6 +70,8 @@ class Strategies(Variables):
     copies: bool = False
     _computing: dict[Any, float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
+    _reads: list[_Read] = field(default_factory=list)
+    _exact: dict[Any, float] = field(default_factory=dict)
 
     def limited(
         self,
@@ -76,17 +109,21 @@ class Strategies(Variables):
                     times = node.starts if not position else node.times
                     consumers.setdefault((v, times), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
+        values: dict[Any, int] = {}
         for (v, times), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = self.graph.nbytes(v)
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
+                values.setdefault(key, v)
         fetches = []
-        for (at, position, size, mine), count in counts.items():
+        self._reads = []
+        joined: dict[Hashable, _Joined] = {}
+        for key, count in counts.items():
             self.each_step()
-            fetches.append(self._fetch(at, position, size, mine, count))
+            fetches.append(self._fetch(values[key], key, count, joined))
         fetches += self._dram_reads()
-        fetches += self._joined_sums(costs)
+        fetches += self._joined(costs, joined)
         for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
@@ -104,10 +141,13 @@ class Strategies(Variables):
                 costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
 
-    def _fetch(
-        self, at: int, position: int, size: int, mine: Sequence[tuple[int, int]], count: float
-    ) -> Fetch:
-        """Return the costs of moving a value to its users, for all their choices."""
+    def _fetch(self, value: int, what: Any, count: float, joined: dict[Hashable, _Joined]) -> Fetch:
+        """Return the costs of moving a value to its users, for all their choices.
+
+        what: the value's variable, number among its results and bytes, and its users. joined: gets
+        the latencies that the moves of an operand share with others.
+        """
+        at, position, size, mine = what
         variable = self.variables[at]
         held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
@@ -125,10 +165,74 @@ class Strategies(Variables):
                 [[self._place_move(a, b, size) for b in forms] for a in kinds]
             ).reshape(len(kinds), len(forms))
         prices = self._prices[key][rows] * count
-        if self._is_folded(mine[0][0], mine, at):
+        if value in self.graph.folded:
+            # A move would instead move the transposed product to its consumers.
             same = [[a.division == b for b in forms] for a in kinds]
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
-        return Fetch(at, prices, tuple(consumers))
+        saved: NDArray[np.float64] | float = 0.0
+        if variable.is_operand and len(held) == 1:
+            saved = self._joined_moves(held[0], forms, size, consumers, count, joined)
+        self._reads.append(_Read(value, held, list(forms), count, saved))
+        return Fetch(at, prices - saved, tuple(consumers))
+
+    def refined(self, found: Sequence[int]) -> Problem | None:
+        """Return the problem with exact prices for the moves of a solution; None if they are known.
+
+        The prices of moves are estimates from divisions alone. The relayout of an array finds the
+        exact collectives, which takes longer.
+        """
+        problem, new = self.problem, set[Any]()
+        for read, fetch in zip(self._reads, problem.fetches, strict=False):
+            place = read.held[found[fetch.source]]
+            if place.in_dram:
+                continue
+            for form in {int(forms[found[v]]) for v, forms in fetch.consumers} - {-1}:
+                key = self._move_key(read.value, place.division, read.forms[form])
+                if key not in self._exact and key[-2] != key[-1]:
+                    self._exact[key] = self.units.exact_move(*key)
+                    new.add(key)
+        if not new:
+            return None
+        fetches = list(problem.fetches)
+        shapes = {key[:2] for key in new}
+        for k, read in enumerate(self._reads):
+            own = self.graph.shapes[read.value], self.graph.dtypes[read.value]
+            if own not in shapes:
+                continue
+            prices = fetches[k].prices.copy()
+            for row, place in enumerate(read.held):
+                for form, need in enumerate(read.forms):
+                    if (key := (*own, place.division, need)) in new and not place.in_dram:
+                        prices[row, form] = self._exact[key] * read.count
+                        if not isinstance(read.saved, float):
+                            prices[row, form] = max(prices[row, form] - read.saved[0, form], 0.0)
+            fetches[k] = replace(fetches[k], prices=prices)
+        self.problem = replace(problem, fetches=tuple(fetches))
+        return self.problem
+
+    def _move_key(self, value: int, before: Division, after: Division) -> Any:
+        return self.graph.shapes[value], self.graph.dtypes[value], before, after
+
+    def _joined_moves(
+        self,
+        held: Place,
+        forms: Mapping[Division, int],
+        size: int,
+        consumers: Sequence[tuple[int, NDArray[np.int64]]],
+        count: float,
+        joined: dict[Hashable, _Joined],
+    ) -> NDArray[np.float64]:
+        """Return what a move to each form saves where it is joined; add its latency to `joined`."""
+        found = np.zeros((1, len(forms)))
+        for need, form in forms.items():
+            if held.in_dram or (saved := self.units.saved_by_move(held.division, need, size)) <= 0:
+                continue
+            found[0, form] = saved * count
+            each = joined.setdefault((held.division, need, count), _Joined(saved * count))
+            for consumer, read in consumers:
+                for k in np.flatnonzero(read == form):
+                    each.add(consumer, len(read), int(k))
+        return found
 
     @property
     def _always_in_dram(self) -> frozenset[int]:
@@ -197,41 +301,59 @@ class Strategies(Variables):
             made.append(self._cheapest_division(held, divisions, size)[1])
         return made
 
-    def _joined_sums(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
-        """Return the latencies that joined all-reduces of results share.
+    def _joined(
+        self, costs: list[NDArray[np.float64]], moves: Mapping[Hashable, _Joined]
+    ) -> list[Fetch]:
+        """Return the latencies that joined collectives share, once for each kind of collective.
 
-        All-reduces of results over the same devices do not depend on each other, so they are joined
-        into one. costs: of all choices; the shared latencies are subtracted from them. A variable
-        with one choice is appended to them: it is the source of the latencies.
+        Sums that do not depend on each other are joined, and so are equal moves of operands.
+        costs: of all choices; the shared latencies of sums are subtracted from them. A variable
+        with one choice is appended to them: it is the source of the latencies. moves: as made by
+        `_joined_moves`.
         """
-        ends = self._ends()
-        forms: dict[tuple[int, ...], int] = {}
-        latencies: list[float] = []
-        consumers = []
+        found = dict(moves)
+        levels, ends = self._levels(), self._ends()
         for at, variable in enumerate(self.variables):
             node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
-            if node is None or node.outs[0] not in ends or node.times != 1:
+            if node is None or node.factors is None or not node.factors.summed:
                 continue
-            read = np.full(len(variable.choices), -1)
+            level = -1 if node.outs[0] in ends else levels[node.outs[0]]
+            own = costs[at].copy()
             for k, choice in enumerate(variable.choices):
-                if choice is None or not choice.summed or choice.scattered:
+                if choice is None or not choice.summed or (choice.scattered and level >= 0):
                     continue
-                saved = self.units.saved(choice.summed, self.ways.partial(node, choice))
+                dim = self.ways.scattered_dim(node, choice)
+                given = choice.summed, self.ways.partial(node, choice), choice.scattered
+                saved = self.units.saved(*given, dim=dim) * node.times
                 if saved <= 0:
                     continue
-                if choice.summed not in forms:
-                    forms[choice.summed] = len(forms)
-                    latencies.append(self.units.latency(choice.summed))
-                read[k] = forms[choice.summed]
-                costs[at] = costs[at].copy()
-                costs[at][k] -= saved * len(variable.members)
-                costs[at][k] = max(costs[at][k], 0.0)
-            if (read >= 0).any():
-                consumers.append((at, read))
-        if not consumers or not any(latencies):
+                key = level, choice.summed, choice.scattered, node.times
+                joined = found.setdefault(key, _Joined(saved))
+                joined.add(at, len(variable.choices), k)
+                own[k] = max(own[k] - saved * len(variable.members), 0.0)
+            costs[at] = own
+        several = [each for each in found.values() if each.seconds and len(each.reads) > 1]
+        alone = [each for each in found.values() if len(each.reads) == 1]
+        for each in alone:
+            for at, read in each.reads.items():
+                costs[at] = costs[at] + np.where(read >= 0, each.seconds, 0.0)
+        if not several:
             return []
         costs.append(np.zeros(1))
-        return [Fetch(len(costs) - 1, np.array([latencies]), tuple(consumers))]
+        source = len(costs) - 1
+        return [
+            Fetch(source, np.array([[each.seconds]]), tuple(each.reads.items())) for each in several
+        ]
+
+    def _levels(self) -> dict[int, int]:
+        """Return for each value how many sums, one after another, it can depend on."""
+        found: dict[int, int] = {}
+        for node in self.graph.nodes:
+            level = max((found.get(v, 0) for v in node.ins if v is not None), default=0)
+            sums = node.factors is not None and bool(node.factors.summed)
+            # Sums of one level do not depend on each other.
+            found |= dict.fromkeys(node.outs, level + sums)
+        return found
 
     def _ends(self) -> set[int]:
         """Return the values that reach results through elementwise ops, transposes and reshapes."""
@@ -241,23 +363,11 @@ class Strategies(Variables):
         for node in reversed(graph.nodes):
             if node.outs[0] in others:
                 found.discard(node.outs[0])
-            is_chain = node.record.is_chain and node.outs[0] in found
+            is_chain = (node.members or node.record.is_chain) and node.outs[0] in found
             for v in node.ins:
                 if v is not None:
                     (found if is_chain else others).add(v)
         return found - others
-
-    def _is_folded(self, consumer: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
-        """Return whether the only consumer of a product is a transpose, which is fused with it.
-
-        A move between the two would instead move the transposed product to its consumers: `_fetch`
-        doubles its price.
-        """
-        nodes = self.graph.nodes
-        if len(mine) != 1 or self.variables[at].is_operand or self.variables[consumer].is_operand:
-            return False
-        maker, only = (nodes[self.variables[k].members[0]] for k in (at, consumer))
-        return maker.name == "dot_general" and only.name == "transpose"
 
     def _place_move(self, place: Place, need: Division, size: int) -> float:
         """Return the seconds to move an operand; one in DRAM moves between chips only."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.ops.plan.chains import of_member
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
@@ -152,12 +153,16 @@ class Variables:
     def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
         """Return the choice of each node in a solution, by the node's path."""
         # The last choice in `found` is for joined all-reduces, which are no variable.
-        return {
-            self.graph.nodes[n].path: choice
-            for variable, k in zip(self.variables, found, strict=False)
-            if not variable.is_operand and (choice := variable.choices[k]) is not None
-            for n in variable.members
-        }
+        made: dict[tuple[int, ...], Choice] = {}
+        for variable, k in zip(self.variables, found, strict=False):
+            choice: Choice | None = None if variable.is_operand else variable.choices[k]
+            if choice is None:
+                continue
+            for node in (self.graph.nodes[n] for n in variable.members):
+                made |= {each.path: of_member(each, choice) for each in node.members}
+                if not node.members:
+                    made[node.path] = choice
+        return made
 
     def places(self, found: Sequence[int]) -> list[Place]:
         """Return the place of each operand in a solution."""

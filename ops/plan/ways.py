@@ -6,7 +6,7 @@ reduce-scattered so that each device keeps its part.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -21,6 +21,7 @@ from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.plan.chains import of_member
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
@@ -38,6 +39,7 @@ class Ways:
     units: Units
     _ops: dict[Any, Op] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
+    _bytes: dict[Any, int] = field(default_factory=dict)
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
         """Return the ways to run a node, and the seconds of each over all its runs."""
@@ -47,7 +49,8 @@ class Ways:
             for v in (*node.ins, *node.outs)
         )
         dtype = graph.dtypes[node.outs[0]]
-        key = node.name, node.factors, values, node.flops, dtype, node.times
+        folded = graph.folded.get(node.outs[0])
+        key = node.name, node.factors, values, node.flops, dtype, node.times, folded
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -67,7 +70,7 @@ class Ways:
                 None if v is None or not self.graph.shapes[v] else _division(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
-            is_any = node.record.takes_any_division or node.name in _OF_LOOPS
+            is_any = node.members or node.record.takes_any_division or node.name in _OF_LOOPS
             if not is_any and not self._has_layouts(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
@@ -77,12 +80,24 @@ class Ways:
             if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
                 continue  # no collective adds up truth values
             found.setdefault(Choice(ins, made, made, summed))
-            for d, n in enumerate(shape) if node.record.scatters_sums else ():
-                count = self.units.count((*made[d], *summed))
-                if n >= count and (not made[d] or n % count == 0):
-                    out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
-                    found.setdefault(Choice(ins, made, out, summed, True))
+            for out in self._scattered(shape, made, summed) if node.record.scatters_sums else ():
+                found.setdefault(Choice(ins, made, out, summed, True))
         return list(found)
+
+    def _scattered(
+        self, shape: tuple[int, ...], made: Division, summed: tuple[int, ...]
+    ) -> Iterator[Division]:
+        """Yield the divisions to which a sum over units can be scattered, each along one dim."""
+        for dims in product(range(len(shape)), repeat=len(summed)):
+            out = list(made)
+            for u, d in zip(summed, dims, strict=True):
+                out[d] = (*out[d], u)
+            counts = zip(shape, made, (self.units.count(units) for units in out), strict=True)
+            if all(
+                n >= count and (not own or not n % count or count == self.units.count(own))
+                for n, own, count in counts
+            ):
+                yield tuple(out)
 
     @cached_property
     def _nodes(self) -> dict[tuple[int, ...], Node]:
@@ -184,8 +199,11 @@ class Ways:
 
     def nbytes(self, value: int, division: Division) -> int:
         """Return the bytes of a device's block of a value, in whole tiles on chips with tiles."""
-        block = self.units.machine.padded(self.part(value, division))
-        return self.graph.nbytes(value, block)
+        key = self.graph.shapes[value], self.graph.width(value), division
+        if key not in self._bytes:
+            block = self.units.machine.padded(self.part(value, division))
+            self._bytes[key] = self.graph.nbytes(value, block)
+        return self._bytes[key]
 
     def held(self, value: int, division: Division) -> int:
         """Return the bytes of memory of a block; in a core's L1, rounded up to its alignment.
@@ -207,13 +225,21 @@ class Ways:
         """Return the seconds of a device's computation and of its sums."""
         seconds = self.computing(node, choice)
         if choice.summed:
-            dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
+            dim = self.scattered_dim(node, choice)
             given = choice.summed, self.partial(node, choice), choice.scattered
             seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.collective_penalty
         return seconds
 
+    def scattered_dim(self, node: Node, choice: Choice) -> int:
+        """Return the last dim of the array as it is made along which a sum is scattered, or 0."""
+        dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
+        order = self.graph.folded.get(node.outs[0])
+        return dim if order is None else order.index(dim)
+
     def computing(self, node: Node, choice: Choice) -> float:
         """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
+        if node.members:
+            return sum(self.computing(each, of_member(each, choice)) for each in node.members)
         machine, out = self.units.machine, node.outs[0]
         is_product = node.record.multiplies
         flops = self._multiplied(node, choice) if is_product else 0.0

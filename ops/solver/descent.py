@@ -7,15 +7,32 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-12  # fraction of the cost that a change has to save
+MOST_PAIRED = 6  # variables of a fetch of which each two are changed at once
 ROUNDS = 40  # of raising the prices of exceeded limits
+
+
+def descended(problem: Problem, starts: Iterable[Mapping[int, int]]) -> tuple[int, ...]:
+    """Return the best assignment that a descent from one of some assignments reaches."""
+    model = Model.of(problem)
+    descent = Descent(model)
+    best, least = None, inf
+    for start in starts:
+        found = descent.run(start)
+        choices = tuple(found[v] for v in range(len(problem.costs)))
+        if best is None or problem.cost(choices) < least:
+            best, least = choices, problem.cost(choices)
+    assert best is not None
+    return best
 
 
 class Descent:
@@ -31,6 +48,7 @@ class Descent:
         }
         self.prices = {id(s): np.minimum(s.prices, self.ceiling) for s in model.shared}
         self.links = {v: model.links(v) for v in model.choices}
+        self.pairs = _pairs(model)
         self.usage = Usage(model)
         self.weights = np.zeros(len(self.usage.limits))
         self.counts: dict[int, np.ndarray] = {}
@@ -97,9 +115,9 @@ class Descent:
         changed = set(self.state)
         while changed:
             now, changed = changed, set()
-            for v in self.links:
-                for w in self.links[v]:
-                    if v < w and (v in now or w in now) and self._improve_pair(v, w):
+            for v, near in self.pairs.items():
+                for w in near:
+                    if (v in now or w in now) and self._improve_pair(v, w):
                         touched = {v, w, *self.links[v], *self.links[w]}
                         self.improve(sorted(touched))
                         changed |= touched
@@ -193,3 +211,20 @@ class Descent:
             shares = sum((usage * np.sum(1 / self.usage.scale[rows]) for rows, usage in groups))
             state[v] = int(np.argmin(shares))
         return state
+
+
+def _pairs(model: Model) -> dict[int, list[int]]:
+    """Return the linked pairs of variables with several choices: for each, those after it.
+
+    Of a fetch that many variables share, its source is paired with each of the others.
+    """
+    found: dict[int, set[int]] = {v: set(near) for v, near in model.tables.items()}
+    for shared in model.shared:
+        few = shared.scope if len(shared.scope) <= MOST_PAIRED else shared.scope[:1]
+        for v in few:
+            found[v].update(shared.scope)
+    several = {v for v, own in model.costs.items() if len(own) > 1}
+    for v, near in list(found.items()):
+        for w in near:
+            found[w].add(v)
+    return {v: sorted(w for w in found[v] & several if w > v) for v in sorted(several)}

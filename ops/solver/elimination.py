@@ -25,22 +25,30 @@ MOST = 50_000_000  # entries of all tables
 DIMS = 30  # of one table
 
 
-def elimination_order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | None:
-    """Return the order in which to eliminate the variables; None where a table is too large."""
+def elimination_order(
+    model: Model,
+    each_step: Callable[[], None] = no_step,
+    largest: int = LARGEST,
+    most: int = MOST,
+) -> list[int] | None:
+    """Return the order in which to eliminate the variables; None where tables are too large.
+
+    largest: the most entries of one table. most: the most entries of all tables.
+    """
     counts = {v: len(own) for v, own in model.costs.items()}
     near = {v: set(model.links(v)) for v in counts}
     for shared in model.shared:
-        if prod(counts[v] for v in shared.scope) > LARGEST:
+        if prod(counts[v] for v in shared.scope) > largest:
             return None
         for v in shared.scope:
             near[v].update(shared.scope)
             near[v].discard(v)
 
     def entries(v: int) -> int:
-        size = counts[v] if len(near[v]) < DIMS else LARGEST + 1
+        size = counts[v] if len(near[v]) < DIMS else largest + 1
         for w in near[v]:
             size *= counts[w]
-            if size > LARGEST:
+            if size > largest:
                 break
         return size
 
@@ -54,7 +62,7 @@ def elimination_order(model: Model, each_step: Callable[[], None] = no_step) -> 
         if v not in near or size != known[v]:
             continue
         total += size
-        if size > LARGEST or total > MOST:
+        if size > largest or total > most:
             return None
         found.append(v)
         others = near.pop(v)

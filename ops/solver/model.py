@@ -149,15 +149,24 @@ class Model:
             del self.tables[w][v]
         del self.choices[v], self.costs[v], self.shared_of[v], self.limits_of[v]
 
-    def part(self, variables: Iterable[int], limited: bool = True) -> Model:
-        """Return the model of variables without links to others; `limited`: with their limits."""
+    def part(
+        self, variables: Iterable[int], limited: bool = True, shared: int | None = None
+    ) -> Model:
+        """Return the model of variables without links to others.
+
+        limited: with their limits. shared: without fetches that more variables than this share.
+        """
         own = sorted(variables)
         members = set(own)
         made = Model(
             {v: self.choices[v] for v in own},
             {v: self.costs[v] for v in own},
             {v: dict(self.tables[v]) for v in own},
-            [Shared(s.source, s.prices, dict(s.reads)) for s in self.shared if s.source in members],
+            [
+                Shared(s.source, s.prices, dict(s.reads))
+                for s in self.shared
+                if s.source in members and (shared is None or len(s.scope) <= shared)
+            ],
             [
                 Limit(each.limit, dict(each.usages), each.slack)
                 for each in self.limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, inf
 from time import monotonic
 
@@ -23,6 +23,7 @@ from gridlayout.ops.solver.terms import Expired, Infeasible
 Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
+MOST_SHARED = 3  # variables that share a fetch, where not all fetches can be eliminated
 LARGEST_PROGRAM = 150_000  # unknowns of the largest integer program
 LARGEST_LAST_PROGRAM = 500_000  # the same after a local search that ends before the deadline
 MOST_SWEEPS = 1000  # of messages, forward and backward
@@ -51,6 +52,7 @@ class Part:
     how: str = ELIMINATION
     gap: float = TOLERANCE
     spare: float = 0.0
+    starts: list[dict[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Tables and prices are at least 0, so each variable's least cost is a lower bound.
@@ -205,17 +207,25 @@ class Search:
             self._program(part, part.model, 1.0)
 
     def _eliminate(self, part: Part) -> None:
-        free = part.model
+        free, outer = part.model, None
         if free.limits:
             free = free.part(free.choices, limited=False)
             reduce(free, self.in_time)
         if (ordered := elimination_order(free, self.in_time)) is None:
-            return
+            # Without the fetches that most variables share, it is a bound, and a start.
+            outer, free = free, free.part(free.choices, limited=False, shared=MOST_SHARED)
+            reduce(free, self.in_time)
+            if (ordered := elimination_order(free, self.in_time)) is None:
+                return
         state, bound = eliminate(free, ordered, self.in_time)
-        bound = fsum([bound, *free.constants])
+        bound = fsum([bound, *free.constants, *([] if outer is None else outer.constants)])
         if bound == inf:
             raise Infeasible
-        part.offer(free.recovered(free.chosen(state)))
+        chosen = free.recovered(free.chosen(state))
+        if outer is not None and outer is not part.model:
+            chosen = outer.recovered(chosen)
+        part.starts.append(chosen)
+        part.offer(chosen)
         part.raise_bound(bound)
 
     def _program(self, part: Part, model: Model, share: float) -> None:
@@ -247,7 +257,8 @@ class Search:
         """Make first assignments: from the caller's, and from each variable's least cost."""
         part.how = LOCAL
         descent = Descent(part.model, self.in_time)
-        firsts = [part.model.state(dict(enumerate(start))) for start in self.starts]
+        known = [*part.starts, *(dict(enumerate(start)) for start in self.starts)]
+        firsts = [part.model.state(start) for start in known]
         firsts.append({v: int(np.argmin(own)) for v, own in part.model.costs.items()})
         for first in firsts:
             try:

@@ -1,0 +1,128 @@
+"""What devices send to change the division of a value: an estimate from the two divisions alone.
+
+The exact collectives depend on the layouts too: on extents that the mesh does not divide, and on
+tiles. `Strategies.refined` finds them for the moves of a solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, PERMUTE
+from gridlayout.sharding.limits import LIMITS
+
+Division = tuple[tuple[int, ...], ...]
+Count = Callable[[Sequence[int]], int]
+
+
+class Share(NamedTuple):
+    """A collective over units of the mesh, by its shares of the bytes of the whole value.
+
+    received, copied: what a device receives, and what it copies.
+    """
+
+    kind: str
+    units: tuple[int, ...]
+    received: float
+    copied: float = 0.0
+
+
+def ways_to_change(
+    before: Division, after: Division, units: int, count: Count
+) -> Iterator[tuple[Share, ...]]:
+    """Yield the collectives of each way to change a division.
+
+    units: the number of units. count: returns the number of devices along some units.
+    """
+    along = tuple(_along_units(before, after, count))
+    yield along
+    every = tuple(u for own in before for u in own)
+    if len(along) > 1:
+        n = count(every)
+        yield (Share(ALL_GATHER, every, (n - 1) / n),)
+    if along:
+        pieces = _in_pieces(before, after, tuple(range(units)), count)
+        enough = LIMITS.slack if len(along) == 1 else 1
+        received, least = (sum(each.received for each in way) for way in (along, pieces))
+        if received > enough * least:
+            yield pieces
+
+
+def _along_units(before: Division, after: Division, count: Count) -> Iterator[Share]:
+    """Yield the collectives on whole units: slices first, then all-to-alls, then all-gathers.
+
+    Along each dim, the units that stay are the first ones that both divisions have. A unit comes to
+    a dim once those before it are there, and leaves it once those after it have left.
+    """
+    now = [list(own) for own in before]
+    local = 1 / count([u for own in before for u in own])
+    while (step := _next_step(now, after, count)) is not None:
+        source, target, moved = step
+        n = count(moved)
+        if source is None and target is not None:
+            local /= n
+            now[target] += moved
+        elif source is not None:
+            del now[source][-len(moved) :]
+            if target is None:
+                yield Share(ALL_GATHER, tuple(moved), local * (n - 1))
+                local *= n
+            else:
+                yield Share(ALL_TO_ALL, tuple(moved), local * (n - 1) / n, 2 * local)
+                now[target] += moved
+
+
+def _next_step(
+    now: Sequence[list[int]], after: Division, count: Count
+) -> tuple[int | None, int | None, list[int]] | None:
+    """Return (source, target, units): a slice without source, a gather without target; or None."""
+    wanted = {
+        d: own[len(now[d]) :] for d, own in enumerate(after) if tuple(now[d]) == own[: len(now[d])]
+    }
+    used = {u for own in now for u in own}
+    for d, more in wanted.items():
+        if more and more[0] not in used:
+            return None, d, [more[0]]
+    for d, more in wanted.items():
+        for k in range(len(more), 0, -1):
+            for source, own in enumerate(now):
+                if source != d and source not in wanted and tuple(own[-k:]) == more[:k]:
+                    return source, d, list(more[:k])
+    coming = {u for own in after for u in own}
+    # Those that no dim of the result has are gathered first, and of these the fewest.
+    leaving = []
+    for d, own in enumerate(now):
+        rest = own[_kept(own, after[d]) :]
+        if rest:
+            comes = not coming.isdisjoint(rest)
+            leaving.append((comes, count(rest), d, own[-1:] if comes else rest))
+    if not leaving:
+        return None
+    _, _, d, moved = min(leaving)
+    return d, None, moved
+
+
+def _kept(own: Sequence[int], after: Sequence[int]) -> int:
+    same = 0
+    while same < min(len(own), len(after)) and own[same] == after[same]:
+        same += 1
+    return same
+
+
+def _in_pieces(
+    before: Division, after: Division, every: tuple[int, ...], count: Count
+) -> tuple[Share, ...]:
+    """Return the permutes that bring a device the boxes that it lacks, one for each that sends."""
+    part = 1 / count([u for own in after for u in own])
+    had, sources = 1.0, 1
+    for old, new in zip(before, after, strict=True):
+        same = _kept(old, new)
+        n, m = count(old[same:]), count(new[same:])
+        sources *= -(-n // m)
+        # The share of the new part that every device has already.
+        had *= 0.0 if n > 1 and m > 1 else 1 / n
+    rounds = sources - (had > 0)
+    if not rounds or had == 1:
+        return ()
+    return (Share(PERMUTE, every, part * (1 - had) / rounds),) * rounds
