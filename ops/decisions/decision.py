@@ -15,6 +15,7 @@ from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Axes, Collective, Turn, total_bytes
+from gridlayout.sharding.limits import LIMITS
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.place import Place
@@ -112,6 +113,10 @@ class Inner(Protocol):
         """Whether every step works on one device's parts."""
 
 
+# The note of bodies that count once, since the number of iterations is not known.
+PER_TRIP = "per trip"
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """A program that a step runs `times` times, such as the body of a loop.
@@ -125,6 +130,11 @@ class Body:
     note: str = ""
     title: str = "body"
     roles: tuple[str, ...] = ()
+
+    @property
+    def trips(self) -> int:
+        """How often it runs; `LIMITS.trips` times if the number of iterations is not known."""
+        return self.times * (LIMITS.trips if self.note == PER_TRIP else 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.consumers import Consumers
+from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.primitives.composed import composition
 from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -72,7 +73,39 @@ def planned(
             return _plan_with(env, closed, operands, placement)
         return _plan_with(env, closed, operands, placement.matching(simple.results), chosen)
 
-    return Planner.cheapest(env, closed, operands, make, often=False)
+    return _cheapest(env, closed, operands, make)
+
+
+def _cheapest(
+    env: Env,
+    closed: Any,
+    operands: Sequence[Spec],
+    make: Callable[[Env, Chosen | None, Program | None], Program],
+) -> Program:
+    """Return the cheaper of two programs: chosen as a whole, or equation by equation.
+
+    make: `make(env, chosen, simple)` plans the program with choices, if not None, and with the
+    results of the program `simple`.
+    """
+    if not is_open(env, operands):
+        return make(env, None, None)
+    graph = Graph.of(closed, LIMITS.trips)
+    if not graph.has_choice:
+        return make(env, None, None)
+    # The placement of results does not depend on the algorithms of products.
+    simple = make(replace(env, algorithm="gathered"), None, None)
+    if (chosen := choices_for(env, graph, operands, simple)) is None:
+        return make(env, None, None)
+    together, alone = make(env, chosen, simple), simple
+    seconds, other = (each.seconds for each in (together, alone))
+    if chosen.products <= LIMITS.products or other < seconds:
+        alone = make(env, None, None)  # with the cheapest algorithm for each product
+        other = alone.seconds
+    if other < LIMITS.cheaper_share * seconds:
+        alone.against = seconds
+        return alone
+    together.against, together.chosen = other, chosen
+    return together
 
 
 def _plan_with(
@@ -106,36 +139,6 @@ class Planner:
         self._path: tuple[int, ...] = ()  # equation numbers: of enclosing calls, then its own
         self._call_stack: tuple[tuple[str, int], ...] = ()  # (name, number) of enclosing calls
         self._calls = 0
-
-    @staticmethod
-    def cheapest(
-        env: Env,
-        closed: Any,
-        operands: Sequence[Spec],
-        make: Callable[[Env, Chosen | None, Program | None], Program],
-        often: bool = True,
-    ) -> Program:
-        """Return the cheaper of two programs: chosen as a whole, or equation by equation.
-
-        make: `make(env, chosen, simple)` plans the program with choices, if not None, and with the
-        results of the program `simple`. often: whether the program is the body of a loop.
-        """
-        if not is_open(env, closed, operands):
-            return make(env, None, None)
-        # The placement of results does not depend on the algorithms of products.
-        simple = make(replace(env, algorithm="gathered"), None, None)
-        if (chosen := choices_for(env, closed, operands, simple, often)) is None:
-            return make(env, None, None)
-        together, alone = make(env, chosen, simple), simple
-        seconds, other = (each.seconds for each in (together, alone))
-        if chosen.products <= LIMITS.products or other < seconds:
-            alone = make(env, None, None)  # with the cheapest algorithm for each product
-            other = alone.seconds
-        if other < LIMITS.cheaper_share * seconds:
-            alone.against = seconds
-            return alone
-        together.against, together.chosen = other, chosen
-        return together
 
     @property
     def operands(self) -> list[Value]:

@@ -17,7 +17,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, called, jaxprs_in, scan_parts
+from gridlayout.ops.decisions.jaxprs import jaxprs_in, scan_parts
 from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
@@ -49,7 +49,7 @@ class Chosen:
 
     units: Units
     choices: dict[tuple[int, ...], Choice]
-    products: int
+    products: float
     prefix: tuple[int, ...] = ()
 
     @cached_property
@@ -238,35 +238,31 @@ def _lines(closed: Any) -> Iterator[str]:
 
 
 def choices_for(
-    env: Env, closed: Any, operands: Sequence[Spec], program: Program, often: bool = False
+    env: Env, graph: Graph, operands: Sequence[Spec], program: Program
 ) -> Chosen | None:
     """Return the choices for a whole program; None where each equation chooses by itself.
 
     program: the one in which each equation chooses by itself; its results keep their layouts.
-    often: whether it runs in a loop, where a few collectives matter.
     """
     if not program.is_local:
         return None
-    graph = Graph.of(closed)
     units = Units.of(env.device, [*operands, *program.results], graph.exact)
     units = units.between(*graph.average_product)
-    products = sum(bool(node.flops) for node in graph.nodes)
     sends = sum(each.count for each in program.collectives)
-    if not often and products < 2 and sends < LIMITS.collectives:
+    if graph.products < 2 and sends < LIMITS.collectives:
         return None
-    if not _has_choice(graph) or len(units.axes) > LIMITS.mesh_units:
+    if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
+    if any(division is None for division in given):
+        return None
     requested = [
         units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
     ]
-    if any(division is None for division in given):
-        return None
     places = [[Place(division)] for division in given if division is not None]
     targets = [[] if division is None else [division] for division in requested]
-    return Chosen(
-        units, best_choices(Strategies(with_chains(graph), units, places, targets)), products
-    )
+    strategies = Strategies(with_chains(graph), units, places, targets)
+    return Chosen(units, best_choices(strategies), graph.products)
 
 
 def best_choices(strategies: Strategies) -> dict[tuple[int, ...], Choice]:
@@ -284,26 +280,11 @@ def best_choices(strategies: Strategies) -> dict[tuple[int, ...], Choice]:
     return strategies.choices(found)
 
 
-def _has_choice(graph: Graph) -> bool:
-    """Return whether there is a product whose result is not read by a `with_layout`."""
-    stated = {v for node in graph.nodes if node.name == "with_layout" for v in node.ins}
-    return any(node.flops and node.outs[0] not in stated for node in graph.nodes)
-
-
-def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
-    """Return whether layouts may be chosen for this program, and whether that can save time."""
+def is_open(env: Env, operands: Sequence[Spec]) -> bool:
+    """Return whether layouts may be chosen for a program, and whether that can save time."""
     if env.policy is not same_grid_and_tile or env.algorithm is not None or env.replicates_small:
         return False
-    if env.machine.bytes_decide or not _has_products(closed.jaxpr):
-        return False
     layouts = [layout for layout in map(layout_of, operands) if layout is not None]
-    return all(isinstance(x, GridLayout) and x.memory in (None, "l1") for x in layouts)
-
-
-def _has_products(jaxpr: Any) -> bool:
-    """Return whether a jaxpr, or one that it calls, has a product of matrices."""
-    return any(
-        record_of(eqn.primitive.name).multiplies
-        or (eqn.primitive.name in CALLS and _has_products(called(eqn).jaxpr))
-        for eqn in jaxpr.eqns
+    return not env.machine.bytes_decide and all(
+        isinstance(x, GridLayout) and x.memory in (None, "l1") for x in layouts
     )

@@ -18,7 +18,6 @@ from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.control import PER_TRIP
 from gridlayout.ops.primitives.keys import is_threefry
 from gridlayout.ops.primitives.table import rules_of
 from gridlayout.ops.primitives.user_rules import is_user_rule
@@ -30,6 +29,7 @@ def sends_often(decision: Decision, env: Env) -> bool:
     """Return whether this is a loop that communicates often and whose layouts may be chosen."""
     if (
         decision.op.name not in ("scan", "while")
+        or decision.op.loop is not None
         or env.replicates_small
         or env.algorithm is not None
     ):
@@ -74,9 +74,8 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
     for step in decision.steps:
         yield from step.collectives
         for body in step.bodies:
-            times = body.times * (LIMITS.trips if body.note == PER_TRIP else 1)
             for each in body.program.collectives:
-                yield each.times(times)
+                yield each.times(body.trips)
 
 
 def draws_much(op: Op, env: Env) -> bool:

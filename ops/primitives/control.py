@@ -19,8 +19,7 @@ from jax import lax
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.decision import Body
-from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.decision import PER_TRIP, Body
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
@@ -32,14 +31,10 @@ from gridlayout.ops.decisions.specs import (
     is_indexed,
     is_of_keys,
     layout_of,
-    unmasked,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.unsharded import from_front, in_front, rest_layout, stacked, unstack
 from gridlayout.ops.programs.program import Program
-
-# The note of bodies that count once, since the number of iterations is not known.
-PER_TRIP = "per trip"
 
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
@@ -58,19 +53,15 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     specs = [*(x.spec for x in consts), *state, *slices]
     count = len(consts) + len(state)
 
-    def planned(env: Env, chosen: Any, simple: Program | None) -> Program:
-        planner = b.plan(env, specs, chosen)
+    def planned(chosen: Any) -> Program:
+        planner = b.plan(b.env, specs, chosen)
         parts = [planner.apply(_as_constant, value) for value in planner.operands[count:]]
         outs = planner.evaluate(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(state))
         rows = [_as_row(planner, out, length) for out in outs[len(state) :]]
-        row_specs = () if simple is None else map(unmasked, simple.results[len(state) :])
-        found: Program = planner.program([*outs[: len(state)], *rows], [*state, *row_specs])
+        found: Program = planner.program([*outs[: len(state)], *rows], state)
         return found
 
-    if requested is None:
-        body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
-    else:
-        body = planned(b.env, requested.chosen, None)
+    body = planned(None if requested is None else requested.chosen)
     rows = [row.spec for row in body.outs[len(state) :]]
     made = [_stacked(b, row, length) for row in rows]
 
@@ -139,8 +130,8 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     continues = planner.evaluate(p["cond_jaxpr"], planner.operands)
     test = planner.program(continues, [Replicated(number.shape, number.dtype)])
 
-    def planned(env: Env, chosen: Any, _: Any) -> Program:
-        planner = b.plan(env, [*of_test, *of_body, *state], chosen)
+    def planned(chosen: Any) -> Program:
+        planner = b.plan(b.env, [*of_test, *of_body, *state], chosen)
         given = planner.operands
         before = given[second:]
         outs = planner.evaluate(p["body_jaxpr"], given[first:], _layouts(state))
@@ -151,11 +142,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
         found: Program = planner.program(outs, state)
         return found
 
-    specs = [*of_body, *state]
-    if number.shape or requested is not None:
-        body = planned(b.env, None if requested is None else requested.chosen, None)
-    else:
-        body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
+    body = planned(None if requested is None else requested.chosen)
 
     run = partial(_loop, test, body, state, first, second)
     bodies = [

@@ -285,7 +285,8 @@ class Program:
         """The seconds of one device to send and compute, in sequence.
 
         A product takes its multiplications, or its reads and writes if those take longer; another
-        equation takes the writes of its results.
+        equation takes the writes of its results. A loop takes its body's seconds times its length,
+        of `LIMITS.trips` if that is not known.
         """
         machine = self.machine
         run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
@@ -294,7 +295,9 @@ class Program:
             for n, each in enumerate(self.made)
             if n in run or not each.decision.steps
         )
-        return machine.seconds(self.collectives) + made
+        sent = machine.seconds(each for step in self.steps for each in step.collectives)
+        bodies = (body for step in self.steps for body in step.bodies)
+        return sent + made + sum(each.trips * program_in(each).seconds for each in bodies)
 
     @property
     def masks(self) -> int:
