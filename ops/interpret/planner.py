@@ -67,45 +67,63 @@ def planned(
         return made
 
     placement = ResultPlacement.of(env, closed.jaxpr, operands, result_specs, nexts)
-
-    def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
-        if simple is None:
-            return _plan_with(env, closed, operands, placement)
-        return _plan_with(env, closed, operands, placement.matching(simple.results), chosen)
-
-    return _cheapest(env, closed, operands, make)
+    graph = Graph.of(closed, LIMITS.trips) if is_open(env, operands) else None
+    if graph is None or not graph.has_choice:
+        return _plan_with(env, closed, operands, placement)
+    return _cheapest(env, closed, graph, operands, placement)
 
 
 def _cheapest(
-    env: Env,
-    closed: Any,
-    operands: Sequence[Spec],
-    make: Callable[[Env, Chosen | None, Program | None], Program],
+    env: Env, closed: Any, graph: Graph, operands: Sequence[Spec], placement: ResultPlacement
 ) -> Program:
     """Return the cheaper of two programs: chosen as a whole, or equation by equation.
 
-    make: `make(env, chosen, simple)` plans the program with choices, if not None, and with the
-    results of the program `simple`.
+    The second one is made if there are few products, because it considers more algorithms for each
+    of them; and if the layouts of results follow from it.
     """
-    if not is_open(env, operands):
-        return make(env, None, None)
-    graph = Graph.of(closed, LIMITS.trips)
-    if not graph.has_choice:
-        return make(env, None, None)
-    # The placement of results does not depend on the algorithms of products.
-    simple = make(replace(env, algorithm="gathered"), None, None)
-    if (chosen := choices_for(env, graph, operands, simple)) is None:
-        return make(env, None, None)
-    together, alone = make(env, chosen, simple), simple
-    seconds, other = (each.seconds for each in (together, alone))
-    if chosen.products <= LIMITS.products or other < seconds:
-        alone = make(env, None, None)  # with the cheapest algorithm for each product
-        other = alone.seconds
-    if other < LIMITS.cheaper_share * seconds:
-        alone.against = seconds
+    alone = None
+    is_small = graph.products <= LIMITS.products
+    results = _known_results(env, graph, placement)
+    if is_small or results is None:
+        # The placement of results does not depend on the algorithms of products.
+        algorithm = None if is_small else "gathered"
+        alone = _plan_with(replace(env, algorithm=algorithm), closed, operands, placement)
+        placement, results = placement.matching(alone.results), alone.results
+        if graph.products < 2 and sum(x.count for x in alone.collectives) < LIMITS.collectives:
+            return alone
+    chosen = choices_for(env, graph, operands, results)
+    together = None
+    if chosen is not None:
+        together = _plan_with(env, closed, operands, placement, chosen)
+    if together is None or not together.is_local:
+        return alone if is_small and alone else _plan_with(env, closed, operands, placement)
+    together.chosen = chosen
+    if alone is None:
+        return together
+    if not is_small and alone.seconds < together.seconds:
+        alone = _plan_with(env, closed, operands, placement)
+    if alone.seconds < LIMITS.cheaper_share * together.seconds:
+        alone.against = together.seconds
         return alone
-    together.against, together.chosen = other, chosen
+    together.against = alone.seconds
     return together
+
+
+def _known_results(
+    env: Env, graph: Graph, placement: ResultPlacement
+) -> Sequence[Spec | None] | None:
+    """Return the placements of results that are stated, or are those of operands; None if some are
+    not. The result of a number is None.
+    """
+    found: list[Spec | None] = []
+    rows = zip(graph.outs, placement.specs, placement.operand_layouts, strict=True)
+    for v, spec, own in rows:
+        if spec is None and own is not None:
+            spec = Sharded(own, env.device.placement(own.core_shape))
+        if spec is None and v is not None and graph.shapes[v]:
+            return None
+        found.append(spec)
+    return found
 
 
 def _plan_with(

@@ -31,7 +31,6 @@ from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.primitives.table import record_of
-from gridlayout.ops.programs.program import Program
 from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -238,27 +237,20 @@ def _lines(closed: Any) -> Iterator[str]:
 
 
 def choices_for(
-    env: Env, graph: Graph, operands: Sequence[Spec], program: Program
+    env: Env, graph: Graph, operands: Sequence[Spec], results: Sequence[Spec | None]
 ) -> Chosen | None:
     """Return the choices for a whole program; None where each equation chooses by itself.
 
-    program: the one in which each equation chooses by itself; its results keep their layouts.
+    results: the placements that its results must have, None for any.
     """
-    if not program.is_local:
-        return None
-    units = Units.of(env.device, [*operands, *program.results], graph.exact)
-    units = units.between(*graph.average_product)
-    sends = sum(each.count for each in program.collectives)
-    if graph.products < 2 and sends < LIMITS.collectives:
-        return None
+    placed = [*operands, *(spec for spec in results if spec is not None)]
+    units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
     if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
     if any(division is None for division in given):
         return None
-    requested = [
-        units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
-    ]
+    requested = [units.division(spec) if isinstance(spec, Sharded) else None for spec in results]
     places = [[Place(division)] for division in given if division is not None]
     targets = [[] if division is None else [division] for division in requested]
     strategies = Strategies(with_chains(graph), units, places, targets)
