@@ -6,68 +6,78 @@ others, units are added one by one, and what the earlier ones divide is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.variables import Variables
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.restricted import restricted
 
-Masks = list[NDArray[np.bool_]]
+Part = dict[int, tuple[tuple[int, int], ...]]
 
 
-def starts(variables: Variables, problem: Problem) -> list[Mapping[int, int]]:
+def starts(variables: Variables, problem: Problem) -> list[dict[int, int]]:
     """Return some assignments of a problem, by variable; at least one.
 
-    Most assume that the latencies which joined collectives share are paid anyway: otherwise none
+    They assume that the latencies which joined collectives share are paid anyway: otherwise none
     would join a collective that no other one has yet.
     """
     own = [fetch for fetch in problem.fetches if fetch.source < len(variables.variables)]
-    whole, model = Model.of(problem), Model.of(replace(problem, fetches=tuple(own)))
-    count = len(variables.units.axes)
-    together = _kept(variables, lambda choice: _is_together(choice, count))
-    found = [restricted(model, together)]
-    if len(own) < len(problem.fetches):
-        found.append(restricted(whole, together))
-    if count > 1:
-        order = range(count)
-        found += [_one_by_one(variables, model, order), _one_by_one(variables, model, order[::-1])]
-    first = {v: int(np.argmin(own)) for v, own in whole.costs.items()}
+    model = Model.of(replace(problem, fetches=tuple(own)))
+    units = range(len(variables.units.axes))
+    parts = _parts(variables)
+    found = [restricted(model, [_mask(some, _is_together, units) for some in parts])]
+    if len(units) > 1:
+        found += [_one_by_one(parts, model, units), _one_by_one(parts, model, units[::-1])]
+    first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
     return [start for start in found if start is not None] or [first]
 
 
-def _kept(variables: Variables, keeps: Callable[[Choice], bool]) -> Masks:
-    """Return masks of the choices of nodes that a function keeps; of operands all are kept."""
-    return [
-        np.ones(len(variable.choices), bool)
-        if variable.is_operand or variable.choices == [None]
-        else np.array([keeps(choice) for choice in variable.choices])
-        for variable in variables.variables
-    ]
+def _parts(variables: Variables) -> list[list[Part]]:
+    """Return what each choice of each variable divides, by unit; of operands nothing."""
+    known: dict[int, Part] = {}  # equal nodes share their choices
+    found = []
+    for variable in variables.variables:
+        is_node = not variable.is_operand and variable.choices != [None]
+        if is_node:
+            for choice in variable.choices:
+                if id(choice) not in known:
+                    known[id(choice)] = _by_unit(choice)
+        found.append([known[id(x)] if is_node else {} for x in variable.choices])
+    return found
 
 
-def _divisions(choice: Choice) -> Iterator[Division]:
-    yield from (need for need in choice.ins if need is not None)
-    yield choice.made
-    yield choice.out
-    yield (choice.summed,)
+def _by_unit(choice: Choice) -> Part:
+    """Return for each unit the dims that it divides, with the numbers of their values."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    ins = (((),) if need is None else need for need in choice.ins)
+    for n, division in enumerate((*ins, choice.made, choice.out, (choice.summed,))):
+        for d, units in enumerate(division):
+            for u in units:
+                found.setdefault(u, []).append((n, d))
+    return {u: tuple(dims) for u, dims in found.items()}
 
 
-def _is_together(choice: Choice, count: int) -> bool:
-    """Return whether all units divide one dim of each value, or none does."""
-    return all(len(units) in (0, count) for division in _divisions(choice) for units in division)
+def _mask(
+    parts: Sequence[Part], keeps: Callable[[Part, Sequence[int]], bool], units: Sequence[int]
+) -> NDArray[np.bool_]:
+    return np.array([keeps(part, units) for part in parts])
 
 
-def _one_by_one(variables: Variables, model: Model, order: Sequence[int]) -> dict[int, int] | None:
+def _is_together(part: Part, units: Sequence[int]) -> bool:
+    """Return whether all units divide the same dims, or none divides any."""
+    return not part or (len(part) == len(units) and len({*part.values()}) == 1)
+
+
+def _one_by_one(
+    parts: Sequence[Sequence[Part]], model: Model, order: Sequence[int]
+) -> dict[int, int] | None:
     """Return the assignment where units are added in this order, each to the best one before."""
-    parts = [[_by_unit(choice) for choice in variable.choices] for variable in variables.variables]
     found: dict[int, int] | None = None
     for k, unit in enumerate(order):
         later, masks = set(order[k + 1 :]), []
@@ -81,18 +91,10 @@ def _one_by_one(variables: Variables, model: Model, order: Sequence[int]) -> dic
     return found
 
 
-def _by_unit(choice: Any) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Return for each unit the dims that it divides, with the numbers of their values."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for n, division in enumerate(_divisions(choice) if isinstance(choice, Choice) else ()):
-        for d, units in enumerate(division):
-            for u in units:
-                found.setdefault(u, []).append((n, d))
-    return {u: tuple(dims) for u, dims in found.items()}
-
-
-def _adds(part: Mapping[int, Any], before: Mapping[int, Any], unit: int, later: set[int]) -> bool:
+def _adds(part: Part, before: Part, unit: int, later: set[int]) -> bool:
     """Return whether a choice differs from an earlier one in one unit, and uses no later ones."""
     if not later.isdisjoint(part):
         return False
-    return all(part.get(u) == before.get(u) for u in {*part, *before} if u != unit)
+    if len(part) - (unit in part) != len(before) - (unit in before):
+        return False
+    return all(part.get(u) == dims for u, dims in before.items() if u != unit)

@@ -333,17 +333,19 @@ class Strategies(Variables):
                 own[k] = max(own[k] - saved * len(variable.members), 0.0)
             costs[at] = own
         several = [each for each in found.values() if each.seconds and len(each.reads) > 1]
-        alone = [each for each in found.values() if len(each.reads) == 1]
-        for each in alone:
-            for at, read in each.reads.items():
+        for each in found.values():
+            for at, read in each.reads.items() if len(each.reads) == 1 else ():
                 costs[at] = costs[at] + np.where(read >= 0, each.seconds, 0.0)
         if not several:
             return []
         costs.append(np.zeros(1))
-        source = len(costs) - 1
-        return [
-            Fetch(source, np.array([[each.seconds]]), tuple(each.reads.items())) for each in several
-        ]
+        latencies = np.array([[each.seconds for each in several]])
+        reads = (
+            (at, np.where(read >= 0, form, -1))
+            for form, each in enumerate(several)
+            for at, read in each.reads.items()
+        )
+        return [Fetch(len(costs) - 1, latencies, tuple(reads))]
 
     def _levels(self) -> dict[int, int]:
         """Return for each value how many sums, one after another, it can depend on."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from math import inf
 
 import numpy as np
 
@@ -22,17 +21,18 @@ ROUNDS = 40  # of raising the prices of exceeded limits
 
 
 def descended(problem: Problem, starts: Iterable[Mapping[int, int]]) -> tuple[int, ...]:
-    """Return the best assignment that a descent from one of some assignments reaches."""
-    model = Model.of(problem)
-    descent = Descent(model)
-    best, least = None, inf
-    for start in starts:
-        found = descent.run(start)
-        choices = tuple(found[v] for v in range(len(problem.costs)))
-        if best is None or problem.cost(choices) < least:
-            best, least = choices, problem.cost(choices)
-    assert best is not None
-    return best
+    """Return the best assignment that a descent from some assignments reaches.
+
+    Single variables are changed from each of them, pairs from the best result alone.
+    """
+    descent = Descent(Model.of(problem))
+
+    def choices(state: Mapping[int, int]) -> tuple[int, ...]:
+        return tuple(state[v] for v in range(len(problem.costs)))
+
+    found = {choices(descent.run(start, pairs=False)) for start in starts}
+    best = min(found, key=lambda each: (problem.cost(each), each))
+    return choices(descent.run(dict(enumerate(best))))
 
 
 class Descent:
