@@ -79,14 +79,14 @@ def _is_same(graph: Graph, maker: Node, node: Node) -> bool:
 def _chain(members: list[Node]) -> Node:
     """Return the node of a chain; its factors are the dims of its result."""
     inner = {v for node in members[:-1] for v in node.outs}
-    ins: dict[tuple[int, Dims], None] = {}
-    for node in members:
-        assert node.factors is not None
-        for v, dims in zip(node.ins, node.factors.ins, strict=True):
-            if v is not None and v not in inner:
-                ins[v, dims] = None
     last = members[-1]
     assert last.factors is not None
+    outs = last.factors.outs[0]
+    ins: dict[tuple[int, Dims], None] = {}
+    for node in members:
+        for v, dims in zip(node.ins, _result_dims(node), strict=True):
+            if v is not None and v not in inner:
+                ins[v, tuple(None if d is None else outs[d] for d in dims)] = None
     factors = replace(last.factors, ins=tuple(dims for _, dims in ins))
     label = " ".join((CHAIN, *(node.name for node in members)))
     own = tuple(v for v, _ in ins)
@@ -95,10 +95,9 @@ def _chain(members: list[Node]) -> Node:
 
 def of_member(node: Node, choice: Choice) -> Choice:
     """Return how a member of a chain runs, where the chain runs as `choice`."""
-    assert node.factors is not None
     ins = tuple(
         None if v is None or not dims else divided(dims, choice.out)
-        for v, dims in zip(node.ins, node.factors.ins, strict=True)
+        for v, dims in zip(node.ins, _result_dims(node), strict=True)
     )
     return Choice(ins, choice.out, choice.out)
 
@@ -106,3 +105,10 @@ def of_member(node: Node, choice: Choice) -> Choice:
 def divided(dims: Dims, division: Division) -> Division:
     """Return the division of an operand whose dims are these dims of a divided result."""
     return tuple(() if d is None else division[d] for d in dims)
+
+
+def _result_dims(node: Node) -> list[Dims]:
+    """Return for each dim of each operand the dim of the result that has its factor, or None."""
+    assert node.factors is not None
+    place = {f: d for d, f in enumerate(node.factors.outs[0]) if f is not None}
+    return [tuple(None if f is None else place.get(f) for f in dims) for dims in node.factors.ins]
