@@ -23,6 +23,8 @@ class Limits:
     # less than the share `cheaper_share` of the time: its kernels copy more.
     products: int = 4
     cheaper_share: float = 0.9
+    # The number of ways to divide an equation that are considered, if there are three units.
+    few_choices: int = 24
     # How often the moves of the best choices get their exact prices, and are chosen again.
     refinements: int = 4
 

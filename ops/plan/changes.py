@@ -7,8 +7,10 @@ tiles. `Strategies.refined` finds them for the moves of a solution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import NamedTuple
 
+from gridlayout.caching import cached
 from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, PERMUTE
 from gridlayout.sharding.limits import LIMITS
 
@@ -28,25 +30,31 @@ class Share(NamedTuple):
     copied: float = 0.0
 
 
+@cached
 def ways_to_change(
-    before: Division, after: Division, units: int, count: Count
-) -> Iterator[tuple[Share, ...]]:
-    """Yield the collectives of each way to change a division.
+    before: Division, after: Division, sizes: tuple[int, ...]
+) -> tuple[tuple[Share, ...], ...]:
+    """Return the collectives of each way to change a division.
 
-    units: the number of units. count: returns the number of devices along some units.
+    sizes: the number of devices along each unit.
     """
+
+    def count(units: Sequence[int]) -> int:
+        return prod([sizes[u] for u in units])
+
     along = tuple(_along_units(before, after, count))
-    yield along
+    found = [along]
     every = tuple(u for own in before for u in own)
     if len(along) > 1:
         n = count(every)
-        yield (Share(ALL_GATHER, every, (n - 1) / n),)
+        found.append((Share(ALL_GATHER, every, (n - 1) / n),))
     if along:
-        pieces = _in_pieces(before, after, tuple(range(units)), count)
+        pieces = _in_pieces(before, after, tuple(range(len(sizes))), count)
         enough = LIMITS.slack if len(along) == 1 else 1
         received, least = (sum(each.received for each in way) for way in (along, pieces))
         if received > enough * least:
-            yield pieces
+            found.append(pieces)
+    return tuple(found)
 
 
 def _along_units(before: Division, after: Division, count: Count) -> Iterator[Share]:

@@ -253,7 +253,8 @@ def choices_for(
     requested = [units.division(spec) if isinstance(spec, Sharded) else None for spec in results]
     places = [[Place(division)] for division in given if division is not None]
     targets = [[] if division is None else [division] for division in requested]
-    strategies = Strategies(with_chains(graph), units, places, targets)
+    most = LIMITS.few_choices if len(units.axes) > 2 else None
+    strategies = Strategies(with_chains(graph), units, places, targets, most=most)
     return Chosen(units, best_choices(strategies), graph.products)
 
 

@@ -283,6 +283,11 @@ class Units:
             return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
         return min(way.joined(nbytes) if joins else way.alone(nbytes) for way in ways)
 
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        """The number of devices along each unit."""
+        return tuple(map(self.device.count, self.axes))
+
     def _ways(self, before: Division | None, after: Division) -> list[_Way]:
         """Return the ways to change a division, as functions of bytes."""
         key = before, after
@@ -294,7 +299,7 @@ class Units:
                     (Share(ALL_TO_ALL, every, (size - 1) / size**2, 2 / size),)
                 ]
             else:
-                found = [*ways_to_change(before, after, len(every), self.count)]
+                found = [*ways_to_change(before, after, self._sizes)]
             self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 

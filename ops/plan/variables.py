@@ -52,8 +52,8 @@ class Variables:
 
     given: for each operand, the places that it may have. targets: for each result, the divisions
     that it may have; or the number of the operand whose next value it is, and whose division it
-    takes. names: of the operands. each_step: is called at each step of the construction, and ends
-    it by raising.
+    takes. names: of the operands. most: as in `Ways`. each_step: is called at each step of the
+    construction, and ends it by raising.
     """
 
     graph: Graph
@@ -61,6 +61,7 @@ class Variables:
     given: Sequence[Sequence[Place]]
     targets: Sequence[Sequence[Division] | int]
     names: Sequence[str] = ()
+    most: int | None = None
     each_step: Callable[[], None] = field(default=no_step, repr=False)
     variables: list[Variable] = field(default_factory=list)
     _of_operand: dict[int, int] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Variables:
     _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ways = Ways(self.graph, self.units)
+        self.ways = Ways(self.graph, self.units, self.most)
         own, nodes = labels(self.graph, len(self.given))
         merged: dict[Hashable, int] = {}
         is_large = len(self.graph.nodes) > LIMITS.separate_equations

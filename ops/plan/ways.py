@@ -33,10 +33,14 @@ _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 
 @dataclass(eq=False)
 class Ways:
-    """The ways of the nodes of a graph, computed once for equal nodes."""
+    """The ways of the nodes of a graph, computed once for equal nodes.
+
+    most: the number of ways of a node that are kept; None for the limits of plans.
+    """
 
     graph: Graph
     units: Units
+    most: int | None = None
     _ops: dict[Any, Op] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
     _bytes: dict[Any, int] = field(default_factory=dict)
@@ -152,16 +156,23 @@ class Ways:
         return along if all(factors.fits(f, n, self.units.idle) for f, n in counts) else None
 
     def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
-        """Return the indices of the choices to keep: if too many, those that compute fastest."""
-        most = (
-            LIMITS.choices
-            if len(self.graph.nodes) > LIMITS.separate_equations
-            else LIMITS.all_choices
-        )
+        """Return the indices of the choices to keep: if too many, those that compute fastest.
+
+        Those that use all units together, or none, are kept too.
+        """
+        if (most := self.most) is None:
+            is_large = len(self.graph.nodes) > LIMITS.separate_equations
+            most = LIMITS.choices if is_large else LIMITS.all_choices
         if len(choices) <= most:
             return np.arange(len(choices))
         computed = np.array([self.computing(node, choice) for choice in choices])
-        return np.sort(np.argsort(computed, kind="stable")[:most])
+        every = len(self.units.axes)
+        kept = {
+            k
+            for k, choice in enumerate(choices)
+            if all(len(units) in (0, every) for units in (*choice.out, choice.summed))
+        }
+        return np.array(sorted(kept.union(np.argsort(computed, kind="stable")[:most].tolist())))
 
     def _has_layouts(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
         """Return whether layouts can state the divisions of operands and result.
