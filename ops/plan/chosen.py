@@ -32,7 +32,6 @@ from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.solver.descent import descended
-from gridlayout.ops.solver.problem import Problem
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.processes.jaxprs import common_text
@@ -263,14 +262,9 @@ def best_choices(strategies: Strategies) -> dict[tuple[int, ...], Choice]:
 
     They are the same in every process.
     """
-    problem: Problem | None = strategies.problem
-    assert problem is not None
+    problem = strategies.problem
     found = descended(problem, starts(strategies, problem))
-    for _ in range(LIMITS.refinements):
-        if (problem := strategies.refined(found)) is None:
-            break
-        found = descended(problem, [dict(enumerate(found))])
-    return strategies.choices(found)
+    return strategies.choices(strategies.with_exact_moves(found)[0])
 
 
 def is_open(env: Env, operands: Sequence[Spec]) -> bool:

@@ -20,6 +20,7 @@ from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
 from gridlayout.ops.plan.room import Room
 from gridlayout.ops.plan.variables import Place, Variable, Variables
+from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
 
@@ -87,6 +88,7 @@ class Strategies(Variables):
         other = copy(self)
         other.each_step = self.each_step if each_step is None else each_step
         vars(other).pop("problem", None)
+        other._exact = {}
         other.capacity, other.dram, other.copies = capacity, dram, copies
         return other
 
@@ -209,6 +211,18 @@ class Strategies(Variables):
             fetches[k] = replace(fetches[k], prices=prices)
         self.problem = replace(problem, fetches=tuple(fetches))
         return self.problem
+
+    def with_exact_moves(self, found: Sequence[int]) -> tuple[tuple[int, ...], Problem]:
+        """Return the choices that a descent reaches with exact prices of moves, and its problem.
+
+        found: the choices from which it begins.
+        """
+        choices = tuple(found)
+        for _ in range(LIMITS.refinements):
+            if (problem := self.refined(choices)) is None:
+                break
+            choices = descended(problem, [dict(enumerate(choices))])
+        return choices, self.problem
 
     def _move_key(self, value: int, before: Division, after: Division) -> Any:
         return self.graph.shapes[value], self.graph.dtypes[value], before, after

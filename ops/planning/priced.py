@@ -118,14 +118,16 @@ def _alternatives(
     strategies: Strategies, found: Solution, report: Report
 ) -> dict[str, tuple[Alternative, ...]]:
     """Return the best ways to run each equation that has a choice."""
-    units, problem, made = strategies.units, strategies.problem, {}
+    units, problem = strategies.units, strategies.problem
+    made: dict[str, tuple[Alternative, ...]] = {}
     names = zip(equation_names(report.rows), report.rows, strict=True)
     by_path = {row.made.path: name for name, row in names}
     by_variable: dict[int, tuple[Alternative, ...]] = {}
     for n, node in enumerate(strategies.graph.nodes):
         at = strategies.variable(n)
         choices = strategies.variables[at].choices
-        if node.path not in by_path or len(choices) < 2:
+        listed = [each.path for each in node.members or (node,) if each.path in by_path]
+        if not listed or len(choices) < 2:
             continue
         if at not in by_variable:
             costs = problem.costs_with(found.choices, at).tolist()
@@ -136,5 +138,5 @@ def _alternatives(
                     ways.append(Alternative(words, cost, k == found.choices[at]))
             ways.sort(key=lambda way: (way.time, not way.is_chosen))
             by_variable[at] = tuple(ways[:_MOST_WAYS])
-        made[by_path[node.path]] = by_variable[at]
+        made |= {by_path[path]: by_variable[at] for path in listed}
     return made

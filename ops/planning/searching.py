@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+from gridlayout.ops.plan.starts import starts
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Plan
@@ -129,8 +130,19 @@ def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | N
     """
     gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.separate_equations else 0.0
     problem = _problem(strategies, clock)
+    known = [] if problem.rows else clock.through(lambda: starts(strategies, problem))
+    given = [[start[v] for v in range(len(problem.costs))] for start in known]
     shown = None if clock.interrupted else progress
-    return solve(problem, clock.left, progress=shown, gap=gap, on_interrupt=clock.interrupt)
+    found = solve(problem, clock.left, given, shown, gap=gap, on_interrupt=clock.interrupt)
+    if found is None or problem.rows:
+        return found
+    return clock.through(lambda: _refined(strategies, found))
+
+
+def _refined(strategies: Strategies, found: Solution) -> Solution:
+    """Return the solution after a descent with exact prices of its moves."""
+    choices, problem = strategies.with_exact_moves(found.choices)
+    return replace(found, choices=choices, cost=problem.cost(choices))
 
 
 def _problem(strategies: Strategies, clock: Clock) -> Problem:

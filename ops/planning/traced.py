@@ -27,6 +27,7 @@ from gridlayout.ops.interpret.names import function_name, positional_names
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.ops.plan.chains import with_chains
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.graph import Graph
@@ -97,7 +98,7 @@ class Traced:
         graph = self.graph(trips)
         units = self.units(graph, idle)
         return Strategies(
-            graph,
+            graph if self.device.machine.has_cores else with_chains(graph),
             units,
             [self.places(units, k) for k in range(len(self.specs))],
             [
