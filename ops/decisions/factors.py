@@ -1,8 +1,8 @@
 """Factors: the dims of an op's operands and results that correspond, and how they do.
 
-As in Shardy's sharding rules, every dim of an operand or result is one factor of the op, unless its
-extent is 1. The kind of a factor states what a device needs to compute a part of the results. The
-planner divides `through`, `summed` and `updated` factors; the others stay whole on every device.
+As in Shardy's sharding rules, every dim of an operand or result is one factor of the op. The kind
+of a factor states what a device needs to compute a part of the results. The planner divides
+`through`, `summed` and `updated` factors; the others stay whole on every device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 Shape = tuple[int, ...]
-Dims = tuple[int | None, ...]  # the factor of each dim; None if its extent is 1
+Dims = tuple[int | None, ...]  # the factor of each dim; None where an extent of 1 is repeated
 
 THROUGH, SUMMED, UPDATED = "through", "summed", "updated"
 SHIFTED, INDEXED, SCANNED, SORTED, WHOLE = "shifted", "indexed", "scanned", "sorted", "whole"
@@ -54,7 +54,11 @@ class Factors:
     def divisible(self) -> tuple[int, ...]:
         """The factors that devices may divide, of those that operands and results have."""
         dims = {f for each in (*self.ins, *self.outs) for f in each}
-        return tuple(f for f in range(len(self.sizes)) if f in dims and self.kind(f) in _DIVISIBLE)
+        return tuple(
+            f
+            for f, size in enumerate(self.sizes)
+            if size > 1 and f in dims and self.kind(f) in _DIVISIBLE
+        )
 
     @cached_property
     def summed(self) -> frozenset[int]:
@@ -110,10 +114,9 @@ class Numbering:
     def add(self, kind: str, *places: tuple[int, int], exact: int = 0) -> None:
         """Add a factor, which dims have: places: pairs (number of operand or result, dim).
 
-        Results are numbered after operands. Dims of extent 1 have no factor. exact: the extent of a
+        Results are numbered after operands. exact: the extent of a
         factor that can only be divided evenly, of which those of its dims are multiples.
         """
-        places = tuple((k, d) for k, d in places if self.shapes[k][d] > 1)
         if not places:
             return
         for k, d in places:

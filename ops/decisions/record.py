@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ Shape = tuple[int, ...]
 # A rule: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
 # returns a `Choice` of several rules; or returns None if it does not apply to these values.
 Decide = Callable[..., Any]
+OfPart = Callable[[Mapping[str, Any], Sequence[Shape], Sequence[Shape]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class Record:
     written to a part of it in place. slow: the time per element of a result, or of an operand that
     is reduced, as a multiple of that of a cheap elementwise operation; 0: that time.
 
-    How it is planned:
+    How it is run and planned:
+
+    of_part: the changed parameters of the op on parts of operands along factors that are through:
+    `(params, shapes, shapes of the parts)`; None if they are the same.
 
     is_elementwise: each element of the result is a function of the operands' at the same index.
     is_reordered: the result has the operand's elements in another order or shape. neutral: for a
@@ -56,6 +60,7 @@ class Record:
     flops: Flops = nothing
     factors: FactorsOf = whole
     of_empty: Decide | None = None
+    of_part: OfPart | None = None
     reason: str = ""
     is_fused: bool = False
     takes_fused: bool = False

@@ -7,10 +7,12 @@ a batch. If there are no other dims, the primitive falls back, except for those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.caching import cached
@@ -234,36 +236,50 @@ def resized(layout: GridLayout, shape: Shape) -> GridLayout:
     return layout.replace(shape=shape, linear=linear, shard_shape=shard, oob=None)
 
 
-def one_dim(name: str) -> Callable[..., Any]:
-    """Return the rule of a primitive that works along one dim, given by its parameter `name`."""
+def mapped(b: Builder, op: Op, *values: Value) -> list[Value] | None:
+    """Rule that follows from a primitive's factors: it runs on parts along those that are through.
 
-    def rule(b: Builder, op: Op, *values: Value) -> Any:
-        axis = op.params[name] % values[0].ndim
-        operands = [(x, (axis,)) for x in values]
-        return run(b, op, operands, op.bound(**{name: 0}), native=True, on_blocks=op.bound())
+    The operands are relaid out so that all other dims are unsharded; operands without a factor that
+    is through are replicated. None if operands and results do not have the same such factors.
+    """
+    record, shapes = b.record, [value.shape for value in values]
+    factors = record.factors(op.params, shapes, [aval.shape for aval in op.outs])
+    every = [*factors.ins, *factors.outs]
+    through = [
+        [d for d, f in enumerate(dims) if f is None or factors.kind(f) == THROUGH] for dims in every
+    ]
+    rest = [[dims[d] for d in own] for dims, own in zip(every, through, strict=True)]
+    axes = [
+        tuple(d for d in range(len(dims)) if d not in own)
+        for dims, own in zip(every, through, strict=True)
+    ]
+    parted = [k for k in range(len(values)) if rest[k]]
+    order = [*parted, *(k for k in range(len(values)) if not rest[k])]
+    used = [*parted, *range(len(values), len(every))]
+    if not parted or any(rest[k] != rest[parted[0]] for k in used):
+        return None
 
-    return rule
+    def on_part(*arrays: Any) -> list[Any]:
+        parts = [array for _, array in sorted(zip(order, arrays, strict=True), key=itemgetter(0))]
+        changes = record.of_part and record.of_part(op.params, shapes, [x.shape for x in parts])
+        return op.bind(*parts, **(changes or {}))
+
+    def along_axes(*arrays: Any) -> list[Any]:
+        wide = [jnp.expand_dims(x, through[k]) for k, x in zip(parted, arrays, strict=False)]
+        outs = on_part(*wide, *arrays[len(parted) :])
+        return [lax.squeeze(x, own) for x, own in zip(outs, through[len(values) :], strict=True)]
+
+    return run(
+        *(b, op, [(values[k], axes[k]) for k in parted], along_axes),
+        *(b.replicated(values[k]) for k in order[len(parted) :]),
+        out_axes=axes[len(values) :],
+        on_blocks=on_part if len({axes[k] for k in used}) == 1 else None,
+    )
 
 
-def stack(b: Builder, op: Op, *values: Value) -> Any:
-    """Return arrays stacked along a new dim."""
-    operands = [(x, ()) for x in values]
-    return run(b, op, operands, op.bound(axis=0), out_axes=[(op.params["axis"],)])
-
-
-def unstack_(b: Builder, op: Op, value: Value) -> Any:
-    """Return the slices of an array along a dim, each as one result."""
-    out_axes = [()] * len(op.outs)
-    return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), out_axes=out_axes)
-
-
-def tile(b: Builder, op: Op, value: Value) -> Any:
-    """Return an array repeated along the dims with more than one repetition."""
-    reps = op.params["reps"]
-    axes = tuple(d for d, count in enumerate(reps) if count != 1)
-    fn = op.bound(reps=tuple(reps[a] for a in axes))
-    made = run(b, op, [(value, axes)], fn, on_blocks=op.bound())
-    return made or of_replicated(b, op, value)
+def mapped_or_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
+    """Rule as `mapped`, or on every device if no factor is through."""
+    return mapped(b, op, *values) or of_replicated(b, op, *values)
 
 
 def of_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
@@ -323,10 +339,12 @@ def _repeated(params: Any, shape: Shape) -> dict[int, str]:
 
 ALONG: dict[str, Record] = {
     "bitcast_convert_type": Record((bitcast,), factors=_bits, is_fused=True, takes_fused=True),
-    "tile": Record((tile,), factors=along(_repeated), is_fused=True, takes_fused=True),
-    "stack": Record((stack,), factors=_stacked, is_fused=True, takes_fused=True),
+    "tile": Record(
+        (mapped_or_replicated,), factors=along(_repeated), is_fused=True, takes_fused=True
+    ),
+    "stack": Record((mapped,), factors=_stacked, is_fused=True, takes_fused=True),
     "unstack": Record(
-        *((unstack_,), nothing, along(dim_of("axis", SHIFTED), keeps=False)),
+        *((mapped,), nothing, along(dim_of("axis", SHIFTED), keeps=False)),
         is_fused=True,
         takes_fused=True,
     ),

@@ -16,7 +16,7 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.along import mapped, run
 from gridlayout.sharding.limits import LIMITS
 
 Shape = tuple[int, ...]
@@ -31,7 +31,7 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
     p = op.params
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
     if len(axes) < value.ndim or value.ndim == 1:
-        return run(b, op, [(value, axes)], op.bound())
+        return mapped(b, op, value)
     sizes = [dtypes.nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)]
     if max(sizes) <= LIMITS.small_bytes:
         return _on_every_device(b, op, value)

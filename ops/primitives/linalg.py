@@ -6,28 +6,15 @@ and LU (`factorizations.py`) and triangular systems (`substitution.py`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import batch
 from gridlayout.ops.decisions.flops import Flops, nothing, of_last, of_matrix, of_solve, per_result
-from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
-from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives import factorizations, tall
-from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.along import mapped
 from gridlayout.ops.primitives.substitution import triangular_solve
 
 # The rank of the first operand without batch dims, where it is not 2.
 RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
-
-
-def batched(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for decompositions, solutions and products of each matrix of a batch."""
-    lead = values[0].ndim - RANK.get(op.name, 2)
-    operands = [(x, tuple(range(lead, x.ndim))) for x in values]
-    out_axes = [tuple(range(lead, aval.ndim)) for aval in op.outs]
-    return run(b, op, operands, op.bound(), out_axes=out_axes)
 
 
 # Leading terms of the flops of m x n matrices, in units of m n min(m, n).
@@ -53,7 +40,7 @@ _SINGLE: dict[str, tuple[tuple[Decide, ...], str]] = {
 
 def _record(name: str, flops: Flops) -> Record:
     rules, reason = _SINGLE.get(name, ((), _WHOLE))
-    return Record((*rules, batched), flops, batch(RANK.get(name, 2)), reason=reason)
+    return Record((*rules, mapped), flops, batch(RANK.get(name, 2)), reason=reason)
 
 
 LINALG: dict[str, Record] = {

@@ -37,9 +37,9 @@ from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.primitives import empty, equal_parts
 from gridlayout.ops.primitives.along import (
     Shape,
+    mapped,
     of_replicated,
     result_layouts,
-    run,
     target_layouts,
 )
 from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
@@ -78,7 +78,7 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.slice`."""
     if not _shortened_dims(op, value) and value.layout is not None:
         return value
-    ways: list[Decide] = [_slice_unsharded, _slice_as_view]
+    ways: list[Decide] = [mapped, _slice_as_view]
     if dtypes.nbytes(op.out.size, op.out.dtype) <= LIMITS.small_bytes:
         ways.append(_slice_and_broadcast)
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
@@ -92,24 +92,6 @@ def _shortened_dims(op: Op, value: Value) -> Shape:
     """Return the dims that a slice shortens."""
     bounds = zip(op.params["start_indices"], op.params["limit_indices"], _strides(op), strict=True)
     return tuple(d for d, some in enumerate(bounds) if some != (0, value.shape[d], 1))
-
-
-def _slice_unsharded(b: Builder, op: Op, value: Value) -> Any:
-    axes = _shortened_dims(op, value)
-    bounds = {**op.params, "strides": _strides(op)}
-    names = ("start_indices", "limit_indices", "strides")
-    fn = op.bound(**{name: tuple(bounds[name][a] for a in axes) for name in names})
-
-    def on_blocks(block: jax.Array) -> list[jax.Array]:
-        whole = {"start_indices": (0,) * block.ndim, "limit_indices": block.shape}
-        whole["strides"] = (1,) * block.ndim
-        rows = {name: enumerate(zip(bounds[name], whole[name], strict=True)) for name in names}
-        return op.bind(
-            block,
-            **{name: tuple(pair[d not in axes] for d, pair in rows[name]) for name in names},
-        )
-
-    return run(b, op, [(value, axes)], fn, on_blocks=on_blocks)
 
 
 def _slice_as_view(b: Builder, op: Op, value: Value) -> Any:
@@ -142,13 +124,8 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
 
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.split`."""
-    ways = [equal_parts.split, _split_unsharded, _split_as_views]
+    ways: list[Decide] = [equal_parts.split, mapped, _split_as_views]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
-
-
-def _split_unsharded(b: Builder, op: Op, value: Value) -> Any:
-    operands = [(value, (op.params["axis"],))]
-    return run(b, op, operands, op.bound(axis=0), native=True, on_blocks=op.bound())
 
 
 def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
@@ -166,15 +143,7 @@ def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.rev`."""
-    return cheapest_way(b, op, [_reverse_unsharded, _reverse_as_view], value) or of_replicated(
-        b, op, value
-    )
-
-
-def _reverse_unsharded(b: Builder, op: Op, value: Value) -> Any:
-    axes = tuple(sorted(op.params["dimensions"]))
-    fn = op.bound(dimensions=tuple(range(len(axes))))
-    return run(b, op, [(value, axes)], fn, on_blocks=op.bound())
+    return cheapest_way(b, op, [mapped, _reverse_as_view], value) or of_replicated(b, op, value)
 
 
 def _reverse_as_view(b: Builder, op: Op, value: Value) -> Any:
@@ -214,7 +183,7 @@ def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
     """Rule for `lax.pad` with positive, negative and interior padding."""
     if not _padded_dims(op):
         return value if value.layout is not None else None
-    return cheapest_way(b, op, [_pad_unsharded, _pad_by_relayout], value, fill) or of_replicated(
+    return cheapest_way(b, op, [mapped, _pad_by_relayout], value, fill) or of_replicated(
         b, op, value, fill
     )
 
@@ -222,12 +191,6 @@ def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
 def _padded_dims(op: Op) -> Shape:
     config = op.params["padding_config"]
     return tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
-
-
-def _pad_unsharded(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    axes = _padded_dims(op)
-    fn = op.bound(padding_config=tuple(op.params["padding_config"][a] for a in axes))
-    return run(b, op, [(value, axes)], fn, b.replicated(fill), on_blocks=op.bound())
 
 
 def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
@@ -258,14 +221,8 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for `lax.concatenate`."""
-    ways = [equal_parts.concatenate, _concatenate_unsharded, _concatenate_by_relayout]
+    ways = [equal_parts.concatenate, mapped, _concatenate_by_relayout]
     return cheapest_way(b, op, ways, *values) or of_replicated(b, op, *values)
-
-
-def _concatenate_unsharded(b: Builder, op: Op, *values: Value) -> Any:
-    axis = op.params["dimension"]
-    operands = [(x, (axis,)) for x in values]
-    return run(b, op, operands, op.bound(dimension=0), native=True, on_blocks=op.bound())
 
 
 def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None:
@@ -325,23 +282,29 @@ def _sliced(params: Any, shape: Shape) -> dict[int, str]:
     return {d: SHIFTED for d, some in enumerate(bounds) if some != (0, shape[d], 1)}
 
 
+def _of_part(params: Any, shapes: Sequence[Shape], parts: Sequence[Shape]) -> dict[str, Any]:
+    rows = zip(params["limit_indices"], shapes[0], parts[0], strict=True)
+    return {"limit_indices": tuple(own if end == n else end for end, n, own in rows)}
+
+
 def _padded(params: Any, shape: Shape) -> dict[int, str]:
     sizes = enumerate(params["padding_config"])
     return {d: SHIFTED for d, some in sizes if tuple(some) != (0, 0, 0)}
 
 
-def _record(rule: Decide, axes: Any, of_empty: Decide | None = None) -> Record:
+def _record(rule: Decide, axes: Any, **facts: Any) -> Record:
     return Record(
-        *((rule,), nothing, along(axes), of_empty),
+        *((rule,), nothing, along(axes)),
+        **facts,
         is_fused=True,
         takes_fused=True,
     )
 
 
 PARTS: dict[str, Record] = {
-    "slice": _record(slice_, _sliced),
-    "split": _record(split, dim_of("axis", SHIFTED), empty.split),
+    "slice": _record(slice_, _sliced, of_part=_of_part),
+    "split": _record(split, dim_of("axis", SHIFTED), of_empty=empty.split),
     "rev": _record(rev, dims_of("dimensions", SHIFTED)),
     "pad": _record(pad, _padded),
-    "concatenate": _record(concatenate, dim_of("dimension", SHIFTED), empty.concatenate),
+    "concatenate": _record(concatenate, dim_of("dimension", SHIFTED), of_empty=empty.concatenate),
 }

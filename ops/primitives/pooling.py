@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.along import mapped
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.windows import (
     Window,
@@ -99,27 +99,6 @@ def _windows(op: Op) -> list[Window]:
     ]
 
 
-def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
-    """Rule for the gradient of a maximum: each window's cotangent is added to its maximum."""
-    return _with_unsharded_windows(b, op, source, operand)
-
-
-def select_and_gather_add(b: Builder, op: Op, tangent: Value, operand: Value) -> Any:
-    """Rule for the tangent of a maximum: each window gets the tangent of its maximum."""
-    return _with_unsharded_windows(b, op, tangent, operand)
-
-
-def _with_unsharded_windows(b: Builder, op: Op, *values: Value) -> Any:
-    """Append the primitive with the dims unsharded along which windows move."""
-    given = {name: op.params[name] for name in _PER_DIM if name in op.params}
-    windows = list(zip(*given.values(), strict=True))
-    trivial = tuple(_PER_DIM[name] for name in given)
-    axes = tuple(k for k, window in enumerate(windows) if window != trivial)
-    short = {name: tuple(sizes[k] for k in axes) for name, sizes in given.items()}
-    operands = [(x, axes) for x in values]
-    return run(b, op, operands, op.bound(**short), on_blocks=op.bound())
-
-
 # The parameters of a window along a dim that it does not move along.
 _PER_DIM: dict[str, Any] = {
     "window_dimensions": 1,
@@ -145,7 +124,7 @@ POOLING: dict[str, Record] = {
         (*REDUCTIONS, "reduce_window"),
         Record((reduce_window,), of_window, _of_windows, reads_more=True),
     ),
-    "select_and_scatter_add": Record((select_and_scatter_add,), per_operand, _of_windows),
-    "select_and_gather_add": Record((select_and_gather_add,), of_window, _of_windows),
+    "select_and_scatter_add": Record((mapped,), per_operand, _of_windows),
+    "select_and_gather_add": Record((mapped,), of_window, _of_windows),
     "select_and_scatter": Record((), per_operand, _of_windows),
 }

@@ -29,7 +29,7 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
-from gridlayout.ops.primitives.along import run
+from gridlayout.ops.primitives.along import mapped
 from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
@@ -70,7 +70,7 @@ _WINDOW = 32
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
     """Rule for a reduction: in place, or else with the reduced dims unsharded."""
-    ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [reduce_unsharded]
+    ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [mapped]
     return Choice(_in_place, lambda: ways)
 
 
@@ -83,7 +83,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     """
     axes, is_arg = tuple(sorted(op.params["axes"])), op.name in ("argmax", "argmin")
     if op.name in ("reduce_and", "reduce_or") and op.out.dtype != np.bool_:
-        return reduce_unsharded(b, op, value)  # no collective has it
+        return mapped(b, op, value)  # no collective has it
     if not is_arg:
         # Reducing a dim of extent 1 changes nothing.
         kept = [d for d in range(value.ndim) if d not in axes or value.shape[d] != 1]
@@ -163,22 +163,6 @@ def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: 
     target = trial.nearest(Value(out, 0), ways).layout
     assert isinstance(target, GridLayout)
     return thin.with_spec(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
-
-
-def reduce_unsharded(b: Builder, op: Op, value: Value) -> Any:
-    """Rule for a reduction with the reduced dims unsharded, as bitwise reductions require."""
-    axes = tuple(sorted(op.params["axes"]))
-    fn = op.bound(axes=tuple(range(len(axes))))
-    return run(b, op, [(value, axes)], fn, out_axes=[()])
-
-
-def custom_reduction(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for `lax.reduce` by the user's function, of one or several arrays."""
-    count, axes = len(values) // 2, tuple(sorted(op.params["dimensions"]))
-    fn = op.bound(dimensions=tuple(range(len(axes))))
-    operands = [(x, axes) for x in values[:count]]
-    starts = [b.replicated(x) for x in values[count:]]
-    return run(b, op, operands, fn, *starts, out_axes=[()] * count)
 
 
 # The all-reduce of each primitive, if there is one.
@@ -311,11 +295,11 @@ REDUCTIONS: dict[str, Record] = {
     **{name: _record(name) for name in NEUTRAL},
     # No collective combines the partial results of these two.
     "reduce_xor": Record(
-        *((reduce_unsharded,), per_operand, along(dims_of("axes", WHOLE), keeps=False)),
+        *((mapped,), per_operand, along(dims_of("axes", WHOLE), keeps=False)),
         reads_more=True,
     ),
     "reduce": Record(
-        *((custom_reduction,), per_operand, along(dims_of("dimensions", WHOLE), keeps=False)),
+        *((mapped,), per_operand, along(dims_of("dimensions", WHOLE), keeps=False)),
         reads_more=True,
     ),
     "psum": _over_mapped_axis(_Reduction("reduce_sum", lax.reduce_sum)),

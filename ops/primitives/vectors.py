@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import one_dim, target_layout
+from gridlayout.ops.primitives.along import mapped, target_layout
 from gridlayout.ops.primitives.ranks import descending
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.sorting import sort
@@ -119,13 +119,13 @@ _MERGED = "one vector; merging blocks would take longer"
 
 
 def _scan() -> Record:
-    rules = _for_vectors(cumulative), one_dim("axis")
+    rules = _for_vectors(cumulative), mapped
     return Record(rules, per_operand, along(dim_of("axis", SCANNED)))
 
 
 def _sort(rule: Callable[..., Any], name: str) -> Record:
     """Return the record of a primitive that sorts along the dim of its parameter `name`."""
-    rules = _for_vectors(rule), one_dim(name)
+    rules = _for_vectors(rule), mapped
     return Record(rules, of_sort, along(dim_of(name, SORTED)), reason=_MERGED)
 
 

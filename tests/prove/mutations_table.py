@@ -414,9 +414,9 @@ OPS = [
         "tests/test_on_grid.py::test_facts_that_no_device_is_asked_for_are_what_it_computes",
     ),
     Mutation(
-        "ops/primitives/along.py",
-        "axis = op.params[name] % values[0].ndim",
-        "axis = 0",
+        "ops/decisions/factors.py",
+        "return lambda params, shape: {params[name] % len(shape): kind}",
+        "return lambda params, shape: {0: kind}",
         "tests/test_along.py::test_they_are_jaxs_on_every_layout",
     ),
     Mutation(

@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import Shape, of_replicated, result_layouts, run
+from gridlayout.ops.primitives.along import Shape, mapped, of_replicated, result_layouts
 from gridlayout.ops.primitives.empty import unchanged
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices.in_place import (
@@ -46,26 +46,12 @@ def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
         limits = tuple(n + size for n, size in zip(known, op.out.shape, strict=True))
         whole = {"start_indices": tuple(known), "limit_indices": limits, "strides": None}
         return b.call(Op.made(lax.slice_p, whole, value), value)
-    ways: list[Decide] = [_slice_unsharded if len(axes) < value.ndim else of_replicated]
+    ways: list[Decide] = [mapped if len(axes) < value.ndim else of_replicated]
     sliced = SlicedArray.of(b, b.as_sharded(value), axes)
     if sliced is not None and value.layout is not None:
         lead = tuple(op.out.shape[d] for d in axes)
         ways += [partial(_slice_in_place, along=k) for k in sliced.divisible_dims(lead)]
     return cheapest_way(b, op, ways, value, *starts)
-
-
-def _slice_unsharded(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """Rule for a slice with the shortened dims unsharded."""
-    sizes = op.params["slice_sizes"]
-    axes = _shortened_dims(value.shape, sizes)
-    fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
-
-    def on_blocks(block: jax.Array, *at: jax.Array) -> list[jax.Array]:
-        own = tuple(sizes[d] if d in axes else n for d, n in enumerate(block.shape))
-        return op.bind(block, *_starts(axes, block.ndim, at), slice_sizes=own)
-
-    others = (b.replicated(starts[a]) for a in axes)
-    return run(b, op, [(value, axes)], fn, *others, on_blocks=on_blocks)
 
 
 def _slice_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
@@ -89,28 +75,8 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
         return b.as_sharded(update, value.own_layout, like=value if value.layout else None)
     ways: list[Decide] = [_update_blocks, _update_in_place, _update_by_relayout]
     if len(axes) < value.ndim:
-        ways.insert(0, _update_unsharded)
+        ways.insert(0, mapped)
     return cheapest_way(b, op, ways, value, update, *starts)
-
-
-def _update_unsharded(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """Rule for an update with the partly updated dims unsharded."""
-    axes = _shortened_dims(value.shape, update.shape)
-    others = (b.replicated(starts[a]) for a in axes)
-
-    def on_blocks(block: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
-        return op.bind(block, new, *_starts(axes, block.ndim, at))
-
-    operands = [(value, axes), (update, axes)]
-    return run(b, op, operands, op.bound(), *others, on_blocks=on_blocks)
-
-
-def _starts(axes: Shape, rank: int, starts: Sequence[jax.Array]) -> list[jax.Array]:
-    """Return the start indices of a slice of a block: 0 along the dims that are not `axes`."""
-    found = [jnp.zeros_like(starts[0])] * rank
-    for a, start in zip(axes, starts, strict=True):
-        found[a] = start
-    return found
 
 
 def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
@@ -245,6 +211,11 @@ def _sliced(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors
     return made.factors()
 
 
+def _of_part(params: Any, shapes: Sequence[Shape], parts: Sequence[Shape]) -> dict[str, Any]:
+    rows = zip(params["slice_sizes"], shapes[0], parts[0], strict=True)
+    return {"slice_sizes": tuple(own if size == n else size for size, n, own in rows)}
+
+
 def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Return the factors of an update in place; dims in which the update is smaller are updated."""
     made = Numbering(ins, outs)
@@ -255,7 +226,9 @@ def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
 
 
 SLICING: dict[str, Record] = {
-    "dynamic_slice": Record((dynamic_slice,), factors=_sliced, is_fused=True, takes_fused=True),
+    "dynamic_slice": Record(
+        (dynamic_slice,), factors=_sliced, of_part=_of_part, is_fused=True, takes_fused=True
+    ),
     "dynamic_update_slice": Record(
         (dynamic_update_slice,), factors=_updated, of_empty=unchanged, writes_part=True
     ),
