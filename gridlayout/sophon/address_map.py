@@ -22,6 +22,7 @@ from gridlayout.sophon.occupancy import (
     reuse,
     runs,
 )
+from gridlayout.tables.columns import aligned
 
 if TYPE_CHECKING:
     from gridlayout.svg import Drawing
@@ -124,17 +125,9 @@ class MemoryMap:
             where = f"{x.offset:,}:{x.offset + x.bytes_per_core:,}"
             sizes = (f"{x.nbytes:,}", f"{self.empty_bytes(name):,}")
             rows.append((name, f"{x.start:,}", _npus(x), where, *sizes, _in_short(x)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(n) if k in (1, 4, 5) else cell.ljust(n)
-                for k, (cell, n) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
         free = f"{chip.npu_bytes - self.end:,} B free after all tensors"
         head = f"{chip.npus} NPUs of {chip.npu_bytes:,} B, {free}"
-        return "\n".join([head, *lines, *self._warnings()])
+        return "\n".join([head, *aligned(rows, (1, 4, 5)), *self._warnings()])
 
     def _warnings(self) -> list[str]:
         lines = []

@@ -66,6 +66,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-9:,.2f} ns"
 
 
+def taken(seconds: float | None) -> str:
+    """Return a duration as text; `-` for none."""
+    return duration(seconds) if seconds else "-"
+
+
 def bound_words(seconds: float, bound: float) -> str:
     """Return a lower bound of a time as text, with the excess of the time where that says much.
 

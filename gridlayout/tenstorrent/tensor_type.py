@@ -15,7 +15,7 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.reader import Reader
+from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
 
@@ -92,3 +92,18 @@ def written_out(text: str, resolved: Callable[[str], str], most: int = MAX_TYPE)
     raise LayoutError(
         f"type {text[:80]!r}: its aliases refer to each other, or stand for over {most} characters"
     )
+
+
+def ttnn_place(layout: TtnnLayout) -> str:
+    """Return how a TTNN tensor is laid out: its memory, how it is divided, and the cores.
+
+    >>> from gridlayout import tenstorrent
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))
+    'l1 height 2x1'
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), buffer_type="dram"))
+    'dram rows'
+    """
+    if layout.is_interleaved:
+        return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
+    kind = layout.memory_layout.removesuffix("_sharded")
+    return f"{layout.buffer_type} {kind} {dims_text(layout.grid)}"

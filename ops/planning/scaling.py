@@ -11,8 +11,8 @@ from gridlayout.draw.chart import Chart, Curve, Point
 from gridlayout.draw.curves import curves
 from gridlayout.draw.units import bytes_text
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.programs.report import aligned
 from gridlayout.svg import Drawing
+from gridlayout.tables.columns import aligned
 from gridlayout.tables.words import duration
 
 PLANNED = "planned"  # the way whose arguments are in the plan's layouts
