@@ -121,7 +121,7 @@ class TimeComparison:
             ("  of it between cores", [sum(e.movement for e in s.equations) for s in made]),
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
-            ("to a core from others", [sum(each.links.values()) for each in made]),
+            ("to a core from others", [each.received for each in made]),
             ("L1 peak of one core", [each.peak_bytes for each in made]),
             ("DRAM peak", [n or None for n in peaks]),
         ]

@@ -122,15 +122,13 @@ class Simulation:
     held_at: tuple[float, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(
-        cls, program: Program, report: Report, spaces: Spaces | None = None, trips: int = 1
-    ) -> Simulation:
-        """Return the simulation of a program on its device grid's machine.
+    def of(cls, report: Report, spaces: Spaces | None = None, trips: int = 1) -> Simulation:
+        """Return the simulation of the program of a report on its device grid's machine.
 
         spaces: where its values are stored, if the machine's devices are cores. trips: the assumed
         trip count of loops of unknown length.
         """
-        device = program.device
+        program, device = report.program, report.program.device
         names = equation_names(report.rows)
         streamed = {} if spaces is None else spaces.streamed
         equations = tuple(
@@ -169,6 +167,11 @@ class Simulation:
     def time(self) -> float:
         """The seconds of one device, with the equations in sequence."""
         return sum(each.seconds for each in self.equations)
+
+    @property
+    def received(self) -> int:
+        """The bytes that a device receives along all links."""
+        return sum(self.links.values())
 
     @property
     def capacity(self) -> int | None:
