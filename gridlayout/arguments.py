@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any, SupportsIndex
 
@@ -186,7 +186,7 @@ def check_progress(progress: Any, arguments: str) -> None:
         raise LayoutError(f"progress {shown(progress)} must be a function of {arguments}")
 
 
-def one_of(word: Any, known: Sequence[str], what: str) -> str:
+def one_of(word: Any, known: Collection[str], what: str) -> str:
     """Return `word` if it is one of `known`; otherwise raise a `LayoutError` that lists them.
 
     >>> one_of("l1", ("dram", "l1"), "memory_space")

@@ -18,12 +18,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape
+from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.layouts.strides import as_count, elements_per_byte
+from gridlayout.layouts.strides import as_count, elements_per_byte, row_major
 from gridlayout.strided import StridedLayout, as_dims, contiguous
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def image2d(
         raise LayoutError(f"shape {dims}: the last dim must be a multiple of 4, a pixel")
     row = -(-prod(dims[axis:]) // align) * align
     rows = tuple(prod(dims[k + 1 : axis]) * row for k in range(axis))
-    strides = (*rows, *(prod(dims[k + 1 :]) for k in range(axis, len(dims))))
+    strides = (*rows, *row_major(dims[axis:]))
     return StridedLayout(dims, strides, dtype, size=prod(dims[:axis]) * row, oob=oob)
 
 
@@ -152,8 +152,7 @@ class FormatLayout(Layout):
         oob: Any = None,
     ) -> None:
         kind = dtypes.as_dtype(dtype)
-        if not isinstance(name, str) or name not in FORMATS:
-            raise LayoutError(f"format {name!r} is not one of {', '.join(FORMATS)}")
+        one_of(name, FORMATS, "format")
         shape = _as_format_shape(shape, name)
         self.format: str = name
         self.channel_groups: int = _as_groups(groups, shape, name)

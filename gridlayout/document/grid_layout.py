@@ -29,7 +29,6 @@ from gridlayout.document.shard import (
     Stated,
     as_shard,
     ceil_shard,
-    row_bytes,
     row_multiple,
     stated_by,
 )
@@ -231,16 +230,6 @@ class GridLayout(Layout):
         if self.tile is None:
             counts[-1] = -(-counts[-1] // self.row_multiple) * self.row_multiple
         return tuple(counts)
-
-    @property
-    def row_alignment(self) -> int | None:
-        """The alignment of each row of a core's buffer, in bytes; None if none is required.
-
-        >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
-        >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
-        (16, (3, 8), 48)
-        """
-        return row_bytes(self.row_multiple, self.dtype)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` of each core's shard, one number per core.

@@ -48,6 +48,7 @@ from gridlayout.draw.points import (
     hover,
 )
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.strides import row_major
 from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def draw_physical(
 
 
 def _in_space(local: Shape, down: list[int], across: list[int]) -> Fold:
-    strides = [prod(local[k + 1 :]) for k in range(len(local))]
+    strides = row_major(local)
 
     def part(dims: list[int], at: Ints) -> Ints:
         total = np.zeros_like(at)

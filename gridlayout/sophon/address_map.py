@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.sophon.chip import Chip
 from gridlayout.sophon.local_memory import LocalLayout
@@ -101,9 +102,7 @@ class MemoryMap:
         return sum((end - npu) * int((~held(x, npu)).sum()) for npu, end in runs([x]))
 
     def _tensor(self, name: str) -> LocalLayout:
-        if not isinstance(name, str) or name not in self.tensors:
-            raise LayoutError(f"tensor {name!r} is not one of {', '.join(self.tensors)}")
-        return self.tensors[name]
+        return self.tensors[one_of(name, self.tensors, "tensor")]
 
     def draw(self) -> Drawing:
         """The map as SVG: one row per NPU, bytes from left to right, one colour per tensor.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
@@ -65,11 +65,8 @@ class Comparison:
     table: tuple[Row, ...]
 
     def __getitem__(self, model: str) -> Row:
-        for row in self.table:
-            if row.model == model:
-                return row
-        known = ", ".join(row.model for row in self.table)
-        raise LayoutError(f"model {model!r} is not one of {known}")
+        rows = {row.model: row for row in self.table}
+        return rows[one_of(model, rows, "model")]
 
     def __str__(self) -> str:
         head = ("model", "physical shape", "shard", "rows per core", "padding", "bytes per core")

@@ -19,10 +19,10 @@ from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.caching import cached
 from gridlayout.document.collapse import collapsed_shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.document.shard import row_bytes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.strides import row_major
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
@@ -128,11 +128,6 @@ class TtnnDocument(Layout):
         return self.as_grid.tile_counts
 
     @property
-    def row_alignment(self) -> int | None:
-        """The alignment of each row of a core's buffer, in bytes; None if none is required."""
-        return row_bytes(self.row_multiple, self.dtype)
-
-    @property
     def physical_shard_shape(self) -> Shape:
         """The shard padded to tiles; the document: "The shard_shape padded out to tile_shape"."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
@@ -203,10 +198,7 @@ def contiguous(shape: Shape) -> Shape:
     >>> contiguous((53, 63)), contiguous((2, 0, 3))
     ((63, 1), (3, 3, 1))
     """
-    found = [1] * len(shape)
-    for d in reversed(range(len(shape) - 1)):
-        found[d] = found[d + 1] * max(shape[d + 1], 1)
-    return tuple(found)
+    return row_major([max(n, 1) for n in shape])
 
 
 def _as_stride(stride: Any, shape: Shape) -> Shape:

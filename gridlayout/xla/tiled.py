@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape
+from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text, oob_argument
 from gridlayout.layouts.layout import Layout
@@ -352,9 +352,7 @@ def _tile(tile: Any) -> Shape:
 
 
 def _index_type(name: Any, what: str) -> str | None:
-    if name is None or (isinstance(name, str) and name in _INDEX_TYPES):
-        return name
-    raise LayoutError(f"{what} {name!r} is not one of {', '.join(_INDEX_TYPES)}")
+    return None if name is None else one_of(name, _INDEX_TYPES, what)
 
 
 def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:

@@ -16,8 +16,8 @@ from gridlayout.arguments import as_shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
+from gridlayout.layouts.buffers import row_bytes
 from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
