@@ -54,8 +54,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None)
     """
     reader = Reader(written_out(text, resolved))
-    for word in ("tensor", "<"):
-        reader.expect(word)
+    reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = read_element(reader)
     layout = None
@@ -65,7 +64,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
             stated = reader.text[reader.at :][:40]
             reader.fail(f"the encoding {stated!r} is not supported; expected #ttnn.ttnn_layout")
         layout = read_layout(reader, shape, element, compiled=True)
-    reader.expect(">", " after one encoding")
+    reader.expect(">", what=" after one encoding")
     reader.end()
     tile_format = element.name if element.name in dtypes.BLOCK_FORMATS else None
     if layout is not None:
