@@ -8,10 +8,12 @@ from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 
 Shape = tuple[int, ...]
+Ints = NDArray[np.int64]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
 MAX_ELEMENTS, MAX_RANK = 2**62, 64
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

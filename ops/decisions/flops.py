@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from math import inf, log2, prod
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.op import Op
 from gridlayout.sharding.machines.machine import Machine
 
-Shape = tuple[int, ...]
 Flops = Callable[[Op], int]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.sharding.collectives import Axes
 
-Axes = tuple[str, ...]
 # Ops whose rules compute on the requested blocks, and relay their operands out to them.
 OF_BLOCKS = ("dot_general", "conv_general_dilated", "gather", "scatter-add")
 

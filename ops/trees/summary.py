@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.costs import fit_of
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
@@ -17,7 +18,7 @@ from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import bounded_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
-from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
+from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.tables.cells import fits, grid, tensor
 from gridlayout.tables.columns import WIDTH, aligned
 from gridlayout.tables.html import STYLE
