@@ -16,8 +16,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.division import Units
-from gridlayout.ops.planning.plan import Alternative, Plan
-from gridlayout.ops.planning.record import FORMAT, VERSION
+from gridlayout.ops.planning.plan import FORMAT, VERSION, Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.records import checked
 from gridlayout.sharding.device_grid import DeviceGrid

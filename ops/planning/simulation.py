@@ -12,9 +12,8 @@ from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
-from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times
+from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times, write_trace
 from gridlayout.ops.planning.spaces import Spaces
-from gridlayout.ops.planning.trace import write_trace
 from gridlayout.ops.programs.memory import bytes_over_time, places
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
