@@ -43,6 +43,11 @@ class Buffers:
     # -- elements ------------------------------------------------------------------------------
 
     @property
+    def ndim(self) -> int:
+        """The rank of the logical shape."""
+        return len(self.shape)
+
+    @property
     def size(self) -> int:
         """The number of logical elements."""
         return prod(self.shape)
