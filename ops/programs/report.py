@@ -168,7 +168,14 @@ class Report:
 
     @property
     def table(self) -> Table:
-        """The rows as a table, whose `records` are its values: bytes and seconds."""
+        """The rows as a table, whose `records` are its values: bytes and seconds.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, on_grid
+        >>> x = GridLayout((40, 40), grid=(2, 2))
+        >>> report = on_grid(lambda x: x.T, DeviceGrid((1,))).report(x)
+        >>> [(each["primitive"], each["bytes moved"]) for each in report.table.records]
+        [('transpose', 0)]
+        """
         return Table(
             _COLUMNS,
             [
