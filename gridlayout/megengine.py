@@ -29,17 +29,8 @@ from gridlayout.strided import StridedLayout, as_dims, contiguous
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = [
-    "FORMATS",
-    "MADE_FOR",
-    "FormatLayout",
-    "StridedLayout",
-    "contiguous",
-    "format",
-    "image2d",
-    "padded_channels",
-    "strided",
-]
+__all__ = ["FORMATS", "MADE_FOR", "FormatLayout", "StridedLayout", "contiguous", "format"]
+__all__ += ["image2d", "padded_channels", "strided"]
 
 _DATA = {
     "NCHW": "N C H W",
