@@ -101,19 +101,16 @@ class TtnnDocument(Layout):
         return (*(getattr(self, name) for name in _ARGUMENTS[:-1]), repr(self.oob))
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        return TtnnDocument, {name: getattr(self, name) for name in _ARGUMENTS}
+        shard = _divided(self.plane, self.grid)
+        defaults: dict[str, Any] = {"stride": contiguous(self.shape), "shard_shape": shard}
+        defaults |= {"grid": (1, 1), "memory_space": "l1"}
+        given = {name: getattr(self, name) for name in _ARGUMENTS}
+        return TtnnDocument, {k: v for k, v in given.items() if v != defaults.get(k)}
 
     def __repr__(self) -> str:
-        defaults = {
-            "stride": contiguous(self.shape),
-            "shard_shape": _divided(self.plane, self.grid),
-            "grid": (1, 1),
-            "memory_space": "l1",
-        }
-        given = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
-        named = {name: value for name, value in given.items() if value != defaults.get(name)}
-        arguments = (self.shape, self.dtype.name)
-        return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self.oob))
+        named = self._call()[1] | oob_argument(self.oob)
+        tensor = (named.pop("shape"), named.pop("dtype").name)
+        return call_text("tenstorrent.ttnn_document", *tensor, **named)
 
     # -- sizes ---------------------------------------------------------------------------------
 
