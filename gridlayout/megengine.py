@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
 from gridlayout.layouts.strides import as_count, elements_per_byte, row_major
@@ -193,17 +193,13 @@ class FormatLayout(Layout):
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        now: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
-        if self.align != elements_per_byte(self.dtype):
-            now["align"] = self.align
-        return FormatLayout, {**now, "groups": self.channel_groups, "oob": self.oob}
+        named: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
+        named |= {"groups": self.channel_groups} if self.channel_groups != 1 else {}
+        named |= {"align": self.align} if self.align != elements_per_byte(self.dtype) else {}
+        return FormatLayout, {**named, "oob": self.oob}
 
     def __repr__(self) -> str:
-        named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}
-        if self.align != elements_per_byte(self.dtype):
-            named["align"] = self.align
-        place = (self.shape, self.format, self.dtype.name)
-        return call_text("megengine.format", *place, **named, **oob_argument(self.oob))
+        return call_text("megengine.format", self._call()[1], 3)
 
 
 format = FormatLayout

@@ -33,6 +33,7 @@ from gridlayout.document.shard import (
     stated_by,
 )
 from gridlayout.errors import LayoutError, LayoutWarning
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import as_space
 from gridlayout.layouts.padding import image
@@ -170,19 +171,19 @@ class GridLayout(Layout):
         return GridLayout, now
 
     def __repr__(self) -> str:
-        extras = [f"tile={self.tile}"] if self.tile else []
         wastes = prod(self.collapsed_shape) > 2 * prod(self.shape) > 0
-        if wastes or self.linear != default_map(self.shape, len(self.grid)):
-            extras.append(f"linear={str(self.linear)!r}")
-        extras += [f"shard_shape={self.shard_shape}"] if any(self.stated_shard) else []
-        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
-        extras += [f"face={self.face}"] if self.face else []
-        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
-        if self.memory_space != "l1":
-            extras.append(f"memory_space={self.memory_space!r}")
-        arguments = [str(self.shape), repr(self.dtype.name), f"grid={self.grid}", *extras]
-        return f"GridLayout({', '.join(arguments)})"
+        is_default = not wastes and self.linear == default_map(self.shape, len(self.grid))
+        named = {
+            **{"shape": self.shape, "dtype": self.dtype, "grid": self.grid, "tile": self.tile},
+            "linear": None if is_default else str(self.linear),
+            "shard_shape": self.shard_shape if any(self.stated_shard) else None,
+            **{name: getattr(self, name) for name in ("row_alignment", "face", "tile_format")},
+            **{
+                "oob": self.oob,
+                "memory_space": None if self.memory_space == "l1" else self.memory_space,
+            },
+        }
+        return call_text("GridLayout", {k: v for k, v in named.items() if v is not None}, 2)
 
     def __str__(self) -> str:
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])

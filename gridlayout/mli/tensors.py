@@ -11,7 +11,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import as_count, as_permutation, row_major, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
@@ -82,12 +82,7 @@ class TensorLayout(Layout):
         return new
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        place = {name: getattr(self, name) for name in ("shape", "layout", "dtype", "oob")}
-        return TensorLayout, {**place, **self._named()}
-
-    def _named(self) -> dict[str, Any]:
-        """The arguments that differ from their defaults."""
-        named: dict[str, Any] = {}
+        named = {name: getattr(self, name) for name in ("shape", "layout", "dtype")}
         if self.mem_stride != row_major(self.shape):
             named["mem_stride"] = self.mem_stride
         if self.capacity is not None:
@@ -96,11 +91,10 @@ class TensorLayout(Layout):
             named["start"] = self.start
         if self.buffer_size != self.start + self.min_elements:
             named["size"] = self.buffer_size
-        return named
+        return TensorLayout, {**named, "oob": self.oob}
 
     def __repr__(self) -> str:
-        place = (self.shape, self.layout, self.dtype.name)
-        return call_text("mli.tensor", *place, **self._named(), **oob_argument(self.oob))
+        return call_text("mli.tensor", self._call()[1], 3)
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
         """The output of the permute kernel: its dim `k` is dim `perm[k]` of this tensor.

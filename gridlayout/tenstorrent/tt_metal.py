@@ -268,9 +268,7 @@ class TensorLayout(Layout):
         return TensorLayout, named
 
     def __repr__(self) -> str:
-        named = self._call()[1]
-        always = (named.pop("shape"), named.pop("dtype").name, named.pop("page"))
-        return call_text("tenstorrent.tensor_layout", *always, **named)
+        return call_text("tenstorrent.tensor_layout", self._call()[1], 3, words=False)
 
     # -- sizes ---------------------------------------------------------------------------------
 

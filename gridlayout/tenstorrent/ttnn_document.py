@@ -20,7 +20,7 @@ from gridlayout.caching import cached
 from gridlayout.document.collapse import collapsed_shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import row_major
 from gridlayout.tenstorrent.tiles import as_tile
@@ -108,9 +108,7 @@ class TtnnDocument(Layout):
         return TtnnDocument, {k: v for k, v in given.items() if v != defaults.get(k)}
 
     def __repr__(self) -> str:
-        named = self._call()[1] | oob_argument(self.oob)
-        tensor = (named.pop("shape"), named.pop("dtype").name)
-        return call_text("tenstorrent.ttnn_document", *tensor, **named)
+        return call_text("tenstorrent.ttnn_document", self._call()[1], 2)
 
     # -- sizes ---------------------------------------------------------------------------------
 

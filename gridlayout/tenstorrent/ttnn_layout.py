@@ -18,6 +18,7 @@ from gridlayout.affine.map import AffineMap, dim, embedding, linearized
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.document.shard import row_multiple
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.reader import dims_text, shaped_text
@@ -142,18 +143,14 @@ class TtnnLayout(Layout):
         return TtnnLayout, now | {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
-        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
-        if self.has_stated_ranges:
-            extras.append(f"core_ranges={self.core_ranges}")
-        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
-        arguments = [
-            *(str(self.shape), repr(self.dtype.name)),
-            *(f"grid={self.workers or self.grid}", f"tile={self.tile}"),
-            *(f"memory_layout={self.memory_layout!r}", *extras),
-        ]
-        return f"TtnnLayout({', '.join(arguments)})"
+        named: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype}
+        named |= {"grid": self.workers or self.grid, "tile": self.tile}
+        named |= {"memory_layout": self.memory_layout}
+        named |= {"buffer_type": self.buffer_type} if self.buffer_type != "l1" else {}
+        named |= {"tile_format": self.tile_format} if self.tile_format else {}
+        named |= {"row_alignment": self.row_alignment} if self.row_alignment else {}
+        named |= {"core_ranges": self.core_ranges} if self.has_stated_ranges else {}
+        return call_text("TtnnLayout", named | {"oob": self.oob}, 2)
 
     def __str__(self) -> str:
         """The type as tt-mlir prints it; `ttnn_layout_text` parses it."""
