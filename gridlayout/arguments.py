@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 
 Shape = tuple[int, ...]
+Ints = NDArray[np.int64]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
 MAX_ELEMENTS, MAX_RANK = 2**62, 64
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -186,7 +188,7 @@ def check_progress(progress: Any, arguments: str) -> None:
         raise LayoutError(f"progress {shown(progress)} must be a function of {arguments}")
 
 
-def one_of(word: Any, known: Sequence[str], what: str) -> str:
+def one_of(word: Any, known: Collection[str], what: str) -> str:
     """Return `word` if it is one of `known`; otherwise raise a `LayoutError` that lists them.
 
     >>> one_of("l1", ("dram", "l1"), "memory_space")

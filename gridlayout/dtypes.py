@@ -14,37 +14,22 @@ import numpy as np
 from gridlayout.arguments import in_short, shown
 from gridlayout.errors import LayoutError
 
+_INTS = (2, 4, 8, 16, 32, 64)  # bits of integers
 MLIR_NAMES: dict[str, str] = {
     "bool": "i1",
-    "int2": "i2",
-    "int4": "i4",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint2": "ui2",
-    "uint4": "ui4",
-    "uint8": "ui8",
-    "uint16": "ui16",
-    "uint32": "ui32",
-    "uint64": "ui64",
-    "float4_e2m1fn": "f4E2M1FN",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e5m2": "f8E5M2",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
+    **{f"int{n}": f"i{n}" for n in _INTS},
+    **{f"uint{n}": f"ui{n}" for n in _INTS},
+    **{"float4_e2m1fn": "f4E2M1FN", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"},
+    **{"float8_e8m0fnu": "f8E8M0FNU", "float16": "f16", "bfloat16": "bf16"},
+    **{"float32": "f32", "float64": "f64"},
+    **{"complex64": "complex<f32>", "complex128": "complex<f64>"},
 }
 _KNOWN = frozenset(map(np.dtype, MLIR_NAMES))
 FROM_MLIR = {name: dtype for dtype, name in MLIR_NAMES.items()}
 FROM_XLA: dict[str, str] = {
     "pred": "bool",
-    **{f"u{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"s{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}" for n in _INTS},
+    **{f"s{n}": f"int{n}" for n in _INTS},
     **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
     **{"c64": "complex64", "c128": "complex128"},
     **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f4e2m1fn": "float4_e2m1fn"},
@@ -54,7 +39,7 @@ FROM_XLA: dict[str, str] = {
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
 FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
 # MLIR's integers with a stated sign; those of `MLIR_NAMES` have none, such as i32.
-FROM_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
+FROM_SIGNED = {f"si{n}": f"int{n}" for n in _INTS}
 # The names of elements of Tenstorrent's tensors, memrefs and tiles.
 FROM_ELEMENT = {**FROM_SIGNED, **FROM_TILE, **FROM_MLIR}
 

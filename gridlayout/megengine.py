@@ -18,28 +18,19 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape
+from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.layouts.strides import as_count, elements_per_byte
+from gridlayout.layouts.strides import as_count, elements_per_byte, row_major
 from gridlayout.strided import StridedLayout, as_dims, contiguous
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = [
-    "FORMATS",
-    "MADE_FOR",
-    "FormatLayout",
-    "StridedLayout",
-    "contiguous",
-    "format",
-    "image2d",
-    "padded_channels",
-    "strided",
-]
+__all__ = ["FORMATS", "MADE_FOR", "FormatLayout", "StridedLayout", "contiguous", "format"]
+__all__ += ["image2d", "padded_channels", "strided"]
 
 _DATA = {
     "NCHW": "N C H W",
@@ -96,7 +87,7 @@ def image2d(
         raise LayoutError(f"shape {dims}: the last dim must be a multiple of 4, a pixel")
     row = -(-prod(dims[axis:]) // align) * align
     rows = tuple(prod(dims[k + 1 : axis]) * row for k in range(axis))
-    strides = (*rows, *(prod(dims[k + 1 :]) for k in range(axis, len(dims))))
+    strides = (*rows, *row_major(dims[axis:]))
     return StridedLayout(dims, strides, dtype, size=prod(dims[:axis]) * row, oob=oob)
 
 
@@ -152,8 +143,7 @@ class FormatLayout(Layout):
         oob: Any = None,
     ) -> None:
         kind = dtypes.as_dtype(dtype)
-        if not isinstance(name, str) or name not in FORMATS:
-            raise LayoutError(f"format {name!r} is not one of {', '.join(FORMATS)}")
+        one_of(name, FORMATS, "format")
         shape = _as_format_shape(shape, name)
         self.format: str = name
         self.channel_groups: int = _as_groups(groups, shape, name)
@@ -203,17 +193,13 @@ class FormatLayout(Layout):
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        now: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
-        if self.align != elements_per_byte(self.dtype):
-            now["align"] = self.align
-        return FormatLayout, {**now, "groups": self.channel_groups, "oob": self.oob}
+        named: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
+        named |= {"groups": self.channel_groups} if self.channel_groups != 1 else {}
+        named |= {"align": self.align} if self.align != elements_per_byte(self.dtype) else {}
+        return FormatLayout, {**named, "oob": self.oob}
 
     def __repr__(self) -> str:
-        named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}
-        if self.align != elements_per_byte(self.dtype):
-            named["align"] = self.align
-        place = (self.shape, self.format, self.dtype.name)
-        return call_text("megengine.format", *place, **named, **oob_argument(self.oob))
+        return call_text("megengine.format", self._call()[1], 3)
 
 
 format = FormatLayout

@@ -19,7 +19,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import (
     as_count,
@@ -110,18 +110,14 @@ class StridedLayout(Layout):
         return new
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        now: dict[str, Any] = {name: getattr(self, name) for name in ("shape", "strides", "dtype")}
-        return StridedLayout, {**now, **self._place(), "oob": self.oob}
-
-    def _place(self) -> dict[str, int]:
-        """The arguments `start` and `size`, if they differ from their defaults."""
-        named = {"start": self.start} if self.start != -self.low else {}
+        named: dict[str, Any] = {x: getattr(self, x) for x in ("shape", "strides", "dtype")}
+        named |= {"start": self.start} if self.start != -self.low else {}
         is_own = self.buffer_size != self.start + self.high
-        return named | ({"size": self.buffer_size} if is_own else {})
+        named |= {"size": self.buffer_size} if is_own else {}
+        return StridedLayout, {**named, "oob": self.oob}
 
     def __repr__(self) -> str:
-        place = (self.shape, self.strides, self.dtype.name)
-        return call_text("megengine.strided", *place, **self._place(), **oob_argument(self.oob))
+        return call_text("megengine.strided", self._call()[1], 3)
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import as_shape
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
@@ -42,7 +42,6 @@ from gridlayout.sharding.meshes.placements import Placements
 from gridlayout.sharding.submesh import Submesh
 from gridlayout.tenstorrent.core_maps import CoreMap
 
-Shape = tuple[int, ...]
 # The only kind of host memory that JAX's programs write to.
 _HOST = "pinned_host"
 

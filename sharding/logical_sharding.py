@@ -11,11 +11,10 @@ import numpy as np
 from jax.sharding import Sharding
 from numpy.typing import NDArray
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placement | None:

@@ -404,6 +404,7 @@ def test_plans_are_saved_and_loaded(name, tmp_path):
     plan.save(path)
     loaded = gl.load_plan(path, fn)
     assert str(loaded) == str(plan)
+    assert loaded.simulation.equations == plan.simulation.equations
     assert loaded.diff(plan) == ""
     assert loaded.why(next(iter(plan.alternatives))) == plan.why(next(iter(plan.alternatives)))
     assert_same(loaded.run(*args), plan.run(*args), rtol=1e-4, atol=1e-5)

@@ -50,6 +50,12 @@ def test_layouts_are_made_again_of_their_own_arguments(name):
 def test_arguments_that_follow_from_others_follow_them():
     assert LAYOUTS["ttnn"].replace(grid=(1, 2)).memory_layout == "width_sharded"
     assert LAYOUTS["ttnn workers"].replace(grid=(1, 3)).workers == (1, 3)
+    assert LAYOUTS["ttnn document"].replace(grid=(2, 2)).shard_shape == (27, 32)
+    assert LAYOUTS["ttnn document"].replace(shape=(64, 64)).stride == (64, 1)
+    pages = gl.tenstorrent.tensor_layout((64, 64), "float32")
+    assert pages.replace(shard_shape=(32, 32), cores=4).memory_layout != "interleaved"
+    assert pages.replace(tile=(16, 16)).alignment == (16, 16)
+    assert pages.replace(page="row_major").tile is None
     assert LAYOUTS["metal"].replace(tile=(16, 16)).dim_alignments == (16, 16)
     assert LAYOUTS["xla"].replace(shape=(2, 3, 4)).minor_to_major == (2, 1, 0)
     assert LAYOUTS["xla with fields"].replace(tiles=()).minor_to_major == (0, 1)

@@ -12,12 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, linearized
-from gridlayout.arguments import shown
+from gridlayout.arguments import Shape, shown
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder, nest
 
-Shape = tuple[int, ...]
 _MOST_TERMS = 32  # a sum of this many terms is within the parser's limits
 
 

@@ -29,11 +29,11 @@ from gridlayout.document.shard import (
     Stated,
     as_shard,
     ceil_shard,
-    row_bytes,
     row_multiple,
     stated_by,
 )
 from gridlayout.errors import LayoutError, LayoutWarning
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import as_space
 from gridlayout.layouts.padding import image
@@ -171,19 +171,19 @@ class GridLayout(Layout):
         return GridLayout, now
 
     def __repr__(self) -> str:
-        extras = [f"tile={self.tile}"] if self.tile else []
         wastes = prod(self.collapsed_shape) > 2 * prod(self.shape) > 0
-        if wastes or self.linear != default_map(self.shape, len(self.grid)):
-            extras.append(f"linear={str(self.linear)!r}")
-        extras += [f"shard_shape={self.shard_shape}"] if any(self.stated_shard) else []
-        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
-        extras += [f"face={self.face}"] if self.face else []
-        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
-        if self.memory_space != "l1":
-            extras.append(f"memory_space={self.memory_space!r}")
-        arguments = [str(self.shape), repr(self.dtype.name), f"grid={self.grid}", *extras]
-        return f"GridLayout({', '.join(arguments)})"
+        is_default = not wastes and self.linear == default_map(self.shape, len(self.grid))
+        named = {
+            **{"shape": self.shape, "dtype": self.dtype, "grid": self.grid, "tile": self.tile},
+            "linear": None if is_default else str(self.linear),
+            "shard_shape": self.shard_shape if any(self.stated_shard) else None,
+            **{name: getattr(self, name) for name in ("row_alignment", "face", "tile_format")},
+            **{
+                "oob": self.oob,
+                "memory_space": None if self.memory_space == "l1" else self.memory_space,
+            },
+        }
+        return call_text("GridLayout", {k: v for k, v in named.items() if v is not None}, 2)
 
     def __str__(self) -> str:
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
@@ -231,16 +231,6 @@ class GridLayout(Layout):
         if self.tile is None:
             counts[-1] = -(-counts[-1] // self.row_multiple) * self.row_multiple
         return tuple(counts)
-
-    @property
-    def row_alignment(self) -> int | None:
-        """The alignment of each row of a core's buffer, in bytes; None if none is required.
-
-        >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
-        >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
-        (16, (3, 8), 48)
-        """
-        return row_bytes(self.row_multiple, self.dtype)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` of each core's shard, one number per core.

@@ -104,12 +104,3 @@ def row_multiple(
             "which is not a multiple of it; give another tile"
         )
     return multiple
-
-
-def row_bytes(multiple: int, dtype: np.dtype[Any]) -> int | None:
-    """The alignment in bytes for an alignment in elements; None for 1 element.
-
-    >>> row_bytes(8, dtypes.as_dtype("bfloat16"))
-    16
-    """
-    return None if multiple == 1 else multiple * dtypes.bits(dtype) // 8

@@ -24,27 +24,20 @@ from gridlayout.layouts.reader import Reader, dims_text
 
 def read_grid_layout(reader: Reader) -> GridLayout:
     """Read a tensor type of the document; `LayoutError` if its parts contradict each other."""
-    reader.expect("tensor")
-    reader.expect("<")
+    reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = reader.element()
-    reader.expect(",")
-    reader.expect("#ttcore.metal_layout")
-    reader.expect("<")
+    reader.expect(",", "#ttcore.metal_layout", "<")
     linear = read_map(reader, shape)
     reader.expect(",")
     oob = read_oob_word(reader)
-    reader.expect(",")
-    reader.expect("<")
+    reader.expect(",", "<")
     grid = reader.dims()
-    reader.expect(">")
-    reader.expect(",")
-    reader.skip()
-    at = reader.at
+    reader.expect(">", ",")
+    at = reader.here()
     counts, found = _read_memref(reader, element)
     found |= _read_words(reader)
-    reader.expect(">")
-    reader.expect(">")
+    reader.expect(">", ">")
     reader.end()
     try:
         layout = GridLayout(shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **found)
@@ -87,8 +80,7 @@ def read_map(reader: Reader, shape: Shape | None = None) -> AffineMap:
 
 def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
     """Read a padding value: one of the document's words, or a number."""
-    reader.skip()
-    at = reader.at
+    at = reader.here()
     word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")
     if word in dtypes.OOB_NAMES:
         return dtypes.OOB_NAMES[word]
@@ -104,8 +96,7 @@ def _read_words(reader: Reader) -> dict[str, Any]:
     """Read the words after the memref: the shard, and the alignment of rows."""
     found: dict[str, Any] = {}
     while reader.take(","):
-        reader.skip()
-        at = reader.at
+        at = reader.here()
         word = reader.match(r"[a-z_]+", "shard or row_alignment")
         if word not in ("shard", "row_alignment") or f"{word}_shape" in found or word in found:
             reader.fail(f"{word!r} is not one of shard, row_alignment, or is repeated", at)
@@ -120,22 +111,19 @@ def _read_words(reader: Reader) -> dict[str, Any]:
 def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
     """Read a memref: its shape, and the constructor arguments that it states."""
     found: dict[str, Any] = {}
-    reader.expect("memref")
-    reader.expect("<")
+    reader.expect("memref", "<")
     counts = reader.dims_before_element()
     at = reader.at
     if reader.take("!ttcore.tile"):
         reader.expect("<")
         found["tile"] = reader.dims()
         reader.expect(",")
-        reader.skip()
-        at = reader.at
+        at = reader.here()
         name = reader.element(also=tuple(dtypes.BLOCK_FORMATS))
         if name in dtypes.BLOCK_FORMATS:
             found["tile_format"], name = name, element
         if reader.take(","):
-            reader.expect("face")
-            reader.expect("<")
+            reader.expect("face", "<")
             found["face"] = reader.dims()
             reader.expect(">")
         reader.expect(">")
@@ -143,10 +131,7 @@ def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
         name = reader.element()
     if name != element:
         reader.fail(f"the memref holds {name}, but the tensor holds {element}", at)
-    reader.expect(",")
-    reader.expect("#ttcore.memory_space")
-    reader.expect("<")
-    found["memory_space"] = reader.match(r"[A-Za-z0-9_]+", "a memory space")
-    reader.expect(">")
-    reader.expect(">")
+    reader.expect(",", "#ttcore.memory_space", "<")
+    found["memory_space"] = reader.word("a memory space")
+    reader.expect(">", ">")
     return counts, found

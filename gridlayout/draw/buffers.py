@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridlayout.affine.search import components
-from gridlayout.arguments import Shape, as_items, as_shape
+from gridlayout.arguments import Ints, Shape, as_items, as_shape
 from gridlayout.draw.cells import NOTHING, Cell
 from gridlayout.draw.colourings import (
     Colouring,
@@ -37,17 +37,9 @@ from gridlayout.draw.logical import (
     tensor_text,
 )
 from gridlayout.draw.panels import Axis, Box, Panel, figure
-from gridlayout.draw.points import (
-    Ints,
-    Points,
-    as_label,
-    at,
-    cell_label,
-    core_text,
-    from_physical,
-    hover,
-)
+from gridlayout.draw.points import Points, as_label, at, cell_label, core_text, from_physical, hover
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.strides import row_major
 from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
@@ -94,7 +86,7 @@ def draw_physical(
 
 
 def _in_space(local: Shape, down: list[int], across: list[int]) -> Fold:
-    strides = [prod(local[k + 1 :]) for k in range(len(local))]
+    strides = row_major(local)
 
     def part(dims: list[int], at: Ints) -> Ints:
         total = np.zeros_like(at)

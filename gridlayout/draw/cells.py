@@ -14,9 +14,9 @@ from itertools import pairwise
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from gridlayout.arguments import Ints
+
 # Maps positions (rows, columns) to keys of their content; it broadcasts like a NumPy function.
 Key = Callable[[Ints, Ints], Ints]
 Span = tuple[int, int]

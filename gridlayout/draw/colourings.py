@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape
-from gridlayout.draw.cells import MIXED, PADDING, Cell, Ints, Span, find_cells
+from gridlayout.arguments import Ints, Shape
+from gridlayout.draw.cells import MIXED, PADDING, Cell, Span, find_cells
 from gridlayout.draw.points import Points
 from gridlayout.errors import LayoutError
 from gridlayout.palette import HUES

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import Ints
 from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import in_words, short, tensor_text
 from gridlayout.draw.panels import Picture, figure
@@ -21,7 +21,6 @@ from gridlayout.svg import Drawing, escape, tag
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
-Ints = NDArray[np.int64]
 MAX_NODES = HUES  # bars on each side, one colour each; more are drawn in groups
 _COLOURS = "A ribbon has the colour of the bar that it leaves, and is as wide as it has bytes."
 _LONG, _BAR = 430, 14  # pixels: length of a ribbon, width of the bars at its ends

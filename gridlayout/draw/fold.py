@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Ints, Shape
 from gridlayout.draw.cells import PADDING, Cell
 from gridlayout.draw.colourings import (
     Colouring,
@@ -38,7 +38,7 @@ from gridlayout.draw.logical import (
     tensor_text,
 )
 from gridlayout.draw.panels import Axis, Panel, dim_axis, figure
-from gridlayout.draw.points import Ints, Points, number, tuple_text
+from gridlayout.draw.points import Points, number, tuple_text
 from gridlayout.errors import LayoutError
 from gridlayout.svg import Drawing
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Ints, Shape
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell
 from gridlayout.draw.colourings import (
     Colouring,
@@ -26,15 +26,7 @@ from gridlayout.draw.colourings import (
     tile_colouring,
 )
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
-from gridlayout.draw.points import (
-    Ints,
-    Points,
-    as_label,
-    cell_label,
-    from_logical,
-    hover,
-    tuple_text,
-)
+from gridlayout.draw.points import Points, as_label, cell_label, from_logical, hover, tuple_text
 from gridlayout.palette import HUES
 from gridlayout.svg import Drawing
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.arguments import Shape, one_of
+from gridlayout.arguments import Ints, Shape, one_of
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
-Ints = NDArray[np.int64]
 # The most elements that are listed to invert a map without a closed-form inverse.
 MAX_LISTED = 1 << 20
 LABELS = ("offset", "index", "number", "byte", "core", "none")

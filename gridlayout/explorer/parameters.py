@@ -77,20 +77,11 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
     if not layout.linear.is_linear():
         _refuse(f"a GridLayout whose map divides, {layout.linear},")
     rows = layout.linear.coefficients()
-    found = {
-        "model": "grid",
-        "shape": layout.shape,
-        "dtype": layout.dtype.name,
-        "grid": layout.grid,
-        "tile": layout.tile,
-        "face": layout.face,
+    names = ("grid", "tile", "face", "tile_format", "memory_space", "row_alignment")
+    found = _shared(layout, "grid", *names) | {
         "collapse": None,
         "rows": [{"strides": [*strides], "offset": offset} for strides, offset in rows],
-        "oob": dtypes.oob_text(layout.oob),
-        "memory_space": layout.memory_space,
-        "tile_format": layout.tile_format,
         "shard": layout.shard_shape if any(layout.stated_shard) else None,
-        "row_alignment": layout.row_alignment,
     }
     # Partial sums of terms of mixed signs may exceed the result.
     reach = [
@@ -157,23 +148,14 @@ def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
     if layout.ndim != 4:
         _refuse("a sophon.matrix")
     chip = layout.chip
-    found = {
-        "model": "sophon",
-        "shape": layout.shape,
-        "dtype": layout.dtype.name,
-        "layout": layout.layout,
-        "strides": layout.strides,
+    found = _shared(layout, "sophon", "layout", "strides", "offset", "storage", "lanes") | {
         "allocation": layout.own_allocation,
         "npu": layout.start_npu,
-        "offset": layout.offset,
-        "storage": layout.storage,
-        "lanes": layout.lanes,
         "chip": {
             "known": chip.name if chip.name is not None and CHIPS.get(chip.name) == chip else None,
             **_sizes(chip),
             "name": None if chip.name is None else repr(chip.name),
         },
-        "oob": dtypes.oob_text(layout.oob),
     }
     strides = [stride * layout.lanes for stride in layout.strides]
     memory = chip.npus * chip.npu_bytes + chip.alignment * 8

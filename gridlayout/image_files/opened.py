@@ -24,9 +24,10 @@ from gridlayout.image_files.sidecar import (
     read_sidecar,
     sidecar_of,
 )
-from gridlayout.image_files.windows import Box, Results, parts, strides_of, weighted
+from gridlayout.image_files.windows import Box, Results, parts, weighted
 from gridlayout.images import Bytes
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.strides import row_major
 
 _MAPS = 64  # files of one core that are mapped at a time
 
@@ -139,7 +140,7 @@ class ImageFile:
         """
         core_shape = self.layout.core_shape
         core = as_index(coordinates, core_shape, "core")
-        return self._bytes(int(weighted(core, strides_of(core_shape))))
+        return self._bytes(int(weighted(core, row_major(core_shape))))
 
     def check(self, progress: Progress | None = None) -> None:
         """Compare the checksum of every core, including those that were read before.
@@ -216,8 +217,8 @@ class ImageFile:
         """The elements of a small box."""
         layout, rank = self.layout, self.layout.core_rank
         found, shape = self._index(box), tuple(map(len, box))
-        core = np.asarray(weighted(found[:rank], strides_of(layout.core_shape)))
-        offset = np.asarray(weighted(found[rank:], strides_of(layout.local_shape)))
+        core = np.asarray(weighted(found[:rank], row_major(layout.core_shape)))
+        offset = np.asarray(weighted(found[rank:], row_major(layout.local_shape)))
         cores, which = ranked(core)
         if not self._place.per_core:
             for number in cores:

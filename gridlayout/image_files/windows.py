@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gridlayout.affine.expressions import AffineExpr
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import host_fill, pack_host
+from gridlayout.layouts.strides import row_major
 
 # Elements per window: its index takes 8 bytes per element, and a few such arrays are live at once.
 ELEMENTS = 1 << 17
@@ -122,15 +122,6 @@ def weighted(values: Sequence[Index], weights: Sequence[int]) -> Index:
     return total
 
 
-def strides_of(shape: Sequence[int]) -> list[int]:
-    """The row-major strides of a shape, in elements.
-
-    >>> strides_of((2, 3, 4))
-    [12, 4, 1]
-    """
-    return [prod(shape[k + 1 :]) for k in range(len(shape))]
-
-
 def physical_windows(array: NDArray[Any], layout: Layout) -> Callable[[Box], NDArray[Any]]:
     """Return a function from a box of physical indices to the elements and padding there.
 
@@ -166,5 +157,5 @@ def physical_windows(array: NDArray[Any], layout: Layout) -> Callable[[Box], NDA
 
 def _taken(array: NDArray[Any], index: Sequence[Index]) -> NDArray[Any]:
     if array.flags.c_contiguous:  # one flat index is faster than one index per dim
-        return array.reshape(-1)[weighted(index, strides_of(array.shape))]
+        return array.reshape(-1)[weighted(index, row_major(array.shape))]
     return np.asarray(array[tuple(index)])

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, numbered
 from gridlayout.layouts.route import find_route
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, StepBuilder, Unit
 
-Shape = tuple[int, ...]
 # The linear form of an axis: the stride of each logical dim, and an offset.
 Form = tuple[dict[int, int], int]
 

@@ -43,6 +43,11 @@ class Buffers:
     # -- elements ------------------------------------------------------------------------------
 
     @property
+    def ndim(self) -> int:
+        """The rank of the logical shape."""
+        return len(self.shape)
+
+    @property
     def size(self) -> int:
         """The number of logical elements."""
         return prod(self.shape)
@@ -121,6 +126,17 @@ class Buffers:
         return prod(self.local_shape)
 
     # -- bytes ---------------------------------------------------------------------------------
+
+    @property
+    def row_alignment(self) -> int | None:
+        """The alignment of each row of a core's buffer, in bytes; None if none is required.
+
+        >>> from gridlayout import GridLayout
+        >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
+        >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
+        (16, (3, 8), 48)
+        """
+        return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def stored_bits(self) -> int:
@@ -291,6 +307,15 @@ class Buffers:
         True
         """
         return self.memory_layout == "interleaved"
+
+
+def row_bytes(multiple: int, dtype: np.dtype[Any]) -> int | None:
+    """The alignment in bytes for an alignment in elements; None for 1 element.
+
+    >>> row_bytes(8, dtypes.as_dtype("bfloat16"))
+    16
+    """
+    return None if multiple == 1 else multiple * dtypes.bits(dtype) // 8
 
 
 def check_offset(offset: Any) -> None:

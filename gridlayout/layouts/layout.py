@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
+from gridlayout.layouts.call_text import replaced
 from gridlayout.layouts.mapped import Mapped
 from gridlayout.layouts.memory import Chip, as_chip
-from gridlayout.layouts.replacing import replaced
 from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
 

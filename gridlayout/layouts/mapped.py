@@ -124,11 +124,6 @@ class Mapped(Buffers):
         new._freeze()
         return new
 
-    @property
-    def ndim(self) -> int:
-        """The rank of the logical shape."""
-        return len(self.shape)
-
     def _expressions(self) -> tuple[AffineExpr, ...]:
         """The expression of each physical dim, not simplified."""
         expr = StepBuilder(self.shape).run(self.steps).expr

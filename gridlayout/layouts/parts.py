@@ -19,12 +19,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from gridlayout.arguments import Shape
 from gridlayout.layouts.blocks import Block, Blocks, find_blocks
 from gridlayout.layouts.intervals import Box, boxes_between, is_nested
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, PadMove, ReshapeMove, host_fill, run_host
 
-Shape = tuple[int, ...]
 Read = Callable[[Box], NDArray[Any]]
 Copy = Callable[[Box, NDArray[Any]], object]
 # Elements whose physical indices are computed at a time.

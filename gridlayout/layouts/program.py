@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import (
@@ -28,8 +29,6 @@ from gridlayout.layouts.steps import (
     Unit,
     renamed,
 )
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

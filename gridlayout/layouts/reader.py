@@ -46,6 +46,11 @@ class Reader:
         while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
             self.at += 1
 
+    def here(self) -> int:
+        """Skip blanks, and return the position."""
+        self.skip()
+        return self.at
+
     def peek(self, word: str) -> bool:
         """Return whether `word` is next, after blanks."""
         self.skip()
@@ -56,19 +61,28 @@ class Reader:
         self.skip()
         return self.text[self.at : self.at + 1] in tuple("0123456789")
 
-    def take(self, word: str) -> bool:
-        """Skip `word` if it is next; return whether it was."""
-        if found := self.peek(word):
+    def take(self, *words: str) -> bool:
+        """Skip words if they are next, one after another; return whether they were."""
+        start = self.here()
+        for word in words:
+            if not self.peek(word):
+                self.at = start
+                return False
             self.at += len(word)
-        return found
+        return True
 
-    def expect(self, word: str, what: str = "") -> None:
-        """Skip `word`, which must be next."""
-        if not self.take(word):
-            found = self.text[self.at : self.at + 12]
-            self.fail(
-                f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}"
-            )
+    def expect(self, *words: str, what: str = "") -> None:
+        """Skip words, which must be next, one after another; `what` adds to the error."""
+        for word in words:
+            if not self.take(word):
+                found = self.text[self.at : self.at + 12]
+                self.fail(
+                    f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}"
+                )
+
+    def word(self, what: str) -> str:
+        """Read letters, digits and `_`; `what` names them in the error."""
+        return self.match(r"[A-Za-z0-9_]+", what)
 
     def match(self, pattern: str, what: str) -> str:
         """Read the text that `pattern` matches; `what` names it in the error."""
@@ -81,8 +95,7 @@ class Reader:
 
     def number(self) -> int:
         """Read a decimal number up to 2**62."""
-        self.skip()
-        at = self.at
+        at = self.here()
         digits = self.match(r"[0-9]+", "a number")
         if len(digits) > 19 or int(digits) > 2**62:
             self.fail(f"{digits[:24]} is over 2**62", at)
@@ -101,13 +114,12 @@ class Reader:
         found = []
         while self.peek_digit():
             found.append(self.number())
-            self.expect("x", " between sizes and before the element type")
+            self.expect("x", what=" between sizes and before the element type")
         return tuple(found)
 
     def element(self, also: tuple[str, ...] = ()) -> str:
         """Read the MLIR name of an element type, or one of `also`."""
-        self.skip()
-        at = self.at
+        at = self.here()
         name = self.match(r"complex\s*<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
         name = "".join(name.split())
         known = (*dtypes.FROM_MLIR, *also)

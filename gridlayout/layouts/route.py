@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, StepBuilder, Unit
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

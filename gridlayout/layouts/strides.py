@@ -63,7 +63,16 @@ def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
     """
     unit = elements_per_byte(dtype)
     inner = (*shape[:-1], -(-shape[-1] // unit) * unit) if shape else ()
-    return tuple(prod(inner[k + 1 :]) for k in range(len(shape)))
+    return row_major(inner)
+
+
+def row_major(sizes: Sequence[int]) -> Shape:
+    """Return the row-major strides of a shape, in elements.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(prod(sizes[k + 1 :]) for k in range(len(sizes)))
 
 
 def canonical_strides(shape: Shape, strides: Shape) -> Shape:

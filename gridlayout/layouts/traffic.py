@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.affine.search import components
+from gridlayout.arguments import Ints
 from gridlayout.errors import LayoutError
 
-Ints = NDArray[np.int64]
 CHUNK = 1 << 20  # indices evaluated at a time
 MAX_INDICES = 1 << 28  # indices enumerated for one group of dims
 MAX_PAIRS = 1 << 22  # pairs of cores

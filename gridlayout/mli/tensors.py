@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import permutations
-from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.strides import as_count, as_permutation, span, strided_steps
+from gridlayout.layouts.strides import as_count, as_permutation, row_major, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class TensorLayout(Layout):
         shape, kind = _as_extents(shape), dtypes.as_dtype(dtype)
         self.layout: str = _as_letters(layout, shape)
         self.mem_stride: Shape = (
-            _row_major(shape) if mem_stride is None else _as_mem_stride(mem_stride, shape)
+            row_major(shape) if mem_stride is None else _as_mem_stride(mem_stride, shape)
         )
         _, self.min_elements = span(shape, self.mem_stride)
         self.capacity: int | None = None if capacity is None else as_count(capacity, "capacity")
@@ -83,13 +82,8 @@ class TensorLayout(Layout):
         return new
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        place = {name: getattr(self, name) for name in ("shape", "layout", "dtype", "oob")}
-        return TensorLayout, {**place, **self._named()}
-
-    def _named(self) -> dict[str, Any]:
-        """The arguments that differ from their defaults."""
-        named: dict[str, Any] = {}
-        if self.mem_stride != _row_major(self.shape):
+        named = {name: getattr(self, name) for name in ("shape", "layout", "dtype")}
+        if self.mem_stride != row_major(self.shape):
             named["mem_stride"] = self.mem_stride
         if self.capacity is not None:
             named["capacity"] = self.capacity
@@ -97,11 +91,10 @@ class TensorLayout(Layout):
             named["start"] = self.start
         if self.buffer_size != self.start + self.min_elements:
             named["size"] = self.buffer_size
-        return named
+        return TensorLayout, {**named, "oob": self.oob}
 
     def __repr__(self) -> str:
-        place = (self.shape, self.layout, self.dtype.name)
-        return call_text("mli.tensor", *place, **self._named(), **oob_argument(self.oob))
+        return call_text("mli.tensor", self._call()[1], 3)
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
         """The output of the permute kernel: its dim `k` is dim `perm[k]` of this tensor.
@@ -270,10 +263,6 @@ def _as_letters(layout: Any, shape: Shape) -> str:
         if letter == "1" and n != 1:
             raise LayoutError(f"layout {layout!r}: the dim named 1 has extent {n}, it must be 1")
     return layout
-
-
-def _row_major(shape: Shape) -> Shape:
-    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _as_mem_stride(mem_stride: Any, shape: Shape) -> Shape:

@@ -11,29 +11,7 @@ from gridlayout.sophon.system_memory import SystemLayout, system
 from gridlayout.sophon.tensors import Tensor, ViewElement
 from gridlayout.sophon.widths import Width, best_width
 
-__all__ = [
-    "BM1684",
-    "BM1684X",
-    "BM1688",
-    "BM1690",
-    "Chip",
-    "Copy",
-    "LocalFit",
-    "LocalLayout",
-    "MemoryMap",
-    "Move",
-    "Overlap",
-    "Reuse",
-    "SystemLayout",
-    "Tensor",
-    "ViewElement",
-    "Width",
-    "best_width",
-    "copy",
-    "local",
-    "matrix",
-    "memory_map",
-    "overlap",
-    "reuse",
-    "system",
-]
+__all__ = ["BM1684", "BM1684X", "BM1688", "BM1690", "Chip", "Copy", "LocalFit", "LocalLayout"]
+__all__ += ["MemoryMap", "Move", "Overlap", "Reuse", "SystemLayout", "Tensor", "ViewElement"]
+__all__ += ["Width", "best_width", "copy", "local", "matrix", "memory_map", "overlap", "reuse"]
+__all__ += ["system"]

@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.sophon.chip import Chip
 from gridlayout.sophon.local_memory import LocalLayout
@@ -22,6 +23,7 @@ from gridlayout.sophon.occupancy import (
     reuse,
     runs,
 )
+from gridlayout.tables.columns import aligned
 
 if TYPE_CHECKING:
     from gridlayout.svg import Drawing
@@ -100,9 +102,7 @@ class MemoryMap:
         return sum((end - npu) * int((~held(x, npu)).sum()) for npu, end in runs([x]))
 
     def _tensor(self, name: str) -> LocalLayout:
-        if not isinstance(name, str) or name not in self.tensors:
-            raise LayoutError(f"tensor {name!r} is not one of {', '.join(self.tensors)}")
-        return self.tensors[name]
+        return self.tensors[one_of(name, self.tensors, "tensor")]
 
     def draw(self) -> Drawing:
         """The map as SVG: one row per NPU, bytes from left to right, one colour per tensor.
@@ -124,17 +124,9 @@ class MemoryMap:
             where = f"{x.offset:,}:{x.offset + x.bytes_per_core:,}"
             sizes = (f"{x.nbytes:,}", f"{self.empty_bytes(name):,}")
             rows.append((name, f"{x.start:,}", _npus(x), where, *sizes, _in_short(x)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(n) if k in (1, 4, 5) else cell.ljust(n)
-                for k, (cell, n) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
         free = f"{chip.npu_bytes - self.end:,} B free after all tensors"
         head = f"{chip.npus} NPUs of {chip.npu_bytes:,} B, {free}"
-        return "\n".join([head, *lines, *self._warnings()])
+        return "\n".join([head, *aligned(rows, (1, 4, 5)), *self._warnings()])
 
     def _warnings(self) -> list[str]:
         lines = []

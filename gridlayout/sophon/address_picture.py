@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Ints, Span
+from gridlayout.arguments import Ints
+from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Span
 from gridlayout.draw.panels import Axis, Box, Panel, figure
 from gridlayout.palette import HUES
 from gridlayout.sophon.local_memory import LocalLayout

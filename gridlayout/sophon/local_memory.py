@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.memory import Chip as GridChip
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.sophon import strides as rules
@@ -188,25 +188,24 @@ class LocalLayout(Tensor):
     _either = (("layout", "strides"), ("storage", "lanes"))
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        now: dict[str, Any] = {"dtype": self.dtype, "start": self.start, "chip": self.chip}
-        now |= {} if self.layout else {"strides": self.strides}
-        now |= {"allocation": self.own_allocation, "oob": self.oob}
-        if self.ndim == 2:
-            rows, cols = self.shape
-            return matrix, {"rows": rows, "cols": cols, "width": self.view_shape[3], **now}
-        now |= {"layout": self.layout} if self.layout else {}
-        return local, {"shape": self.shape, **now, **storage_argument(self)}
-
-    def __repr__(self) -> str:
         strides: dict[str, Any] = {} if self.layout else {"strides": self.strides}
         own = {} if self.own_allocation is None else {"allocation": self.own_allocation}
-        extras = {**storage_argument(self), "chip": self.chip, **own, **oob_argument(self.oob)}
+        rest = {**storage_argument(self), "chip": self.chip, **own, "oob": self.oob}
         if self.ndim == 2:
-            sizes = (*self.shape, self.view_shape[3], self.dtype.name)
-            return call_text("sophon.matrix", *sizes, start=self.start, **strides, **extras)
+            rows, cols = self.shape
+            sizes = {"rows": rows, "cols": cols, "width": self.view_shape[3], "dtype": self.dtype}
+            return matrix, {**sizes, "start": self.start, **strides, **rest}
         named = strides or {"layout": self.layout}
-        tensor = (self.shape, self.dtype.name)
-        return call_text("sophon.local", *tensor, **named, start=self.start, **extras)
+        return local, {
+            **{"shape": self.shape, "dtype": self.dtype},
+            **named,
+            "start": self.start,
+            **rest,
+        }
+
+    def __repr__(self) -> str:
+        made, named = self._call()
+        return call_text(f"sophon.{made.__name__}", named, 4 if self.ndim == 2 else 2)
 
     @property
     def own_allocation(self) -> int | None:

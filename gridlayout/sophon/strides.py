@@ -13,7 +13,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Step, StepBuilder, nest
 from gridlayout.sophon.chip import Chip, as_count
@@ -117,8 +117,7 @@ def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int)
     >>> named_strides("aligned", (2, 3, 4, 5), slots=2, alignment=128, bits=32)
     (64, 32, 5, 1)
     """
-    if not isinstance(name, str) or name not in LAYOUTS:
-        raise LayoutError(f"layout {name!r} is not one of {', '.join(LAYOUTS)}")
+    one_of(name, LAYOUTS, "layout")
     _, _, height, columns = view
     multiple = unit(alignment, bits)
     row = -(-columns // multiple) * multiple if name == "line_aligned" else columns

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import as_count
 from gridlayout.sophon.tensors import Tensor, storage_argument
@@ -79,21 +79,14 @@ class SystemLayout(Tensor):
     _either = (("storage", "lanes"),)
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        now = {"shape": self.shape, "dtype": self.dtype, "start": self.start, "oob": self.oob}
-        is_own = self.strides != _continuous(self.view_shape)
-        return system, {
-            **now,
-            **({"strides": self.strides} if is_own else {}),
-            **storage_argument(self),
-        }
-
-    def __repr__(self) -> str:
-        named: dict[str, Any] = {}
+        named: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype}
         if self.strides != _continuous(self.view_shape):
             named["strides"] = self.strides
         named |= {"start": self.start} if self.start else {}
-        extras = {**named, **storage_argument(self), **oob_argument(self.oob)}
-        return call_text("sophon.system", self.shape, self.dtype.name, **extras)
+        return system, {**named, **storage_argument(self), "oob": self.oob}
+
+    def __repr__(self) -> str:
+        return call_text("sophon.system", self._call()[1], 2)
 
 
 def _continuous(view: Shape) -> Shape:

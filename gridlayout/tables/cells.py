@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gridlayout import dtypes
-from gridlayout.costs import Described
+from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.tables.words import dims
-from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
-def tensor(layout: Described) -> str:
+def tensor(layout: Buffers) -> str:
     """Return the element type and the logical shape.
 
     >>> from gridlayout import xla
@@ -21,12 +22,12 @@ def tensor(layout: Described) -> str:
     return f"{name}[{','.join(map(str, layout.shape))}]"
 
 
-def grid(layout: Described) -> str:
+def grid(layout: Buffers) -> str:
     """Return the grid of cores."""
     return dims(layout.core_shape)
 
 
-def shard(layout: Described) -> str:
+def shard(layout: Buffers) -> str:
     """Return one core's buffer: tiles and their size, or the braces of an XLA type."""
     return layout.shard_text or "-"
 
@@ -50,16 +51,26 @@ def fits(fit: Fit | None) -> str:
     return "; ".join(words) or "-"
 
 
-def ttnn_place(layout: TtnnLayout) -> str:
-    """Return how a TTNN tensor is laid out: its memory, how it is divided, and the cores.
+def placed(layout: Buffers) -> str:
+    """Return where a value is stored, as text: its memory, and the cores that divide it.
 
-    >>> from gridlayout import tenstorrent
-    >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))
-    'l1 height 2x1'
-    >>> ttnn_place(tenstorrent.ttnn((64, 64), buffer_type="dram"))
-    'dram rows'
+    >>> from gridlayout import GridLayout
+    >>> placed(GridLayout((8, 6), grid=(2, 1), memory_space="l1"))
+    'l1 2x1'
     """
-    if layout.is_interleaved:
-        return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
-    kind = layout.memory_layout.removesuffix("_sharded")
-    return f"{layout.buffer_type} {kind} {dims(layout.grid)}"
+    return f"{layout.memory or ''} {dims_text(layout.core_shape)}".strip()
+
+
+def tensors(layouts: Iterable[Buffers | None]) -> str:
+    """Return types and grids of values; `-` for a value without a layout.
+
+    >>> from gridlayout import GridLayout
+    >>> tensors((GridLayout((8, 6), "float32", grid=(2, 1)), None))
+    'float32[8,6]@2x1, -'
+    """
+    return ", ".join(
+        "-"
+        if x is None
+        else f"{x.dtype.name}[{','.join(map(str, x.shape))}]@{dims_text(x.core_shape)}"
+        for x in layouts
+    )

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 WIDTH = 100  # characters per line
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: Container[int] = ()) -> list[str]:
+    """Return rows of cells as lines; numbers: the columns that are aligned to the right.
+
+    The last cell of a row that is shorter than the first one spans the remaining columns.
+
+    >>> aligned([("a", "10"), ("bcd", "9"), ("all",)], (1,))
+    ['a    10', 'bcd   9', 'all']
+    """
+    count = len(rows[0])
+    whole = [row if len(row) == count else row[:-1] for row in rows]
+    widths = [max(len(row[k]) for row in whole if k < len(row)) for k in range(count)]
+    return [
+        "  ".join(
+            cell.rjust(width) if k in numbers else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def tables_of(rows: Sequence[Sequence[str]], fixed: int, is_words: bool) -> list[str]:
@@ -24,17 +44,6 @@ def tables_of(rows: Sequence[Sequence[str]], fixed: int, is_words: bool) -> list
             tables[-1] = last
         else:
             tables.append([k])
-    return [_aligned(rows, [*range(fixed), *some], fixed, is_words) for some in tables]
-
-
-def _aligned(
-    rows: Sequence[Sequence[str]], columns: Sequence[int], fixed: int, is_words: bool
-) -> str:
-    widths = {k: max(len(cells[k]) for cells in rows) for k in columns}
-    return "\n".join(
-        "  ".join(
-            cells[k].ljust(widths[k]) if is_words or k < fixed else cells[k].rjust(widths[k])
-            for k in columns
-        ).rstrip()
-        for cells in rows
-    )
+    shown = [[*range(fixed), *some] for some in tables]
+    numbers = () if is_words else range(fixed, len(widths))
+    return ["\n".join(aligned([[row[k] for k in some] for row in rows], numbers)) for some in shown]

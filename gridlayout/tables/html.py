@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from html import escape
 
 from gridlayout.tables.words import LEFT
@@ -58,24 +58,31 @@ def html_page(title: str, body: str) -> str:
 
 
 def html_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    data: Sequence[Mapping[str, float]],
+    words: Container[str] = LEFT,
 ) -> str:
-    """Return a table. data: for each row, the numbers behind its cells, by column name."""
+    """Return a table. data: for each row, the numbers behind its cells, by column name.
+
+    words: the columns of words; all others are of numbers.
+    """
+    kinds = ["" if name in words else "number" for name in head]
     names = "".join(
-        f'<th scope="col"{_class("" if name in LEFT else "number")}>{escape(name.strip())}</th>'
-        for name in head
+        f'<th scope="col"{_class(kind)}>{escape(name.strip())}</th>'
+        for name, kind in zip(head, kinds, strict=True)
     )
     body = "".join(
-        f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head)))}</tr>\n"
+        f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head), kinds))}</tr>\n"
         for cells, numbers in zip(rows, data, strict=True)
     )
-    return _table(names, body, len(head))
+    wide = _class("wide" if len(head) > _WIDE else "")
+    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
-    kind = "" if name in LEFT else "number"
+def _cell(name: str, text: str, numbers: Mapping[str, float], kind: str) -> str:
     style, value = "", ""
-    if name == "padding":
+    if name == "padding" and name in numbers:
         kind, style = "number share", f' style="--share: {numbers[name]:.1%}"'
     if text.startswith("NO:"):
         kind = "over"
@@ -107,18 +114,7 @@ def heading(text: str) -> str:
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of text cells."""
-    named = [f' data-name="{escape(name)}"' for name in head]
-    body = "".join(
-        f"<tr>{''.join(f'<td{n}>{escape(c)}</td>' for n, c in zip(named, row, strict=True))}</tr>\n"
-        for row in rows
-    )
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return _table(names, body, len(head))
-
-
-def _table(names: str, body: str, columns: int) -> str:
-    wide = _class("wide" if columns > _WIDE else "")
-    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+    return html_table(head, rows, [{}] * len(rows), head)
 
 
 def _class(kind: str) -> str:

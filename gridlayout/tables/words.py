@@ -8,28 +8,11 @@ from gridlayout.layouts.reader import dims_text
 
 # Columns of words, aligned left. All other columns hold numbers, aligned right.
 LEFT = frozenset(
-    [
-        "op",
-        "value",
-        "tensor",
-        "grid",
-        "shard",
-        "fits",
-        "from",
-        "to",
-        "where",
-        "text",
-        "memory",
-        "function",
-        "alive",
-        "kind",
-        "axes",
-        "parts",
-        "sharding",
-        "path",
-        "shape",
-        "tile",
-    ]
+    (
+        *("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text"),
+        *("memory", "function", "alive", "kind", "axes", "parts", "sharding", "path", "shape"),
+        *("tile"),
+    )
 )
 WIDTH = 32  # characters of a cell with foreign text
 
@@ -64,6 +47,11 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:,.2f} {unit}"
     return f"{seconds / 1e-9:,.2f} ns"
+
+
+def taken(seconds: float | None) -> str:
+    """Return a duration as text; `-` for none."""
+    return duration(seconds) if seconds else "-"
 
 
 def bound_words(seconds: float, bound: float) -> str:

@@ -46,44 +46,13 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout, interleaved_shard_sha
 if TYPE_CHECKING:
     from gridlayout.ops.tenstorrent.program import TtnnProgram, load
 
-__all__ = [
-    "BLACKHOLE",
-    "WORMHOLE",
-    "ChipLayout",
-    "Comparison",
-    "CoreMap",
-    "MeshLowering",
-    "MetalLayout",
-    "TensorLayout",
-    "TtnnDocument",
-    "TtnnLayout",
-    "TtnnProgram",
-    "as_2d",
-    "bfp",
-    "block_sharded",
-    "compare",
-    "device_map",
-    "dram_map",
-    "face_of",
-    "from_compiler",
-    "from_document",
-    "grid_aware_alignments",
-    "height_sharded",
-    "host_strides",
-    "interleaved_shard_shape",
-    "load",
-    "lower_to_mesh",
-    "metal",
-    "physical_grid",
-    "sharded_across",
-    "squeeze_rank",
-    "tensor_layout",
-    "tile_alignments",
-    "tile_map",
-    "ttnn",
-    "ttnn_document",
-    "width_sharded",
-]
+__all__ = ["BLACKHOLE", "WORMHOLE", "ChipLayout", "Comparison", "CoreMap", "MeshLowering"]
+__all__ += ["MetalLayout", "TensorLayout", "TtnnDocument", "TtnnLayout", "TtnnProgram", "as_2d"]
+__all__ += ["bfp", "block_sharded", "compare", "device_map", "dram_map", "face_of", "from_compiler"]
+__all__ += ["from_document", "grid_aware_alignments", "height_sharded", "host_strides"]
+__all__ += ["interleaved_shard_shape", "load", "lower_to_mesh", "metal", "physical_grid"]
+__all__ += ["sharded_across", "squeeze_rank", "tensor_layout", "tile_alignments", "tile_map"]
+__all__ += ["ttnn", "ttnn_document", "width_sharded"]
 
 WORMHOLE, BLACKHOLE = CHIPS["wormhole"], CHIPS["blackhole"]
 

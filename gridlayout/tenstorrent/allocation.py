@@ -96,11 +96,6 @@ class Allocation(Buffers):
     strides: Shape = ()
 
     @property
-    def ndim(self) -> int:
-        """The rank of the shape."""
-        return len(self.shape)
-
-    @property
     def tile_counts(self) -> Shape | None:
         """The tiles of one core's buffer along each dim; None without tiles."""
         return None if self.tile is None else self.counts

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import as_flag
+from gridlayout.arguments import as_flag, one_of
 from gridlayout.dtypes import BLOCK_FORMATS
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.bits import pack_bits, unpack_bits
@@ -109,9 +109,7 @@ def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray
 
 
 def _bits(tile_format: Any) -> int:
-    if not isinstance(tile_format, str) or tile_format not in _BITS:
-        raise LayoutError(f"tile_format {tile_format!r} is not one of {', '.join(_BITS)}")
-    return _BITS[tile_format]
+    return _BITS[one_of(tile_format, _BITS, "tile_format")]
 
 
 def _as_float32(tiles: ArrayLike) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Held
 from gridlayout.layouts.steps import Join, Pad, Split, Step, Unit
@@ -70,7 +70,7 @@ class ChipLayout(Layout):
         return super()._changed(**fields)
 
     def __repr__(self) -> str:
-        return call_text("ChipLayout", self.chips, self.local, **oob_argument(self.oob))
+        return call_text("ChipLayout", self._call()[1], 2)
 
     @property
     def tile_counts(self) -> Shape:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text
+from gridlayout.tables.columns import aligned
 from gridlayout.tenstorrent.metal_layout import MetalLayout, grid_multiple_alignments
 from gridlayout.tenstorrent.sharding import block_sharded
 from gridlayout.tenstorrent.tiles import as_tile
@@ -64,23 +65,12 @@ class Comparison:
     table: tuple[Row, ...]
 
     def __getitem__(self, model: str) -> Row:
-        for row in self.table:
-            if row.model == model:
-                return row
-        known = ", ".join(row.model for row in self.table)
-        raise LayoutError(f"model {model!r} is not one of {known}")
+        rows = {row.model: row for row in self.table}
+        return rows[one_of(model, rows, "model")]
 
     def __str__(self) -> str:
         head = ("model", "physical shape", "shard", "rows per core", "padding", "bytes per core")
-        lines = [head, *(row.cells for row in self.table)]
-        full = [line for line in lines if len(line) == len(head)]
-        widths = [max(len(line[k]) for line in full) for k in range(len(head))]
-        widths[0] = max(len(line[0]) for line in lines)
-        text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)).rstrip()
-            for line in lines
-        ]
-        return "\n".join([self.title, *text])
+        return "\n".join([self.title, *aligned([head, *(row.cells for row in self.table)])])
 
 
 def compare(

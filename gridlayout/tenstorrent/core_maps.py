@@ -66,8 +66,7 @@ class CoreMap:
             )
         reader = Reader(text)
         reader.at = at
-        for word in ("workerGrid", "=", "#ttcore.grid", "<"):
-            reader.expect(word)
+        reader.expect("workerGrid", "=", "#ttcore.grid", "<")
         grid = _read_sizes(reader, "workerGrid")
         maps = []
         while reader.take(","):
@@ -84,8 +83,7 @@ class CoreMap:
         devices = 1
         if (found := text.find("meshShape", reader.at)) >= 0:
             reader.at = found
-            reader.expect("meshShape")
-            reader.expect("=")
+            reader.expect("meshShape", "=")
             # The shape of a mesh of one device may be empty.
             devices = prod(_read_sizes(reader, "meshShape")) if reader.peek_digit() else 1
         try:

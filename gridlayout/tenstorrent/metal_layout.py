@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.reader import dims_text, shaped_text
@@ -125,17 +126,13 @@ class MetalLayout(Layout):
         return MetalLayout, now
 
     def __repr__(self) -> str:
-        extras = [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
+        names = ("shape", "dtype", "dim_alignments", "collapsed_intervals", "grid", "tile")
+        named = {name: getattr(self, name) for name in names}
+        named |= {"tile_format": self.tile_format} if self.tile_format else {}
+        named["oob"] = self.oob
         if (self.memory_space, self.memory_layout) != ("l1", "sharded"):
-            extras.append(f"memory_space={self.memory_space!r}")
-            extras.append(f"memory_layout={self.memory_layout!r}")
-        arguments = [
-            *(str(self.shape), repr(self.dtype.name), f"dim_alignments={self.dim_alignments}"),
-            *(f"collapsed_intervals={self.collapsed_intervals}", f"grid={self.grid}"),
-            *(f"tile={self.tile}", *extras),
-        ]
-        return f"MetalLayout({', '.join(arguments)})"
+            named |= {"memory_space": self.memory_space, "memory_layout": self.memory_layout}
+        return call_text("MetalLayout", named, 2)
 
     def __str__(self) -> str:
         """The type as tt-mlir prints it; `metal_layout_text` parses it."""

@@ -20,25 +20,19 @@ from gridlayout.tenstorrent.metal_layout import MetalLayout
 
 def read_metal(reader: Reader) -> MetalLayout:
     """Read a `metal_layout` type; `LayoutError` if type and attribute contradict each other."""
-    reader.expect("tensor")
-    reader.expect("<")
-    reader.skip()
-    at = reader.at
+    reader.expect("tensor", "<")
+    at = reader.here()
     device = reader.dims_before_element()
     found = _read_element(reader)
-    for word in (",", "#ttcore.metal_layout", "<", "logical_shape", "="):
-        reader.expect(word)
+    reader.expect(",", "#ttcore.metal_layout", "<", "logical_shape", "=")
     shape = _read_dims(reader)
-    for word in (",", "dim_alignments", "="):
-        reader.expect(word)
+    reader.expect(",", "dim_alignments", "=")
     found["dim_alignments"] = _read_dims(reader)
-    for word in (",", "collapsed_intervals", "="):
-        reader.expect(word)
+    reader.expect(",", "collapsed_intervals", "=")
     found["collapsed_intervals"] = _read_intervals(reader)
     reader.expect(",")
     found |= _read_words(reader)
-    reader.expect(">")
-    reader.expect(">")
+    reader.expect(">", ">")
     reader.end()
     if len(device) % 2 or not device:
         reader.fail(
@@ -67,25 +61,24 @@ def _read_words(reader: Reader) -> dict[str, Any]:
     Only the empty map is accepted; any other makes a view, which is not a layout.
     """
     found: dict[str, Any] = {}
-    word = reader.match(r"[A-Za-z0-9_]+", "a memory space")
+    word = reader.word("a memory space")
     earlier = word in dtypes.OOB_NAMES
     if earlier:
         found["oob"] = dtypes.OOB_NAMES[word]
         reader.expect(",")
-        word = reader.match(r"[A-Za-z0-9_]+", "a memory space")
+        word = reader.word("a memory space")
     found["memory_space"] = word
     if not earlier:
         reader.expect(",")
-        found["memory_layout"] = reader.match(r"[A-Za-z0-9_]+", "a memory layout")
+        found["memory_layout"] = reader.word("a memory layout")
         return found | {"oob": read_oob(reader)}
     more = reader.take(",")
     if more and not reader.peek("index_map"):
-        found["memory_layout"] = reader.match(r"[A-Za-z0-9_]+", "a memory layout")
+        found["memory_layout"] = reader.word("a memory layout")
         more = reader.take(",")
     if more:
-        reader.expect("index_map")
-        reader.expect("=")
-        reader.expect("map(0)", ", the empty map; a layout with another map is a view")
+        reader.expect("index_map", "=")
+        reader.expect("map(0)", what=", the empty map; a layout with another map is a view")
     return found
 
 
@@ -93,8 +86,7 @@ def read_oob(reader: Reader) -> dtypes.Scalar | None:
     """Read a padding value, `, oob = zero`; None if the text does not continue with it."""
     if not reader.take(","):
         return None
-    reader.expect("oob")
-    reader.expect("=")
+    reader.expect("oob", "=")
     return read_oob_word(reader)
 
 
@@ -123,8 +115,7 @@ def _read_element(reader: Reader) -> dict[str, Any]:
 
 def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
     """Read `dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>`, or `dense<> : tensor<0x2xi64>`."""
-    reader.expect("dense")
-    reader.expect("<")
+    reader.expect("dense", "<")
     found: list[tuple[int, int]] = []
     if reader.take("["):
         while True:
@@ -132,17 +123,14 @@ def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
             start = _signed(reader)
             reader.expect(",")
             found.append((start, _signed(reader)))
-            reader.expect("]", ": an interval is a pair")
+            reader.expect("]", what=": an interval is a pair")
             if not reader.take(","):
                 break
         reader.expect("]")
-    for word in (">", ":", "tensor", "<"):
-        reader.expect(word)
-    reader.skip()
-    at = reader.at
+    reader.expect(">", ":", "tensor", "<")
+    at = reader.here()
     counts = reader.dims_before_element()
-    reader.expect("i64")
-    reader.expect(">")
+    reader.expect("i64", ">")
     if counts != (len(found), 2):
         reader.fail(
             f"collapsed_intervals are {len(found)} pairs, tensor<{len(found)}x2xi64>, but the text "

@@ -15,7 +15,7 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.reader import Reader
+from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
 
@@ -54,8 +54,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None)
     """
     reader = Reader(written_out(text, resolved))
-    for word in ("tensor", "<"):
-        reader.expect(word)
+    reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = read_element(reader)
     layout = None
@@ -65,7 +64,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
             stated = reader.text[reader.at :][:40]
             reader.fail(f"the encoding {stated!r} is not supported; expected #ttnn.ttnn_layout")
         layout = read_layout(reader, shape, element, compiled=True)
-    reader.expect(">", " after one encoding")
+    reader.expect(">", what=" after one encoding")
     reader.end()
     tile_format = element.name if element.name in dtypes.BLOCK_FORMATS else None
     if layout is not None:
@@ -92,3 +91,18 @@ def written_out(text: str, resolved: Callable[[str], str], most: int = MAX_TYPE)
     raise LayoutError(
         f"type {text[:80]!r}: its aliases refer to each other, or stand for over {most} characters"
     )
+
+
+def ttnn_place(layout: TtnnLayout) -> str:
+    """Return how a TTNN tensor is laid out: its memory, how it is divided, and the cores.
+
+    >>> from gridlayout import tenstorrent
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))
+    'l1 height 2x1'
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), buffer_type="dram"))
+    'dram rows'
+    """
+    if layout.is_interleaved:
+        return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
+    kind = layout.memory_layout.removesuffix("_sharded")
+    return f"{layout.buffer_type} {kind} {dims_text(layout.grid)}"

@@ -249,16 +249,10 @@ class TensorLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (*(getattr(self, name) for name in _ARGUMENTS[:-1]), repr(self.oob))
 
-    def _arguments(self) -> dict[str, Any]:
-        interleaved = self.memory_layout == "interleaved"
-        found = {name: getattr(self, name) for name in _ARGUMENTS}
-        return found | {"shard_shape": None if interleaved else self.shard_shape}
-
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        return TensorLayout, self._arguments()
-
-    def __repr__(self) -> str:
-        arguments = self._arguments()
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        if self.memory_layout == "interleaved":
+            arguments["shard_shape"] = None
         defaults = {
             "tile": (32, 32) if self.page == "tile" else None,
             "alignment": self._aligned(None, arguments["shard_shape"]),
@@ -270,9 +264,11 @@ class TensorLayout(Layout):
             "page_alignment": 1,
             "oob": None,
         }
-        always = [arguments.pop("shape"), arguments.pop("dtype").name, arguments.pop("page")]
         named = {k: v for k, v in arguments.items() if k not in defaults or v != defaults[k]}
-        return call_text("tenstorrent.tensor_layout", *always, **named)
+        return TensorLayout, named
+
+    def __repr__(self) -> str:
+        return call_text("tenstorrent.tensor_layout", self._call()[1], 3, words=False)
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.caching import cached
+from gridlayout.document.collapse import collapsed_shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.document.shard import as_shard, row_bytes, row_multiple
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.strides import row_major
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
@@ -69,62 +69,46 @@ class TtnnDocument(Layout):
     ) -> None:
         shape = as_shape(shape, "shape")
         self.stride: Shape = contiguous(shape) if stride is None else _as_stride(stride, shape)
-        self.tile: Shape | None = as_tile(tile, tile_format)
-        self.tile_format: str | None = tile_format
-        self.row_multiple: int = row_multiple(
-            row_alignment, dtypes.as_dtype(dtype), self.tile, tile_format
-        )
-        self.memory_space: str = memory_space
         self.plane: Shape = _plane(shape, self.stride)
-        used = _used(shape, self.stride)
+        linear = _linear(self.stride)
         if grid is None and shard_shape is not None:
             sizes = as_shape(shard_shape, "shard_shape")
-            if len(sizes) == len(used):  # a shard without elements needs one core
+            if len(sizes) == 2:  # a shard without elements needs one core
+                used = collapsed_shape(linear, shape, (1, 1))
                 grid = [max(n, 1) for n in _divided(used, sizes)]
-        self.grid: Shape = positive((1, 1) if grid is None else grid, "grid")
-        if len(self.grid) != 2:
-            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN places tensors on a plane")
-        self.shard_shape: Shape = (
-            _divided(self.plane, self.grid)
-            if shard_shape is None
-            else as_shard(shard_shape, used, self.grid)[0]
+        grid = positive((1, 1) if grid is None else grid, "grid")
+        if len(grid) != 2:
+            raise LayoutError(f"grid {grid} must have rank 2: TTNN places tensors on a plane")
+        like = GridLayout(
+            *(shape, dtype, grid, as_tile(tile, tile_format)),
+            linear=linear,
+            shard_shape=_divided(self.plane, grid) if shard_shape is None else shard_shape,
+            memory_space=memory_space,
+            tile_format=tile_format,
+            row_alignment=row_alignment,
         )
-        like = self._grid_layout(shape, dtype, oob)
+        self.grid: Shape = grid
+        self.tile: Shape | None = like.tile
+        self.tile_format: str | None = tile_format
+        self.row_multiple: int = like.row_multiple
+        self.memory_space: str = like.memory_space
+        self.shard_shape: Shape = like.shard_shape
         super().__init__(shape, dtype, like.steps, like.order, core_rank=2, oob=oob)
-
-    def _grid_layout(self, shape: Shape, dtype: Any, oob: Any) -> GridLayout:
-        return GridLayout(
-            *(shape, dtype, self.grid, self.tile),
-            linear=_linear(self.stride),
-            shard_shape=self.shard_shape,
-            memory_space=self.memory_space,
-            tile_format=self.tile_format,
-            row_alignment=row_bytes(self.row_multiple, dtypes.as_dtype(dtype)),
-            oob=oob,
-        )
 
     # -- identity ------------------------------------------------------------------------------
 
     def _key(self) -> tuple[Any, ...]:
-        return (
-            *(self.shape, self.dtype, self.stride, self.shard_shape, self.grid, self.tile),
-            *(self.tile_format, self.memory_space, self.row_multiple, repr(self.oob)),
-        )
+        return (*(getattr(self, name) for name in _ARGUMENTS[:-1]), repr(self.oob))
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        return TtnnDocument, {name: getattr(self, name) for name in _ARGUMENTS}
+        shard = _divided(self.plane, self.grid)
+        defaults: dict[str, Any] = {"stride": contiguous(self.shape), "shard_shape": shard}
+        defaults |= {"grid": (1, 1), "memory_space": "l1"}
+        given = {name: getattr(self, name) for name in _ARGUMENTS}
+        return TtnnDocument, {k: v for k, v in given.items() if v != defaults.get(k)}
 
     def __repr__(self) -> str:
-        defaults = {
-            "stride": contiguous(self.shape),
-            "shard_shape": _divided(self.plane, self.grid),
-            "grid": (1, 1),
-            "memory_space": "l1",
-        }
-        given = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
-        named = {name: value for name, value in given.items() if value != defaults.get(name)}
-        arguments = (self.shape, self.dtype.name)
-        return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self.oob))
+        return call_text("tenstorrent.ttnn_document", self._call()[1], 2)
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -139,11 +123,6 @@ class TtnnDocument(Layout):
         return self.as_grid.tile_counts
 
     @property
-    def row_alignment(self) -> int | None:
-        """The alignment of each row of a core's buffer, in bytes; None if none is required."""
-        return row_bytes(self.row_multiple, self.dtype)
-
-    @property
     def physical_shard_shape(self) -> Shape:
         """The shard padded to tiles; the document: "The shard_shape padded out to tile_shape"."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
@@ -154,7 +133,7 @@ class TtnnDocument(Layout):
 
         For the document's own formula, see `written_grid_shape`.
         """
-        return _divided(_used(self.shape, self.stride), self.shard_shape)
+        return _divided(self.as_grid.collapsed_shape if self.size else (0, 0), self.shard_shape)
 
     @property
     def written_grid_shape(self) -> Shape:
@@ -204,7 +183,8 @@ _ARGUMENTS = (
 
 @cached
 def _as_grid(layout: TtnnDocument) -> GridLayout:
-    return layout._grid_layout(layout.shape, layout.dtype, layout.oob)
+    given = {name: getattr(layout, name) for name in _ARGUMENTS if name != "stride"}
+    return GridLayout(**given, linear=_linear(layout.stride))
 
 
 def contiguous(shape: Shape) -> Shape:
@@ -213,10 +193,7 @@ def contiguous(shape: Shape) -> Shape:
     >>> contiguous((53, 63)), contiguous((2, 0, 3))
     ((63, 1), (3, 3, 1))
     """
-    found = [1] * len(shape)
-    for d in reversed(range(len(shape) - 1)):
-        found[d] = found[d + 1] * max(shape[d + 1], 1)
-    return tuple(found)
+    return row_major([max(n, 1) for n in shape])
 
 
 def _as_stride(stride: Any, shape: Shape) -> Shape:
@@ -258,16 +235,6 @@ def _plane(shape: Shape, stride: Shape) -> Shape:
     if len(shape) < 2:
         return (1, *shape, *(1 for _ in range(1 - len(shape))))
     return (shape[0] * (stride[0] // stride[-2]), stride[-2])
-
-
-def _used(shape: Shape, stride: Shape) -> Shape:
-    """The rows and columns of the plane up to the last element."""
-    if 0 in shape:
-        return (0, 0)
-    if len(shape) < 2:
-        return _plane(shape, stride)
-    steps = zip(shape[:-1], stride[:-1], strict=True)
-    return (1 + sum((n - 1) * (s // stride[-2]) for n, s in steps), shape[-1])
 
 
 def _divided(sizes: Shape, by: Shape) -> Shape:

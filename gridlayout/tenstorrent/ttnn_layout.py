@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, dim, embedding, linearized
-from gridlayout.arguments import Shape, as_shape, positive
-from gridlayout.document.shard import row_bytes, row_multiple
+from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.document.shard import row_multiple
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.layouts.strides import row_major
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.tiles import as_tile
 
@@ -141,18 +143,14 @@ class TtnnLayout(Layout):
         return TtnnLayout, now | {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
-        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
-        if self.has_stated_ranges:
-            extras.append(f"core_ranges={self.core_ranges}")
-        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
-        arguments = [
-            *(str(self.shape), repr(self.dtype.name)),
-            *(f"grid={self.workers or self.grid}", f"tile={self.tile}"),
-            *(f"memory_layout={self.memory_layout!r}", *extras),
-        ]
-        return f"TtnnLayout({', '.join(arguments)})"
+        named: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype}
+        named |= {"grid": self.workers or self.grid, "tile": self.tile}
+        named |= {"memory_layout": self.memory_layout}
+        named |= {"buffer_type": self.buffer_type} if self.buffer_type != "l1" else {}
+        named |= {"tile_format": self.tile_format} if self.tile_format else {}
+        named |= {"row_alignment": self.row_alignment} if self.row_alignment else {}
+        named |= {"core_ranges": self.core_ranges} if self.has_stated_ranges else {}
+        return call_text("TtnnLayout", named | {"oob": self.oob}, 2)
 
     def __str__(self) -> str:
         """The type as tt-mlir prints it; `ttnn_layout_text` parses it."""
@@ -222,23 +220,13 @@ class TtnnLayout(Layout):
     @property
     def stride(self) -> Shape:
         """The strides in elements, as in PyTorch, of the padded tensor."""
-        padded = self.padded_shape[len(self.padded_shape) - len(self.shape) :]
-        return tuple(prod(padded[d + 1 :]) for d in range(len(padded)))
+        return row_major(self.padded_shape[len(self.padded_shape) - len(self.shape) :])
 
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles, which is the shape of a shard's memref."""
         rows, columns = (-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
         return (rows, align(columns, self.row_multiple) if self.tile is None else columns)
-
-    @property
-    def row_alignment(self) -> int | None:
-        """The alignment of each row of a core's buffer, in bytes; None if none is required.
-
-        >>> TtnnLayout((3, 5), "bfloat16", row_alignment=16).bytes_per_core
-        48
-        """
-        return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def physical_shard_shape(self) -> Shape:
@@ -375,12 +363,8 @@ def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
 
 
 def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:
-    for word, known, what in (
-        (memory_layout, MEMORY_LAYOUTS, "memory_layout"),
-        (buffer_type, BUFFER_TYPES, "buffer_type"),
-    ):
-        if not isinstance(word, str) or word not in known:
-            raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
+    one_of(memory_layout, MEMORY_LAYOUTS, "memory_layout")
+    one_of(buffer_type, BUFFER_TYPES, "buffer_type")
     if buffer_type == "system_memory" and (prod(grid) != 1 or memory_layout != "interleaved"):
         raise LayoutError(f"grid {grid}, {memory_layout}: system memory is interleaved on grid 1x1")
     if memory_layout == "interleaved" and prod(grid) != 1:

@@ -37,8 +37,7 @@ class Element(NamedTuple):
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
     """Read a type with a `ttnn_layout`; `LayoutError` if its parts contradict each other."""
-    for word in ("tensor", "<"):
-        reader.expect(word)
+    reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = read_element(reader)
     reader.expect(",")
@@ -56,23 +55,18 @@ def read_layout(
     compiled: whether it is the type of a value in a compiled program. Such a type may have further
     words (`_IGNORED`) and may omit the cores of shards, but has none of this library's own words.
     """
-    for word in ("#ttnn.ttnn_layout", "<"):
-        reader.expect(word)
-    reader.skip()
-    at_map = reader.at
+    reader.expect("#ttnn.ttnn_layout", "<")
+    at_map = reader.here()
     linear = read_map(reader)
-    for word in (",", "<"):
-        reader.expect(word)
+    reader.expect(",", "<")
     at_grid = reader.at
     # In L1, tt-mlir accepts any grid, including <> for scalars, which means one core.
     grid = () if reader.peek(">") else reader.dims()
-    for word in (">", ","):
-        reader.expect(word)
+    reader.expect(">", ",")
     if compiled and reader.peek("mesh"):
         _skip_word(reader)
         reader.expect(",")
-    reader.skip()
-    at = reader.at
+    at = reader.here()
     counts, found = _read_memref(reader, element)
     if not grid and found["buffer_type"] not in ("l1", "l1_small"):
         reader.fail(f"the grid of a tensor in {found['buffer_type']} is <1x1>, not <>", at_grid)
@@ -97,8 +91,7 @@ def _read_memory_layout(reader: Reader, found: dict[str, Any], compiled: bool) -
             reader.at = start
             return
         reader.at = start
-    for word in (",", "<"):
-        reader.expect(word)
+    reader.expect(",", "<")
     found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
     reader.expect(">")
 
@@ -199,11 +192,9 @@ def _is_same_map(linear: AffineMap, layout: TtnnLayout) -> bool:
 
 def _read_memref(reader: Reader, element: Element) -> tuple[Shape, dict[str, Any]]:
     """Read a memref: its shape, and the constructor arguments that it states."""
-    reader.expect("memref")
-    reader.expect("<")
+    reader.expect("memref", "<")
     counts = reader.dims_before_element()
-    reader.skip()
-    at = reader.at
+    at = reader.here()
     name, tile = read_element(reader)
     found: dict[str, Any] = {"tile": tile}
     if name in _BLOCKS:
@@ -219,20 +210,15 @@ def _read_memref(reader: Reader, element: Element) -> tuple[Shape, dict[str, Any
             f"{dims_text(element.tile or ())}",
             at,
         )
-    for word in (",", "#ttnn.buffer_type", "<"):
-        reader.expect(word)
-    found["buffer_type"] = reader.match(r"[A-Za-z0-9_]+", "a buffer type")
-    reader.expect(">")
-    reader.expect(">")
+    reader.expect(",", "#ttnn.buffer_type", "<")
+    found["buffer_type"] = reader.word("a buffer type")
+    reader.expect(">", ">")
     return counts, found
 
 
 def _read_alignment(reader: Reader) -> int | None:
     """Read `, row_alignment = 16`; None if the text does not continue with it."""
-    reader.skip()
-    start = reader.at
-    if not reader.take(",") or not reader.take("row_alignment"):
-        reader.at = start
+    if not reader.take(",", "row_alignment"):
         return None
     reader.expect("=")
     return reader.number()
@@ -243,27 +229,22 @@ def _read_ranges(reader: Reader) -> tuple[int, Ranges]:
 
     Returns the position, and the ranges, which are empty otherwise.
     """
-    reader.skip()
-    start = reader.at
-    if not reader.take(",") or not reader.take("core_ranges"):
-        reader.at = start
+    start = reader.here()
+    if not reader.take(",", "core_ranges"):
         return start, ()
     reader.expect("=")
     reader.take("#ttnn.core_range_set")
-    reader.expect("<")
-    reader.expect("[")
+    reader.expect("<", "[")
     found = []
     while True:
-        for word in ("#ttnn.core_range", "<"):
-            reader.expect(word)
+        reader.expect("#ttnn.core_range", "<")
         first = _read_core(reader)
         reader.expect(",")
         found.append((first, _read_core(reader)))
         reader.expect(">")
         if not reader.take(","):
             break
-    reader.expect("]")
-    reader.expect(">")
+    reader.expect("]", ">")
     return start, tuple(found)
 
 

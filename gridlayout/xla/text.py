@@ -28,8 +28,7 @@ def starts_type(text: str) -> bool:
 
 def read_type(reader: Reader) -> XlaLayout:
     """Read an XLA array type; `LayoutError` names the column."""
-    reader.skip()
-    at = reader.at
+    at = reader.here()
     if reader.peek("("):
         reader.fail("a tuple type is several arrays: give the text of one of them")
     name = reader.match(r"[A-Za-z][A-Za-z0-9]*", "an element type")

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape
+from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text, oob_argument
+from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
 
@@ -108,9 +108,10 @@ class XlaLayout(Layout):
         return XlaLayout, {**now, **self._fields(), "oob": self.oob}
 
     def __repr__(self) -> str:
+        first = ("shape", "dtype", "minor_to_major", "tiles")
         fields = {name: value for name, value in self._fields().items() if value != _PLAIN[name]}
-        arguments = (self.shape, self.dtype.name, self.minor_to_major, self.tiles)
-        return call_text("xla.layout", *arguments, **fields, **oob_argument(self.oob))
+        named = {name: getattr(self, name) for name in first} | fields | {"oob": self.oob}
+        return call_text("xla.layout", named, len(first))
 
     def __str__(self) -> str:
         """The canonical text of the type, or the constructor call if a type cannot express it."""
@@ -352,9 +353,7 @@ def _tile(tile: Any) -> Shape:
 
 
 def _index_type(name: Any, what: str) -> str | None:
-    if name is None or (isinstance(name, str) and name in _INDEX_TYPES):
-        return name
-    raise LayoutError(f"{what} {name!r} is not one of {', '.join(_INDEX_TYPES)}")
+    return None if name is None else one_of(name, _INDEX_TYPES, what)
 
 
 def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:

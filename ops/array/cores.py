@@ -24,9 +24,9 @@ from gridlayout.dtypes import oob_value
 from gridlayout.errors import LayoutError
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.sharding import extremes
+from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.meshes.placement import Placement
 
-Axes = tuple[str, ...]
 _here: ContextVar[Cores | None] = ContextVar("gridlayout_cores", default=None)
 
 

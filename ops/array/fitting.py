@@ -11,6 +11,7 @@ from math import prod
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, linearized
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.folding import primes
@@ -18,7 +19,6 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
-Shape = tuple[int, ...]
 ANY = 1 << 62  # bytes: storage of any size
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.location import Location
 from gridlayout.sharding.device_grid import DeviceGrid
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False)

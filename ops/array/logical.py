@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
@@ -21,8 +22,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.logical_sharding import logical_layout, placement_of
 from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.processes.elements import digest_of
-
-Shape = tuple[int, ...]
 
 
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import as_shape
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
+from gridlayout.layouts.buffers import row_bytes
 from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
@@ -27,7 +27,6 @@ from gridlayout.sharding.device_grid import DeviceGrid, check_device
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-Shape = tuple[int, ...]
 # The word for a layout of one core, which is on every device.
 REPLICATED = "replicated"
 Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.draw.flows import draw_device_flows
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -24,9 +25,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.tables.words import duration
-
-Shape = tuple[int, ...]
-
 
 # The most devices for which there is a matrix of bytes by pair; it takes 128 MB.
 MOST_DEVICES = 4096

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from orbax.checkpoint import metadata, type_handlers
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.ops.checkpoints.files import DIGESTS
 from gridlayout.ops.checkpoints.handler import GridArrayMetadata, open_array
@@ -21,7 +22,7 @@ from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.record import LayoutRecord
 from gridlayout.ops.checkpoints.saving import ROOT, VERSION
 from gridlayout.ops.checkpoints.stored import StoredArray
-from gridlayout.ops.trees.leaves import Shape, leaves_of
+from gridlayout.ops.trees.leaves import leaves_of
 
 _NUMBERS = {"bool": bool, "int": int, "float": float, "complex": complex}
 

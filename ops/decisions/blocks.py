@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.meshes.placement import Axes, Placement
-
-Shape = tuple[int, ...]
+from gridlayout.sharding.meshes.placement import Placement
 
 
 @cached

@@ -12,6 +12,7 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, spread
@@ -25,8 +26,6 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 class Builder(Mover):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
@@ -18,8 +19,6 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -> Value:

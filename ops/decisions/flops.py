@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf, log2, prod
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.op import Op
 from gridlayout.sharding.machines.machine import Machine
 
-Shape = tuple[int, ...]
 Flops = Callable[[Op], int]
 
 

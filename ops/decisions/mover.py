@@ -18,8 +18,6 @@ from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out, nothing_moves, replicate
 from gridlayout.sharding.meshes.placement import Placement
 
-Shape = tuple[int, ...]
-
 
 class Mover(Writer):
     """Records relayouts and replications of values, and the setting of their padding."""

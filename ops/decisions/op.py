@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 
-Shape = tuple[int, ...]
 # Parameters of JAX's own sharding of the logical array, which does not apply on the grid.
 NOT_READ = ("sharding", "out_sharding")
 

@@ -12,14 +12,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.moves.padding import positions
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridlayout.ops.decisions.specs import Sharded
-
-Axes = tuple[str, ...]
+from gridlayout.sharding.collectives import Axes
 
 
 @dataclass(frozen=True)

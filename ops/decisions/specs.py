@@ -19,14 +19,13 @@ from jax.sharding import PartitionSpec
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.exchanges.exchange import local_bytes
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, fact, layout_of
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

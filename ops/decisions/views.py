@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
@@ -22,8 +23,6 @@ from gridlayout.ops.decisions.value import Value
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.builder import Builder
-
-Shape = tuple[int, ...]
 
 
 @cached

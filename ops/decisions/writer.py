@@ -15,6 +15,7 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
 from gridlayout.ops.decisions.env import Env
@@ -30,7 +31,6 @@ from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collec
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 
-Shape = tuple[int, ...]
 # Records how a device computes its part of a deferred value: `(builder, place, *operands)`.
 Make = Callable[..., Value]
 _DEFERRED = Op(core.Primitive("deferred"), {}, (), ())

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
+from gridlayout.arguments import Ints, Shape
 from gridlayout.layouts.program import ReshapeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -22,8 +22,6 @@ from gridlayout.sharding.collectives import index_of, slice_at
 from gridlayout.sharding.exchanges.pieces import Pieces, PlacedBlocks
 from gridlayout.sharding.exchanges.windows import Window
 
-Shape = tuple[int, ...]
-Ints = NDArray[np.int64]
 # XLA before JAX 0.12 merges a slice of a slice into one slice, and forgets that the start of the
 # inner one was clamped: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) gives 8.
 FORGETS_BOUNDS = jax.__version_info__ < (0, 12)

@@ -9,9 +9,8 @@ from math import prod
 import jax
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.sharding.collectives import Axes, all_gather
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

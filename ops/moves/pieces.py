@@ -10,16 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from numpy.typing import NDArray
 
+from gridlayout.arguments import Ints, Shape
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
 from gridlayout.sharding.exchanges.pieces import AllToAll, Pieces, Round
-
-Shape = tuple[int, ...]
-Ints = NDArray[np.int64]
-
 
 # This device's rows of tables that have one row per device, by the bytes of the table.
 _known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", default=None)

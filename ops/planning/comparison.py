@@ -19,7 +19,7 @@ from gridlayout.ops.planning.simulation import Equation, Simulation
 from gridlayout.svg import Drawing
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
-from gridlayout.tables.words import duration, plain
+from gridlayout.tables.words import duration, plain, taken
 
 _COLUMN = 34  # the widest column of a program
 _SHOWN = 40  # the most equations in the text
@@ -121,13 +121,13 @@ class TimeComparison:
             ("  of it between cores", [sum(e.movement for e in s.equations) for s in made]),
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
-            ("to a core from others", [sum(each.links.values()) for each in made]),
+            ("to a core from others", [each.received for each in made]),
             ("L1 peak of one core", [each.peak_bytes for each in made]),
             ("DRAM peak", [n or None for n in peaks]),
         ]
         counts = [sum(1 for e in each.equations if e.seconds) for each in made]
         return [
-            *((what, [*n], [*map(_time, n)]) for what, n in times if any(n)),
+            *((what, [*n], [*map(taken, n)]) for what, n in times if any(n)),
             *((what, [*n], [*map(_size, n)]) for what, n in sizes if any(n)),
             ("equations that take time", [*counts], [f"{n:,}" for n in counts]),
         ]
@@ -135,12 +135,15 @@ class TimeComparison:
     @property
     def title(self) -> str:
         """The names of the programs and the machine."""
-        names = ", ".join(plain(each.name, _COLUMN) for each in self.programs)
         simulation = self.programs[0].simulation
         mesh = dims_text(tuple(simulation.mesh.values()))
-        return f"{names} on {mesh} {plain(simulation.machine.chip.name)}"
+        return f"{', '.join(self._names)} on {mesh} {plain(simulation.machine.chip.name)}"
 
     # -- output ------------------------------------------------------------------------------------
+
+    @property
+    def _names(self) -> list[str]:
+        return [plain(each.name, _COLUMN) for each in self.programs]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -165,15 +168,14 @@ class TimeComparison:
         return [(name, rows) for name, rows in found if rows]
 
     def _sums(self) -> list[Cells]:
-        names = (plain(each.name, _COLUMN) for each in self.programs)
         count = range(len(self.programs))
         return [
-            ("", *names),
+            ("", *self._names),
             *((what, *(_against(n, words, k) for k in count)) for what, n, words in self.measures),
         ]
 
     def _head(self) -> Cells:
-        return ("equation", "result", *(plain(each.name, _COLUMN) for each in self.programs))
+        return ("equation", "result", *self._names)
 
     def to_json(self) -> str:
         """Return it as JSON: the `programs`, and the `equations`, the biggest difference first."""
@@ -209,9 +211,8 @@ class TimeComparison:
 
     def draw(self) -> Drawing:
         """Return the measures as bars: one panel per measure, with one bar per program."""
-        names = [plain(each.name, _COLUMN) for each in self.programs]
         measures = [Measure(what.strip(), n, words) for what, n, words in self.measures]
-        return bars("What the programs take", self.title, names, measures)
+        return bars("What the programs take", self.title, self._names, measures)
 
 
 def compare_times(programs: Sequence[Timed]) -> TimeComparison:
@@ -259,10 +260,6 @@ def _record(each: Equation) -> dict[str, Any]:
         **{"name": each.name, "place": each.place, "limit": each.limit},
         **{"compute": each.compute, "movement": each.movement},
     }
-
-
-def _time(seconds: float | None) -> str:
-    return duration(seconds) if seconds else "-"
 
 
 def _size(nbytes: float | None) -> str:

@@ -159,20 +159,18 @@ def simulate(
 def by_default(traced: Traced, algorithm: str | None) -> Simulation:
     """Return the simulation with the choices of `gl.on_grid`; algorithm: of all products."""
     layouts = [traced.default(k) for k in range(len(traced.specs))]
-    program = traced.program(traced.specs_in(layouts), None, algorithm)
-    return Simulation.of(program, traced.report(program), None, LIMITS.trips)
+    return Simulation.of(traced.report(layouts, None, algorithm), None, LIMITS.trips)
 
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     """Return the simulation of a program with the layouts and choices of a plan."""
     plan.stated.check(traced.closed, traced.device)
-    specs = traced.specs_in([*plan.layouts.values()])
-    program = traced.program(specs, plan.stated)
-    report, trips = traced.report(program), plan.stated.trips
+    layouts, trips = [*plan.layouts.values()], plan.stated.trips
+    report = traced.report(layouts, plan.stated)
     if plan.stated.chosen is None or not traced.device.machine.has_cores:
-        return Simulation.of(program, report, None, trips)
+        return Simulation.of(report, None, trips)
     chosen = plan.stated.chosen.on(traced.device)
-    graph = Graph.of(traced.closed, trips)
+    graph, specs = Graph.of(traced.closed, trips), traced.specs_in(layouts)
     strategies = Strategies(
         graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs), traced.operand_names
     )
@@ -188,7 +186,7 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
         for layout in plan.stated.results
     ]
     spaces = Spaces.given(strategies, places, chosen.choices, ends, plan.simulation.dram)
-    return Simulation.of(program, report, spaces, trips)
+    return Simulation.of(report, spaces, trips)
 
 
 def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -17,7 +17,6 @@ from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
-from gridlayout.ops.planning.record import record_of
 from gridlayout.ops.planning.simulation import LiveRange, Simulation
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
@@ -26,6 +25,8 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.words import bound_words, duration
+
+FORMAT, VERSION = "gridlayout plan", 3  # of files
 
 
 @dataclass(frozen=True)
@@ -266,3 +267,47 @@ class Plan(ByPath):
 
 def _reprs(layouts: Mapping[str, Layout | None]) -> dict[str, str]:
     return {name: repr(layout) for name, layout in layouts.items()}
+
+
+def record_of(plan: Plan) -> dict[str, Any]:
+    """Return a plan as values that JSON can represent."""
+    simulation, chosen = plan.simulation, plan.stated.chosen
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "jax": jax.__version__,
+        "program": {"title": simulation.title, "digest": plan.stated.digest},
+        "machine": simulation.machine.record,
+        "mesh": simulation.mesh,
+        "layouts": _texts(plan.layouts),
+        "results": _texts(plan.results),
+        "time": plan.time,
+        "bound": plan.bound,
+        "how": plan.how,
+        "peak_bytes": plan.peak_bytes,
+        "links": simulation.links,
+        "equations": [
+            {**vars(each), "collectives": [asdict(c) for c in each.collectives]}
+            for each in simulation.equations
+        ],
+        "held": simulation.held,
+        "staged": [(n, *stage) for n, stage in simulation.staged],
+        "held_at": simulation.held_at,
+        "live_ranges": [vars(each) for each in simulation.live_ranges],
+        "dram": sorted(simulation.dram),
+        "trips": plan.stated.trips,
+        # None: the choices of `gl.on_grid`.
+        "units": None if chosen is None else chosen.units.axes,
+        "products": 0 if chosen is None else chosen.products,
+        "choices": [
+            {"path": path, **vars(choice)}
+            for path, choice in ({} if chosen is None else chosen.choices).items()
+        ],
+        "alternatives": {
+            name: [vars(way) for way in ways] for name, ways in plan.alternatives.items()
+        },
+    }
+
+
+def _texts(layouts: Mapping[str, Layout | None]) -> dict[str, str | None]:
+    return {name: None if layout is None else str(layout) for name, layout in layouts.items()}

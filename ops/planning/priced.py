@@ -33,14 +33,14 @@ def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) 
     """
     numbered = enumerate(traced.leaves, traced.consts)
     layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
-    program = traced.program(traced.specs_in([*layouts.values()]), None)
-    results = tuple(map(layout_of, program.results))
+    report = traced.report([*layouts.values()])
+    results = tuple(map(layout_of, report.program.results))
     trips = LIMITS.trips if trips is None else trips
     return Plan(
         layouts,
         dict(zip(traced.result_names, results, strict=True)),
         0.0,
-        Simulation.of(program, traced.report(program), None, trips),
+        Simulation.of(report, None, trips),
         traced.device,
         Stated(traced.device, None, traced.digest, results, trips),
         {},
@@ -78,12 +78,11 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
         else None
         for k, leaf in enumerate(traced.leaves, traced.consts)
     }
-    program = traced.program(traced.specs_in([*layouts.values()]), stated)
-    report = traced.report(program)
-    simulation = Simulation.of(program, report, spaces, stated.trips)
+    report = traced.report([*layouts.values()], stated)
+    simulation = Simulation.of(report, spaces, stated.trips)
     return Plan(
         layouts,
-        dict(zip(traced.result_names, _filled(results, program), strict=True)),
+        dict(zip(traced.result_names, _filled(results, report.program), strict=True)),
         min(found.bound, simulation.time),
         simulation,
         traced.device,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import isfinite
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,11 @@ from gridlayout.files import read_json
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.chosen import Chosen, Stated
-from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.planning.plan import Alternative, Plan
-from gridlayout.ops.planning.record import FORMAT, VERSION
-from gridlayout.ops.planning.simulation import Equation, LiveRange, Simulation
-from gridlayout.ops.programs.stages import Stage
-from gridlayout.sharding.collectives import Collective
+from gridlayout.ops.plan.division import Units
+from gridlayout.ops.planning.plan import FORMAT, VERSION, Alternative, Plan
+from gridlayout.ops.planning.simulation import Simulation
+from gridlayout.records import checked
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machines.machine import Machine
 from gridlayout.text import parse
 
 _MOST_BYTES = 1 << 28
@@ -68,145 +65,66 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
 
 
 def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
-    machine = Machine.of_record(record["machine"])
-    mesh = {_text(axis): _count(size) for axis, size in record["mesh"].items()}
-    device = DeviceGrid(AbstractMesh(tuple(mesh.values()), tuple(mesh)), machine=machine)
-    equations = tuple(_equation(each) for each in record["equations"])
-    held = tuple((_text(name), _count(nbytes)) for name, nbytes in record["held"])
-    if len(held) != len(record["held_at"]):
-        raise ValueError(
-            f"held has {len(held)} numbers, and held_at {len(record['held_at'])} times"
-        )
-    simulation = Simulation(
-        _text(record["program"]["title"]),
-        device.machine,
-        mesh,
-        equations,
-        held,
-        _count(record["peak_bytes"]),
-        {_text(axis): _count(nbytes) for axis, nbytes in record["links"].items()},
-        frozenset(map(_count, record["dram"])),
-        live_ranges=tuple(map(_live_range, record["live_ranges"])),
-        staged=tuple(_staged(each, equations) for each in record["staged"]),
-        held_at=tuple(map(_number, record["held_at"])),
-    )
+    program = checked(dict[str, str], record["program"])
+    staged = [(n, stage) for n, *stage in record["staged"]]
+    simulation = checked(Simulation, {**record, "title": program["title"], "staged": staged})
+    _check_times(simulation)
+    mesh = AbstractMesh(tuple(simulation.mesh.values()), tuple(simulation.mesh))
+    device = DeviceGrid(mesh, machine=simulation.machine)
     results = _layouts(record["results"])
     return Plan(
         _layouts(record["layouts"]),
         results,
-        _number(record["bound"]),
-        simulation,
+        checked(float, record["bound"]),
+        replace(simulation, machine=device.machine),
         device,
         Stated(
             device,
             None if record["units"] is None else _chosen(record, device),
-            _text(record["program"]["digest"]),
+            program["digest"],
             tuple(results.values()),
-            max(_count(record["trips"]), 1),
+            max(checked(int, record["trips"]), 1),
         ),
-        {
-            _text(name): tuple(
-                Alternative(_text(way["words"]), _number(way["time"]), bool(way["is_chosen"]))
-                for way in ways
-            )
-            for name, ways in record["alternatives"].items()
-        },
-        _text(record["how"]),
+        checked(dict[str, tuple[Alternative, ...]], record["alternatives"]),
+        checked(str, record["how"]),
         fn,
     )
 
 
+def _check_times(simulation: Simulation) -> None:
+    """Raise ValueError where stages are of no equation, or samples of the bytes have no time."""
+    held, at, equations = simulation.held, simulation.held_at, simulation.equations
+    if len(held) != len(at):
+        raise ValueError(f"held has {len(held)} numbers, and held_at {len(at)} times")
+    for equation, stage in simulation.staged:
+        if equation >= len(equations):
+            raise ValueError(f"{equation!r} is not one of {len(equations)} equations")
+        known = len(equations[equation].collectives)
+        if stage.collective is not None and stage.collective >= known:
+            raise ValueError(f"{stage.collective!r} is not one of {known} collectives")
+
+
+def _layouts(record: Any) -> dict[str, Layout | None]:
+    texts = checked(dict[str, str | None], record)
+    return {name: None if text is None else parse(text) for name, text in texts.items()}
+
+
 def _chosen(record: Any, device: DeviceGrid) -> Chosen:
     known = set(device.fine.axis_names)
-    axes = tuple(tuple(map(_text, unit)) for unit in record["units"])
+    axes = checked(tuple[tuple[str, ...], ...], record["units"])
     names = [axis for unit in axes for axis in unit]
     if not known.issuperset(names) or len(set(names)) != len(names):
         raise ValueError(f"units {axes} are not of the mesh's axes {sorted(known)}")
     choices = dict(_choice(each, len(axes)) for each in record["choices"])
-    return Chosen(Units(device, axes), choices, _count(record["products"]))
+    return Chosen(Units(device, axes), choices, checked(int, record["products"]))
 
 
-def _layouts(record: Any) -> dict[str, Layout | None]:
-    return {
-        _text(name): None if text is None else parse(_text(text)) for name, text in record.items()
-    }
-
-
-def _equation(record: Any) -> Equation:
-    texts = {name: _text(record[name]) for name in ("name", "ins", "outs", "limit", "how")}
-    numbers = {name: _number(record[name]) for name in ("compute", "movement")}
-    sent = tuple(
-        Collective(
-            _text(each["kind"]),
-            tuple(map(_text, each["axes"])),
-            *(
-                _count(each[name])
-                for name in ("group_size", "received_bytes", "receivers", "count", "together")
-            ),
-        )
-        for each in record["collectives"]
-    )
-    return Equation(**texts, **numbers, collectives=sent)  # type: ignore[arg-type]
-
-
-def _staged(record: Any, equations: Sequence[Equation]) -> tuple[int, Stage]:
-    equation, collective, share, of = record
-    if _count(equation) >= len(equations):
-        raise ValueError(f"{equation!r} is not one of {len(equations)} equations")
-    known = len(equations[equation].collectives)
-    if collective is not None and _count(collective) >= known:
-        raise ValueError(f"{collective!r} is not one of {known} collectives")
-    return equation, Stage(collective, _number(share), _text(of))
-
-
-def _live_range(record: Any) -> LiveRange:
-    nbytes, first, last = (_count(record[name]) for name in ("nbytes", "first", "last"))
-    at = record["address"]
-    return LiveRange(_text(record["name"]), nbytes, first, last, None if at is None else _count(at))
-
-
-def _choice(record: Any, units: int) -> tuple[tuple[int, ...], Choice]:
-    def unit(value: Any) -> int:
-        if _count(value) >= units:
-            raise ValueError(f"{value!r} is not one of {units} units")
-        return int(value)
-
-    def division(value: Any) -> Division:
-        found = tuple(tuple(map(unit, dim)) for dim in value)
-        used = [u for dim in found for u in dim]
-        if len(set(used)) != len(used):
-            raise ValueError(f"{value!r} has a unit twice")
-        return found
-
-    flags = [record[name] for name in ("scattered", "joined")]
-    if not all(isinstance(flag, bool) for flag in flags):
-        raise ValueError("scattered and joined must be true or false")
-    path = record["path"]
+def _choice(record: Any, count: int) -> tuple[tuple[int, ...], Choice]:
+    path, choice = record["path"], checked(Choice, record)
     if not all(isinstance(k, int) and not isinstance(k, bool) for k in path):
         raise ValueError(f"{path!r} must be whole numbers")
-    return tuple(path), Choice(
-        tuple(None if each is None else division(each) for each in record["ins"]),
-        division(record["made"]),
-        division(record["out"]),
-        tuple(map(unit, record["summed"])),
-        *flags,
-    )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} must be a text")
-    return value
-
-
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} must be a whole number, 0 or more")
-    return value
-
-
-def _number(value: Any) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < 0:
-        raise ValueError(f"{value!r} must be a finite number, 0 or more")
-    return float(value)
+    for division in (*choice.ins, choice.made, choice.out, (choice.summed,)):
+        units = [unit for dim in division or () for unit in dim]
+        if len(set(units)) != len(units) or not set(units).issubset(range(count)):
+            raise ValueError(f"{division!r} must have some of {count} units, each once")
+    return tuple(path), choice

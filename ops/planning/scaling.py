@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from gridlayout.draw.chart import Chart, Curve, Point
 from gridlayout.draw.curves import curves
 from gridlayout.draw.units import bytes_text
+from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.programs.report import aligned
 from gridlayout.svg import Drawing
+from gridlayout.tables.columns import aligned
 from gridlayout.tables.words import duration
+
+T = TypeVar("T")
 
 PLANNED = "planned"  # the way whose arguments are in the plan's layouts
 _LISTED = 12  # the most numbers of devices in a line
@@ -49,18 +52,12 @@ class Scaling:
     @cached_property
     def times(self) -> dict[str, tuple[float | None, ...]]:
         """The seconds of each way, one per number of devices; None where it can't run."""
-        return {
-            way: tuple(None if each is None else each.time for each in found)
-            for way, found in self.simulations.items()
-        }
+        return self._each(lambda simulation: simulation.time)
 
     @cached_property
     def received(self) -> dict[str, tuple[int | None, ...]]:
         """The bytes that a device receives, in the same order."""
-        return {
-            way: tuple(None if each is None else sum(each.links.values()) for each in found)
-            for way, found in self.simulations.items()
-        }
+        return self._each(lambda simulation: simulation.received)
 
     @cached_property
     def speed_ups(self) -> dict[str, tuple[float | None, ...]]:
@@ -69,7 +66,14 @@ class Scaling:
         For weak scaling it is multiplied by the growth of the problem, which is that of the
         devices.
         """
-        return {way: self._over(times, self.is_weak) for way, times in self.times.items()}
+        grown = self.devices if self.is_weak else (self._first,) * len(self.devices)
+        return {
+            way: tuple(
+                self._base / t * (count / self._first) if t else None
+                for t, count in zip(times, grown, strict=True)
+            )
+            for way, times in self.times.items()
+        }
 
     @cached_property
     def efficiencies(self) -> dict[str, tuple[float | None, ...]]:
@@ -127,30 +131,35 @@ class Scaling:
     @property
     def lines(self) -> list[str]:
         """Tables of seconds, speed-ups with efficiencies, and bytes; then why ways can't run."""
-        ways = [*self.simulations]
-        times, ups, received = [], [], []
-        for k, count in enumerate(self.devices):
-            head = (f"{count:,}", "x".join(map(str, self.meshes[k])))
-            least = [_cell(self.bound[k], duration)] if self._has_bound else []
-            times.append((*head, *(self._time(way, k) for way in ways), *least))
-            ups.append((*head, *(self._up(way, k) for way in ways)))
-            sent = (_cell(self.received[way][k], "{:,}".format) for way in ways)
-            received.append((*head, *sent))
-        bound = ["lower bound"] if self._has_bound else []
-        top = (self.counted, "mesh", *ways)
+        times = self._table(self._time, self.bound if self._has_bound else ())
         star = "* the fastest"
-        if any("!" in cell for row in times for cell in row):
+        if any("!" in line for line in times):
             star += f"; ! more is held than a {self._one} has room for"
         lines = [
             f"{self._head}, {self.counted} of {self.chip}: time ({star})",
-            *_numbers([(*top, *bound), *times]),
+            *times,
             f"speed-up over {self._first:,} {self.counted if self._first > 1 else self._one}, and "
             "efficiency",
-            *_numbers([top, *ups]),
+            *self._table(self._up),
             f"bytes that a {self._one} receives",
-            *_numbers([top, *received]),
+            *self._table(lambda way, k: _cell(self.received[way][k], "{:,}".format)),
         ]
         return lines + self._why + ([_STARTS] if PLANNED in self.simulations else [])
+
+    def _table(
+        self, cell: Callable[[str, int], str], bound: Sequence[float | None] = ()
+    ) -> list[str]:
+        """Return a table of cells: a line for each number of devices, a column for each way."""
+        names = (self.counted, "mesh", *self.simulations, *(["lower bound"] if bound else []))
+        rows = [
+            (
+                *(f"{self.devices[k]:,}", dims_text(mesh)),
+                *(cell(way, k) for way in self.simulations),
+                *(_cell(least, duration) for least in bound[k : k + 1]),
+            )
+            for k, mesh in enumerate(self.meshes)
+        ]
+        return aligned([names, *rows], range(len(names)))
 
     @property
     def _why(self) -> list[str]:
@@ -201,11 +210,12 @@ class Scaling:
         way = self.fastest[self._start]
         return 0.0 if way is None else self.times[way][self._start] or 0.0
 
-    def _over(self, times: Sequence[float | None], is_grown: bool) -> tuple[float | None, ...]:
-        grown = [count / self._first if is_grown else 1.0 for count in self.devices]
-        return tuple(
-            self._base / t * more if t else None for t, more in zip(times, grown, strict=True)
-        )
+    def _each(self, number: Callable[[Simulation], T]) -> dict[str, tuple[T | None, ...]]:
+        """Return a number of each simulation, by way; None where there is none."""
+        return {
+            way: tuple(None if each is None else number(each) for each in found)
+            for way, found in self.simulations.items()
+        }
 
     def _time(self, way: str, k: int) -> str:
         simulation = self.simulations[way][k]
@@ -236,7 +246,7 @@ class Scaling:
 
     def _hover(self, way: str, k: int, simulation: Simulation) -> str:
         """Return the text shown while the pointer is over a mark."""
-        mesh = "x".join(map(str, self.meshes[k]))
+        mesh = dims_text(self.meshes[k])
         words = f"{way} on {self.devices[k]:,} {self.counted} ({mesh}): {duration(simulation.time)}"
         if self.speed_ups[way][k] is not None:
             words += f", speed-up {self._up(way, k)}"
@@ -271,7 +281,3 @@ def _listed(counts: Sequence[int]) -> str:
 
 def _cell(value: Any, text: Callable[[Any], str]) -> str:
     return "-" if value is None else text(value)
-
-
-def _numbers(rows: Sequence[Sequence[str]]) -> list[str]:
-    return aligned(rows, range(len(rows[0])))

@@ -12,23 +12,27 @@ from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
-from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import PER_TRIP
-from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times
+from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times, write_trace
 from gridlayout.ops.planning.spaces import Spaces
-from gridlayout.ops.planning.trace import write_trace
 from gridlayout.ops.programs.memory import bytes_over_time, places
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.programs.report import Report, aligned
+from gridlayout.ops.programs.report import Report
 from gridlayout.ops.programs.row import Row
 from gridlayout.ops.programs.stages import Stage, stages
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
-from gridlayout.tables.words import duration
+from gridlayout.tables.cells import placed, tensors
+from gridlayout.tables.table import Column, Table
+from gridlayout.tables.words import duration, taken
 
-_HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each device receives")
+_COLUMNS = (
+    *map(Column, ("equation", "in", "out")),
+    *(Column(name, taken, True) for name in ("compute", "movement")),
+    *map(Column, ("limit", "how", "each device receives")),
+)
 
 
 @dataclass(frozen=True)
@@ -117,15 +121,13 @@ class Simulation:
     held_at: tuple[float, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(
-        cls, program: Program, report: Report, spaces: Spaces | None = None, trips: int = 1
-    ) -> Simulation:
-        """Return the simulation of a program on its device grid's machine.
+    def of(cls, report: Report, spaces: Spaces | None = None, trips: int = 1) -> Simulation:
+        """Return the simulation of the program of a report on its device grid's machine.
 
         spaces: where its values are stored, if the machine's devices are cores. trips: the assumed
         trip count of loops of unknown length.
         """
-        device = program.device
+        program, device = report.program, report.program.device
         names = equation_names(report.rows)
         streamed = {} if spaces is None else spaces.streamed
         equations = tuple(
@@ -164,6 +166,11 @@ class Simulation:
     def time(self) -> float:
         """The seconds of one device, with the equations in sequence."""
         return sum(each.seconds for each in self.equations)
+
+    @property
+    def received(self) -> int:
+        """The bytes that a device receives along all links."""
+        return sum(self.links.values())
 
     @property
     def capacity(self) -> int | None:
@@ -230,13 +237,29 @@ class Simulation:
         )
 
     @property
+    def table(self) -> Table:
+        """The equations as a table, whose `records` are its values: times are seconds.
+
+        >>> import jax, gridlayout as gl
+        >>> x = jax.ShapeDtypeStruct((64, 64), "float32")
+        >>> found = gl.simulate(lambda x: x @ x, x, machine="v5e 4x4").table.records[0]
+        >>> found["equation"], found["compute"] > 0
+        ('dot_general:0', True)
+        """
+        return Table(
+            _COLUMNS,
+            [
+                (
+                    *(each.name, each.ins, each.outs, each.compute, each.movement),
+                    *(each.limit, each.how, "; ".join(in_words(each.collectives))),
+                )
+                for each in self.equations
+            ],
+        )
+
+    @property
     def lines(self) -> list[str]:
         """The table, and the totals."""
-        rows: list[tuple[str, ...]] = [_HEAD]
-        for each in self.equations:
-            taken = (duration(x) if x else "-" for x in (each.compute, each.movement))
-            sent = "; ".join(in_words(each.collectives))
-            rows.append((each.name, each.ins, each.outs, *taken, each.limit, each.how, sent))
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
         verdict = "" if self.fits else ": it does not fit"
@@ -244,7 +267,7 @@ class Simulation:
         sent = ", ".join(f"{axis} {n:,} B{bandwidth_text(axis)}" for axis, n in self.links.items())
         axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
-            *aligned(rows, (3, 4)),
+            *self.table.lines,
             f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
             f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",
@@ -311,34 +334,10 @@ def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int
         note = row.note.replace(PER_TRIP, f"{trips} trips")
         row = replace(row, collectives=sent, seconds=row.seconds * trips, note=note)
     movement = machine.seconds(row.collectives)
-    ins, outs = (", ".join(map(in_short, layouts)) for layouts in (row.inputs, row.outputs))
+    ins, outs = map(tensors, (row.inputs, row.outputs))
     compute, limit = max(row.seconds - movement, 0.0), row.limit
     if streamed > compute:
         compute, limit = streamed, "dram" if streamed > movement else limit
     first = row.outputs[0] if row.outputs else None
     where = () if first is None else (first.shape, placed(first))
     return Equation(name, ins, outs, compute, movement, limit, row.note, row.collectives, *where)
-
-
-def placed(layout: Layout) -> str:
-    """Return where a value is stored, as text: its memory, and the cores that divide it.
-
-    >>> from gridlayout import GridLayout
-    >>> placed(GridLayout((8, 6), grid=(2, 1), memory_space="l1"))
-    'l1 2x1'
-    """
-    return f"{layout.memory or ''} {'x'.join(map(str, layout.core_shape))}".strip()
-
-
-def in_short(layout: object) -> str:
-    """Return a layout as text for a table: its type and grid; `-` for a value without a layout.
-
-    >>> from gridlayout import GridLayout
-    >>> in_short(GridLayout((8, 6), "float32", grid=(2, 1)))
-    'float32[8,6]@2x1'
-    """
-    shape = getattr(layout, "shape", None)
-    if shape is None:
-        return "-"
-    dims, cores = ",".join(map(str, shape)), "x".join(map(str, layout.core_shape))  # type: ignore[attr-defined]
-    return f"{layout.dtype.name}[{dims}]@{cores}"  # type: ignore[attr-defined]

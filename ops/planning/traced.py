@@ -34,7 +34,6 @@ from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.primitives.table import rules_version
-from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.ops.trees.layouts import requested_layouts
@@ -159,11 +158,6 @@ class Traced:
         made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
         return self.tiled(made.layout)
 
-    def report(self, program: Program) -> Report:
-        """Return the report of a program, with the names of arguments and results."""
-        names = (*["constant"] * self.consts, *self.names)
-        return Report.of(program).named(names, self.result_names, function_name(self.fn))
-
     def tiled(self, layout: Layout) -> Layout:
         """Return a layout in the tiles of the chip's compute units, if it has tiles."""
         tiles = self.device.machine.chip.tiles
@@ -217,16 +211,18 @@ class Traced:
                 found.append(division)
         return found
 
-    def program(
+    def report(
         self,
-        specs: Sequence[Spec],
-        stated: Stated | None,
+        layouts: Sequence[Layout | None],
+        stated: Stated | None = None,
         algorithm: str | None = None,
-    ) -> Program:
-        """Return the program for operands with these specs; without a plan, that of `gl.on_grid`.
+    ) -> Report:
+        """Return the report of the program for arguments in these layouts, with their names.
 
-        algorithm: of all products, by name.
+        stated: that of a plan; without one, the program is that of `gl.on_grid`. algorithm: of all
+        products, by name.
         """
+        specs = self.specs_in(layouts)
         # Values that a plan has in DRAM are read during computation: the program treats them as
         # values in L1.
         is_chosen = stated is not None and stated.chosen is not None
@@ -240,7 +236,9 @@ class Traced:
             stated=stated,
             nexts=tuple(self.next_of.items()),
         )
-        return planned(env, self.closed, specs)
+        names = (*["constant"] * self.consts, *self.names)
+        found = Report.of(planned(env, self.closed, specs))
+        return found.named(names, self.result_names, function_name(self.fn))
 
 
 def traced_for(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,8 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
 from gridlayout.svg import Drawing
-
-_HEAD = (
-    *("primitive", "how", "in", "out", "bytes held", "padding", "bytes moved", "masks", "time"),
-    "limit",
-    "each device receives",
-)
+from gridlayout.tables.cells import tensors
+from gridlayout.tables.table import Column, Table
 
 
 @dataclass(frozen=True)
@@ -171,42 +166,39 @@ class Report:
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()
 
+    @property
+    def table(self) -> Table:
+        """The rows as a table, whose `records` are its values: bytes and seconds.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, on_grid
+        >>> x = GridLayout((40, 40), grid=(2, 2))
+        >>> report = on_grid(lambda x: x.T, DeviceGrid((1,))).report(x)
+        >>> [(each["primitive"], each["bytes moved"]) for each in report.table.records]
+        [('transpose', 0)]
+        """
+        return Table(
+            _COLUMNS,
+            [
+                (
+                    row.primitive,
+                    f"{row.how}: {row.note}" if row.note else row.how,
+                    *map(tensors, (row.inputs, row.outputs)),
+                    *(row.held_bytes, row.padding_bytes, row.bytes_moved, row.masks),
+                    *(row.seconds, row.limit, "; ".join(in_words(row.collectives))),
+                )
+                for row in self.rows
+            ],
+        )
+
     def __str__(self) -> str:
-        lines: list[tuple[str, ...]] = [_HEAD]
-        for row in self.rows:
-            ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
-            held, padding = f"{row.held_bytes:,}", f"{row.padding_bytes:,}"
-            moved, masks = f"{row.bytes_moved:,}", str(row.masks)
-            how = f"{row.how}: {row.note}" if row.note else row.how
-            sent = "; ".join(in_words(row.collectives))
-            taken = duration(row.seconds) if row.seconds else "-"
-            cells = (row.primitive, how, ins, outs, held, padding, moved, masks, taken, row.limit)
-            lines.append((*cells, sent))
-        text = "\n".join(aligned(lines, range(4, 9)))
         against = self.program.against
         parts = axes_in_words((c for row in self.rows for c in row.collectives), self.program)
         return (
-            f"{text}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
+            f"{self.table}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
             f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
             + ("" if against is None else f" (instead of {duration(against)})")
             + "".join(f"\n{line}" for line in parts)
         )
-
-
-def aligned(rows: Sequence[Sequence[str]], numbers: Container[int]) -> list[str]:
-    """Return the rows of a table as lines; numbers: the columns that are aligned to the right.
-
-    >>> aligned([("a", "10"), ("bcd", "9")], (1,))
-    ['a    10', 'bcd   9']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if k in numbers else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def duration(seconds: float) -> str:
@@ -218,10 +210,10 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us"
 
 
-def _short(layouts: tuple[Layout | None, ...]) -> str:
-    return ", ".join("-" if layout is None else _one(layout) for layout in layouts)
-
-
-def _one(layout: Layout) -> str:
-    dims = ",".join(map(str, layout.shape))
-    return f"{layout.dtype.name}[{dims}]@{'x'.join(map(str, layout.core_shape))}"
+_COLUMNS = (
+    *map(Column, ("primitive", "how", "in", "out")),
+    *(Column(name, "{:,}".format, True) for name in ("bytes held", "padding", "bytes moved")),
+    Column("masks", is_number=True),
+    Column("time", lambda seconds: duration(seconds) if seconds else "-", True),
+    *map(Column, ("limit", "each device receives")),
+)

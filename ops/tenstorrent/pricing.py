@@ -13,14 +13,15 @@ from dataclasses import replace
 from math import prod
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
+from gridlayout.ops.planning.simulation import Equation, Simulation
 from gridlayout.ops.tenstorrent.held import held_bytes
 from gridlayout.ops.tenstorrent.linking import Linked
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.ops.tenstorrent.shares import PRODUCTS, SIDE, Share, needed_bytes, share_of
 from gridlayout.ops.tenstorrent.work import Work, work_of
 from gridlayout.sharding.machines.machine import Machine
-from gridlayout.tables.cells import ttnn_place
+from gridlayout.tables.cells import tensors
+from gridlayout.tenstorrent.tensor_type import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 _HOST = ("system", "mmio")
@@ -66,8 +67,7 @@ def _equation(
 ) -> tuple[Equation, int]:
     """Return an op as an equation, and the bytes that a core receives from other cores' L1."""
     ins, outs = (tuple(x for x in some if x is not None) for some in (op.inputs, op.outputs))
-    words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
-    made = Equation(name, *words, 0.0, 0.0)
+    made = Equation(name, tensors(ins), tensors(outs), 0.0, 0.0)
     if outs:
         made = replace(made, shape=outs[0].shape, place=ttnn_place(outs[0]))
     if any(x.memory in _HOST for x in (*ins, *outs)):

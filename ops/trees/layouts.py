@@ -22,11 +22,12 @@ from typing import Any
 
 import jax
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
-from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
+from gridlayout.ops.trees.leaves import Leaf, is_grid, keys_of, leaves_of
 
 Rule = Callable[[Shape, Any], Layout | None]
 # The request for one leaf: None is the caller's default, a str is "replicated".

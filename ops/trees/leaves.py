@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 
-Shape = tuple[int, ...]
 _ARRAYS = (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
 
 

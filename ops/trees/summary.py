@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.costs import fit_of
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
@@ -17,14 +18,19 @@ from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import bounded_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
-from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
+from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.tables.cells import fits, grid, tensor
-from gridlayout.tables.html import STYLE, html_table
+from gridlayout.tables.columns import WIDTH, aligned
+from gridlayout.tables.html import STYLE
+from gridlayout.tables.table import Column, Table
 from gridlayout.tables.words import plain
 
-_HEAD = ("path", "shape", "grid", "tile", "per core", "padding", "fits")
-_WORDS = ("path", "shape", "grid", "tile", "fits")
-_WIDTH = 100  # columns of the whole table
+_COLUMNS = (
+    *map(Column, ("path", "shape", "grid", "tile")),
+    Column("per core", size, True),
+    Column("padding", "{:.1%}".format, True),
+    Column("fits"),  # shown only with a chip
+)
 _NARROWEST = 8  # columns: no cell is cut to less
 
 
@@ -59,20 +65,14 @@ class SummaryRow:
         return None if self.layout is None else bounded_share(self.layout)
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """The row as text: path, shape, grid, tile, bytes per core, padding, fits."""
-        path = plain(self.path) or "-"
-        if self.layout is None:
-            return path, f"{self.dtype}[{','.join(map(str, self.shape))}]", *("-",) * 5
-        return (
-            path,
-            tensor(self.layout),
-            grid(self.layout),
-            "-" if self.layout.tile is None else dims_text(self.layout.tile),
-            size(self.layout.bytes_per_core),
-            f"{bounded_share(self.layout):.1%}",
-            fits(self.fit),
-        )
+    def values(self) -> tuple[Any, ...]:
+        """The values of the table's columns."""
+        path, x = plain(self.path) or "-", self.layout
+        if x is None:
+            return path, f"{self.dtype}[{','.join(map(str, self.shape))}]", *(None,) * 5
+        tile = None if x.tile is None else dims_text(x.tile)
+        sizes = (self.bytes_per_core, self.padding_share)
+        return path, tensor(x), grid(x), tile, *sizes, fits(self.fit)
 
 
 @dataclass(frozen=True)
@@ -143,48 +143,40 @@ class TreeSummary:
         return "\n".join(parts)
 
     @property
-    def _columns(self) -> int:
-        """The number of columns shown; the last one, `fits`, is shown only with a chip."""
-        return len(_HEAD) - (self.chip is None)
+    def table(self) -> Table:
+        """The rows as a table, whose `records` are its values: bytes per core, padding as share."""
+        count = len(_COLUMNS) - (self.chip is None)
+        return Table(_COLUMNS[:count], [row.values[:count] for row in self.rows])
 
     def __str__(self) -> str:
-        wrapped = [textwrap.fill(line, _WIDTH) for line in self.totals.splitlines()]
-        if not self.rows:
-            return "\n".join(wrapped)
-        lines = [cells[: self._columns] for cells in (_HEAD, *(row.cells for row in self.rows))]
-        widths = _widths([max(map(len, column)) for column in zip(*lines, strict=True)])
-        shown = ["  ".join(map(_cell, _HEAD, cells, widths)).rstrip() for cells in lines]
+        shown = _narrowed(self.table) if self.rows else []
+        wrapped = [textwrap.fill(line, WIDTH) for line in self.totals.splitlines()]
         return "\n".join((*shown, *wrapped))
 
     def _repr_html_(self) -> str:
-        head = _HEAD[: self._columns]
-        rows = [row.cells[: self._columns] for row in self.rows]
-        data = [
-            {"per core": row.bytes_per_core or 0, "padding": row.padding_share or 0.0}
-            for row in self.rows
-        ]
         totals = "<br>".join(map(escape, self.totals.splitlines()))
-        shown = html_table(head, rows, data) if rows else ""
+        shown = self.table.html if self.rows else ""
         return f'<div class="gl-dump"><style>{STYLE}</style>{shown}<p>{totals}</p></div>'
 
 
-def _widths(natural: list[int]) -> list[int]:
-    """Return the columns' widths: the widest text columns are narrowed until the table fits."""
-    widths = list(natural)
-    words = [k for k, name in enumerate(_HEAD[: len(widths)]) if name in _WORDS]
-    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
+def _narrowed(table: Table) -> list[str]:
+    """Return the lines of a table, with the widest columns of words cut until it fits a page."""
+    cells, numbers = table.cells, table.numbers
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    words = [k for k in range(len(widths)) if k not in numbers]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
         widest = max(words, key=widths.__getitem__)
         if widths[widest] <= _NARROWEST:
             break
         widths[widest] -= 1
-    return widths
+    return aligned([tuple(map(_cut, row, widths, range(len(row)))) for row in cells], numbers)
 
 
-def _cell(name: str, text: str, width: int) -> str:
+def _cut(text: str, width: int, column: int) -> str:
     """Return the text cut to the width; a path keeps its end, which tells it from others."""
-    if len(text) > width:
-        text = f"…{text[1 - width :]}" if name == "path" else f"{text[: width - 1]}…"
-    return text.ljust(width) if name in _WORDS else text.rjust(width)
+    if len(text) <= width:
+        return text
+    return f"{text[: width - 1]}…" if column else f"…{text[1 - width :]}"
 
 
 def summary(tree: Any, chip: Chip | str | None = None) -> TreeSummary:

@@ -50,36 +50,11 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "abs": jnp.abs,
     "invert": jnp.invert,
 }
-_METHODS = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "astype",
-    "clip",
-    "conj",
-    "cumprod",
-    "cumsum",
-    "dot",
-    "flatten",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "ravel",
-    "repeat",
-    "reshape",
-    "round",
-    "sort",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "trace",
-    "transpose",
-    "var",
-]
+_METHODS = (
+    *("all", "any", "argmax", "argmin", "astype", "clip", "conj", "cumprod", "cumsum", "dot"),
+    *("flatten", "max", "mean", "min", "prod", "ravel", "repeat", "reshape", "round", "sort"),
+    *("squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var"),
+)
 
 
 def _is_value(x: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from gridlayout.arguments import as_shape, positive
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip, Fit, as_chip
@@ -25,7 +25,6 @@ from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import on_grid
 from gridlayout.ops.interpret.with_layout import in_layout
 
-Shape = tuple[int, ...]
 Piece = tuple[slice, ...]
 _MOST_PIECES = 1 << 20
 

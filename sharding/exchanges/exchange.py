@@ -15,13 +15,12 @@ from functools import cached_property
 from math import prod
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
@@ -15,8 +16,6 @@ from gridlayout.sharding.collectives import Axes, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, Transfer, local_bytes
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @cached

@@ -12,15 +12,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridlayout.affine.search import components
+from gridlayout.arguments import Ints, Shape
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.rounds import most_at_one
 from gridlayout.sharding.exchanges.windows import Window
 
-Ints = NDArray[np.int64]
-Shape = tuple[int, ...]
 _MOST_PAIRS = 1 << 24  # most pairs of boxes that are compared at once
 
 

@@ -15,9 +15,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import Ints, Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
@@ -29,8 +29,6 @@ from gridlayout.sharding.exchanges.windows import Window, find_windows
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
 
-Ints = NDArray[np.int64]
-Shape = tuple[int, ...]
 Tables = tuple[Ints, Ints, Ints]
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.arguments import Ints
 from gridlayout.sharding.limits import LIMITS
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,15 +16,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridlayout.arguments import Ints, Shape
 from gridlayout.layouts.blocks import Block, Blocks
 from gridlayout.layouts.intervals import Box, boxes_between
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
 
-Shape = tuple[int, ...]
-Ints = NDArray[np.int64]
 # The origins and boxes of an atom of extent 1.
 ONE: Any = (((0,),), ((((0, 1),),),))
 

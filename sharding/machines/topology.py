@@ -19,10 +19,10 @@ import numpy as np
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
+from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.machines.chips import Links
 from gridlayout.sharding.meshes.placement import MeshAxes
 
-Axes = tuple[str, ...]
 BETWEEN = "between hosts"
 
 

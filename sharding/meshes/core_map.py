@@ -18,15 +18,14 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Ints, Shape
 from gridlayout.errors import LayoutError, PlacementError
-from gridlayout.sharding.meshes.placement import Axes, MeshAxes, Placement, default_placement
+from gridlayout.sharding.collectives import Axes
+from gridlayout.sharding.meshes.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
-Ints = NDArray[np.int64]
 # The most cores for which the map is evaluated; the most positions along a dim to find a box.
 _MOST_CORES, _FAR = 1 << 22, 1 << 16
 # The most arrays that NumPy broadcasts.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.strides import row_major
 from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Description:
         # Elements per core, including idle slots, then summed over the cores of each part.
         found, slots = layout.traffic(layout), placement.slots
         by_core = np.zeros(prod(slots), np.int64)
-        by_core[found.before @ _strides(slots)] = found.counts
+        by_core[found.before @ np.array(row_major(slots), np.int64)] = found.counts
         parts = [s // p for s, p in zip(slots, placement.per_device, strict=True)]
         pairs = zip(parts, placement.per_device, strict=True)
         blocks = by_core.reshape([n for pair in pairs for n in pair])
         totals = blocks.sum(axis=tuple(range(1, blocks.ndim, 2)))
         part = first // np.array(placement.per_device, np.int64)
-        elements = totals.ravel()[part @ _strides(parts)]
+        elements = totals.ravel()[part @ np.array(row_major(parts), np.int64)]
         return cls(
             layout,
             device,
@@ -118,11 +118,6 @@ class Description:
 
     def _repr_html_(self) -> str:
         return f"{self.draw().svg}<pre>{self}</pre>"
-
-
-def _strides(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the row-major strides."""
-    return np.array([prod(sizes[k + 1 :]) for k in range(len(sizes))], np.int64)
 
 
 def _place(at: tuple[int, ...]) -> str:

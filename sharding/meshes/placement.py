@@ -18,8 +18,7 @@ from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.folding import assign_factors, primes
-
-Axes = tuple[str, ...]
+from gridlayout.sharding.collectives import Axes
 
 
 def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:

@@ -37,26 +37,80 @@ _SAME = (
 )
 
 
-class History:
-    """The calls since the last comparison, which have to be equal in all processes."""
+class Agreed:
+    """The calls on which all processes agreed.
+
+    titles: of the calls, by their digests. recent, count, digest: the last calls since the last
+    comparison, how many there were, and a digest of them all; they have to be equal everywhere.
+    """
 
     def __init__(self) -> None:
+        self.titles: dict[bytes, str] = {}
+        self.compared()
+
+    def compared(self) -> None:
+        """Forget the calls before a comparison, which has shown that they are equal."""
         self.recent: deque[bytes] = deque(maxlen=_RECENT)
         self.count, self.digest = 0, hashlib.sha256()
 
     def add(self, digest: bytes) -> None:
-        """Add a call."""
+        """Add a call that was made without a comparison."""
         self.recent.append(digest)
         self.digest.update(digest)
         self.count += 1
 
-    def lines(self, titles: dict[bytes, str]) -> list[str]:
-        """Return lines about the calls, of which the last ones are listed by their titles."""
+    @property
+    def lines(self) -> list[str]:
+        """Lines about the calls since the last comparison, of which the last ones are listed."""
         if not self.count:
             return []
         first = 1 + self.count - len(self.recent)
-        calls = [f"earlier call {first + k}: {titles[d]}" for k, d in enumerate(self.recent)]
+        calls = [f"earlier call {first + k}: {self.titles[d]}" for k, d in enumerate(self.recent)]
         return [*calls, f"{self.count} earlier calls, {self.digest.hexdigest()}"]
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self.titles
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+
+class Exchanges:
+    """The all-gathers of the processes, one at a time, by `table`.
+
+    pending: one that has not ended. lost: the call in which the processes lost each other, if they
+    did.
+    """
+
+    def __init__(self, table: Callable[[Any], np.ndarray[Any, Any]]) -> None:
+        self.table, self.lost = table, ""
+        self.pending: Exchange | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another one can begin at once."""
+        return self.pending is None and not self.lost
+
+    def begin(self, what: object, message: Message) -> Exchange:
+        """Return the exchange of a message, which goes on if the user interrupts the call."""
+        if self.lost or self.pending is None or self.pending.message != message:
+            self.finish(what)
+            self.pending = Exchange(self.table, message)
+            self.pending.start()
+        return self.pending
+
+    def finish(self, what: object) -> None:
+        """Wait for the exchange that an earlier call left; raise `LayoutError` after the limit."""
+        if (pending := self.pending) is not None and not self.lost:
+            if pending.over.wait(seconds_to_wait()):
+                self.pending = None
+            else:
+                self.lost = str(what)
+        if self.lost:
+            raise LayoutError(
+                f"{what}: the processes of this device grid lost each other in {self.lost}, which "
+                "not all of them came to, so they can't continue together: start them again"
+            )
 
 
 class Group:
@@ -64,9 +118,7 @@ class Group:
 
     processes: in the order of the rows of `table`, an all-gather. on_host: whether their devices
     are the processors of their hosts. calls: those of this process. watch: the thread that watches
-    them, if states can be posted. agreed: the digests on which all agreed, with the titles of their
-    calls. history: the calls since then. pending: an all-gather that has not ended. lost: the call
-    in which the processes lost each other, if they did.
+    them, if states can be posted.
     """
 
     def __init__(
@@ -75,11 +127,8 @@ class Group:
         table: Callable[[Any], np.ndarray[Any, Any]],
         on_host: bool = False,
     ) -> None:
-        self.processes, self.table, self.on_host = tuple(processes), table, on_host
-        self.calls, self.history = Calls(), History()
-        self.agreed: dict[bytes, str] = {}
-        self.pending: Exchange | None = None
-        self.lost = ""
+        self.processes, self.on_host = tuple(processes), on_host
+        self.calls, self.agreed, self.exchanges = Calls(), Agreed(), Exchanges(table)
         self.watch: Watch | None = None
 
     def agree(
@@ -96,29 +145,29 @@ class Group:
     ) -> bool:
         """Raise `LayoutError` unless all processes make this call; return whether it is a new one.
 
-        Nothing is exchanged if they have agreed on its digest before. title: the call in `history`;
-        by default its text. patient: whether to wait for the others without limit. every_time:
-        whether to exchange in any case. must: what an error says that the processes must do.
+        Nothing is exchanged if they have agreed on its digest before. title: the call in messages
+        of later ones; by default its text. patient: whether to wait for the others without limit.
+        every_time: whether to exchange in any case. must: what an error says that the processes
+        must do.
         """
         is_new = digest not in self.agreed
         if not is_new and data is None and not every_time:
-            self.finish_pending(what)
+            self.exchanges.finish(what)
             return False
         compared = "none" if data is None else data.how
-        with_history = digest_of(self.history.digest.digest() + digest + compared.encode())
+        with_history = digest_of(self.agreed.digest.digest() + digest + compared.encode())
         bytes_of = b"" if data is None else data.prefix(None)
-        earlier = self.history.lines(self.agreed)
-        lines = Lines([*earlier, *text().lines, f"data compared: {compared}"])
+        lines = Lines([*self.agreed.lines, *text().lines, f"data compared: {compared}"])
         replies = self.replies(
             what, Message(CALL, with_history, bytes_of, len(lines)), patient=patient
         )
-        self.history = History()
+        self.agreed.compared()
         if len({each.text for each in replies}) > 1:
             found = self.first_difference(what, lines, max(each.length for each in replies))
         elif data is not None and len({each.data for each in replies}) > 1:
             found = self.first_difference(what, data, len(data))
         else:
-            self.agreed[digest] = title or " | ".join(text().lines)[:_TITLE]
+            self.agreed.titles[digest] = title or " | ".join(text().lines)[:_TITLE]
             return is_new
         raise LayoutError(
             f"{what}: the processes differ, first in this: {found}. Each of "
@@ -135,13 +184,13 @@ class Group:
         """
         is_made &= not isinstance(error, KeyboardInterrupt)
         if digest and is_made:
-            self.history.add(digest)
+            self.agreed.add(digest)
         if call is None:
             return
         self.calls.end(call, error, is_made)
         # JAX raises this error if another process ended during the program.
         if isinstance(error, jax.errors.JaxRuntimeError) and (words := self.lost_processes()):
-            self.lost = str(call.what)
+            self.exchanges.lost = str(call.what)
             raise LayoutError(
                 f"process {jax.process_index()}: call {call.number}, {call.what}, waits for "
                 f"{words}: {error}"
@@ -168,7 +217,7 @@ class Group:
         """Return the messages of all processes; raise `LayoutError` if one failed or is missing."""
         replies = self.exchanged(what, message, None if patient else seconds_to_wait())
         if isinstance(replies, str) or None in replies:
-            self.lost = str(what)
+            self.exchanges.lost = str(what)
             reason = replies if isinstance(replies, str) else "they are in another program"
             raise LayoutError(
                 f"{what}: process {jax.process_index()} asked {names(self.others)} whether they "
@@ -192,22 +241,17 @@ class Group:
 
         If they do not arrive within `seconds`, or a process never comes, the reason is returned.
         """
-        if self.lost or self.pending is None or self.pending.message != message:
-            self.finish_pending(what)
-            # It continues if the user interrupts the call.
-            self.pending = Exchange(self.table, message)
-            self.pending.start()
-        exchange, call = self.pending, self.calls.last
+        exchange, call = self.exchanges.begin(what, message), self.calls.last
         call.asks = True
         try:
             if reason := self.waited_for(exchange, seconds):
                 return reason
         finally:
             call.asks = False
-        self.pending = None
+        self.exchanges.pending = None
         if exchange.error is None:
             return exchange.heard
-        self.lost = str(what)
+        self.exchanges.lost = str(what)
         who = self.lost_processes() or names(self.others)
         raise LayoutError(
             f"{what}: process {jax.process_index()} can't ask {who}: {exchange.error}"
@@ -243,23 +287,10 @@ class Group:
 
     def report(self, what: object, words: str, patient: bool = False) -> None:
         """Take part in the exchange that the others may make, to report the error of this one."""
-        if not self.lost and self.pending is None:
+        if self.exchanges.is_free:
             with suppress(LayoutError):  # the error that is being raised is more useful
                 seconds = None if patient else min(SHORTLY, seconds_to_wait())
                 self.exchanged(what, Message(FAILED, words=words), seconds)
-
-    def finish_pending(self, what: object) -> None:
-        """Wait for the exchange that an earlier call left; raise `LayoutError` after the limit."""
-        if (pending := self.pending) is not None and not self.lost:
-            if pending.over.wait(seconds_to_wait()):
-                self.pending = None
-            else:
-                self.lost = str(what)
-        if self.lost:
-            raise LayoutError(
-                f"{what}: the processes of this device grid lost each other in {self.lost}, which "
-                "not all of them came to, so they can't continue together: start them again"
-            )
 
 
 def seconds_to_wait(is_inside: bool = False) -> float:

@@ -199,7 +199,7 @@ class SharedCall(JointCall):
         self.is_open = False
         self.group.agree(
             *(self, digest, lambda: Lines([f"program of {self}", *program.lines(args)])),
-            title=self.group.agreed.get(self.first_digest, str(self)),
+            title=self.group.agreed.titles.get(self.first_digest, str(self)),
             patient=True,
             must=_SAME_PROGRAM,
         )
@@ -230,7 +230,7 @@ class SharedCall(JointCall):
 
     def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
         """See `JointCall`."""
-        rows = self.group.table(digests)
+        rows = self.group.exchanges.table(digests)
         for name, column in zip(names, rows.T.tolist(), strict=True):
             who = {digest: p for p, digest in zip(self.group.processes, column, strict=True)}
             who.pop(0, None)
@@ -252,7 +252,7 @@ class Repeated:
     def is_agreed(self, arrays: Sequence[Any]) -> bool:
         """Whether the call has not to be compared, and JAX does not trace the arrays."""
         group = self.group
-        if group.pending is not None or group.lost or group.calls.last.inside:
+        if not group.exchanges.is_free or group.calls.last.inside:
             return False
         if self.digest not in group.agreed:
             return False

@@ -87,10 +87,9 @@ def _leave() -> None:
         return
     error = getattr(sys, "last_value", None)  # Python has printed it
     why = "its program is over" if error is None else f"{type(error).__name__}: {error}"
-    lost = [group.lost for group in _groups if group.lost]
-    lost += [
-        "an exchange" for g in _groups if g.pending is not None and not g.pending.over.is_set()
-    ]
+    every = [group.exchanges for group in _groups]
+    lost = [each.lost for each in every if each.lost]
+    lost += ["an exchange" for x in every if x.pending is not None and not x.pending.over.is_set()]
     if lost:
         end_process(f"as the processes lost each other in {lost[0]}: {why}")
     if isinstance(error, jax.errors.JaxRuntimeError):

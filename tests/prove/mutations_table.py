@@ -234,9 +234,9 @@ SYSTEMS = [
         "tests/test_megengine.py::test_order_of_a_format",
     ),
     Mutation(
-        "gridlayout/mli/tensors.py",
-        "return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))",
-        "return tuple(prod(shape[k:]) for k in range(len(shape)))",
+        "gridlayout/layouts/strides.py",
+        "return tuple(prod(sizes[k + 1 :]) for k in range(len(sizes)))",
+        "return tuple(prod(sizes[k:]) for k in range(len(sizes)))",
         "tests/test_mli.py::test_layout",
     ),
     Mutation(

@@ -18,10 +18,11 @@ from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.svg import Drawing
-from gridlayout.tables.cells import shard, tensor, ttnn_place
+from gridlayout.tables.cells import shard, tensor
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.words import dims, plain
+from gridlayout.tenstorrent.tensor_type import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
 _COLUMN = 18  # most characters of a program's column

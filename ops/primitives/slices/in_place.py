@@ -29,8 +29,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import Shape
 from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
-from gridlayout.sharding.collectives import index_of
-from gridlayout.sharding.meshes.placement import Axes
+from gridlayout.sharding.collectives import Axes, index_of
 
 # A function of the start values. It returns the logical indices along the indexed dims, and a mask
 # of the slices in bounds. All of these broadcast to the positions.
