@@ -9,11 +9,14 @@ gives addresses; `in_turn` and `in_results` share places as XLA's buffer assignm
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Interval(NamedTuple):
@@ -83,6 +86,55 @@ def highest_over_time(intervals: Iterable[Interval], times: int) -> list[int]:
             heappop(live)
         found.append(max(-live[0][0], 0) if live else 0)
     return found
+
+
+# -- live values -----------------------------------------------------------------------------------
+
+
+def changes(
+    ranges: Mapping[K, tuple[int, int]], times: int, always: bool = False
+) -> Iterator[tuple[int, list[K], list[K]]]:
+    """Yield each time that ends a live range: the values that began, and those that end there.
+
+    ranges: the first and the last time of each value. A value is among those that began once, at
+    the first yielded time at which it is live. The last time is yielded too; always: so is every
+    other one.
+
+    >>> list(changes({"a": (0, 1), "b": (1, 2)}, 3))
+    [(1, ['a', 'b'], ['a']), (2, [], ['b'])]
+    """
+    begin: dict[int, list[K]] = {}
+    end: dict[int, list[K]] = {times - 1: []}
+    for value, (first, last) in ranges.items():
+        begin.setdefault(first, []).append(value)
+        end.setdefault(last, []).append(value)
+    began: list[K] = []
+    for time in range(times):
+        began += begin.get(time, ())
+        if always or time in end:
+            yield time, began, end.get(time, [])
+            began = []
+
+
+def live_values(
+    ranges: Mapping[K, tuple[int, int]], known: Mapping[K, V], times: int, always: bool = False
+) -> Iterator[tuple[int, dict[K, V]]]:
+    """Yield each time that ends a live range, with the live values and what is `known` about them.
+
+    At any other time the live values are among those of the next time that is yielded. Values of
+    which nothing is known are left out. always: as in `changes`. The yielded dict is the same
+    object each time.
+
+    >>> [(n, [*live]) for n, live in live_values({"a": (0, 1), "b": (1, 2)}, {"a": 1, "b": 2}, 3)]
+    [(1, ['a', 'b']), (2, ['b'])]
+    """
+    live: dict[K, V] = {}
+    ranges = {value: ends for value, ends in ranges.items() if value in known}
+    for time, began, ended in changes(ranges, times, always):
+        live |= {value: known[value] for value in began}
+        yield time, live
+        for value in ended:
+            del live[value]
 
 
 # -- addresses -------------------------------------------------------------------------------------

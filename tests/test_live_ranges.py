@@ -53,6 +53,18 @@ def test_the_highest_is_the_largest_number_of_what_is_live(some, times):
     assert live_ranges.highest_over_time(some, times) == highest
 
 
+@given(st.dictionaries(st.integers(0, 20), st.tuples(BOUNDS, BOUNDS).map(sorted)), st.booleans())
+def test_live_values_are_those_between_their_ends(ranges, always):
+    known = {n: -n for n in ranges if n % 3}
+    found = {
+        n: dict(live) for n, live in live_ranges.live_values(ranges, known, TIMES, always=always)
+    }
+    ends = {last for n, (_, last) in ranges.items() if n in known}
+    assert found.keys() == ({*range(TIMES)} if always else ends | {TIMES - 1})
+    for time, live in found.items():
+        assert live == {n: -n for n in known if ranges[n][0] <= time <= ranges[n][1]}
+
+
 # -- addresses -------------------------------------------------------------------------------------
 
 

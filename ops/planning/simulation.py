@@ -271,7 +271,7 @@ def _in_l1(
             name = names[each.path] + which if each.path in names else name
         elif each.result is not None:
             name = results[each.result]
-        nbytes, first, last = each.block
+        first, last, nbytes = each.block
         live_range = LiveRange(name, nbytes, first, min(last, len(held) - 1), each.address)
         live_ranges.append(live_range)
     return held, live_ranges
