@@ -209,3 +209,15 @@ def test_gradients_land_where_an_optimizer_reads_them(optimizer):
     rows = gl.on_grid(update).report(w, m, v, laid((256, WIDTH), (8, 1), 4)).rows
     assert [row.outputs[0].grid for row in rows if row.primitive == "dot_general"][-1] == (4, 1)
     assert not any(row.bytes_moved for row in rows if row.primitive in ("add", "sub", "mul", "div"))
+
+
+def test_long_chains_of_calls_are_planned():
+    # jnp.where is a call, which reads the value before it three times.
+    def clipped(x):
+        for _ in range(400):
+            x = jnp.where(x > 0, x, 0.1 * x)
+        return x
+
+    report = gl.on_grid(clipped, DEVICE).report(SPREAD)
+    assert [row.primitive for row in report.rows] == ["gt", "mul", "select_n"] * 400
+    assert not any(row.collectives for row in report.rows)

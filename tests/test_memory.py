@@ -280,3 +280,31 @@ def test_a_loop_holds_its_body_besides_what_it_carries():
     once = gl.on_grid(jnp.matmul, device=device).report(x, w).peak_bytes
     report = gl.on_grid(loop, device=device).report(x, w)
     assert once <= report.peak_bytes <= 2 * once
+
+
+def test_what_one_kernel_adds_is_held_until_then():
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    x, w = gl.GridLayout((64, 64), grid=(2, 4)), gl.GridLayout((64, 64), grid=(2, 4))
+
+    def added(count):
+        def fn(x, w):
+            return sum([x @ w for _ in range(count)][1:], x)
+
+        return gl.on_grid(fn, device=device).report(x, w).peak_bytes
+
+    assert added(9) - added(5) == 4 * 64 * 64 * 4 // 8
+
+
+def test_a_body_that_runs_twice_is_held_as_if_it_ran_once():
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    x, w = gl.GridLayout((64, 64), grid=(2, 4)), gl.GridLayout((64, 64), grid=(2, 4))
+
+    def looped(x, w, count):
+        for _ in range(count):
+            x = lax.fori_loop(0, 3, lambda _, x: x @ w, x)
+        return x
+
+    once, often = (
+        gl.on_grid(partial(looped, count=count), device=device).report(x, w) for count in (1, 4)
+    )
+    assert once.peak_bytes <= often.peak_bytes <= once.peak_bytes + 2 * 64 * 64 * 4 // 8

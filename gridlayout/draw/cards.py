@@ -109,7 +109,7 @@ class _Shape:
         more = (width - sum(widths)) / max(len(widths), 1)
         return cls(card, head, lines, sent, cells, tuple(w + more for w in widths), width)
 
-    @property
+    @cached_property
     def _heights(self) -> tuple[float, float, float]:
         """The heights of the head, the received data and the results, in pixels."""
         top = len(self.head + self.lines) * _LINE + 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from gridlayout.draw.letters import mono_width
@@ -90,7 +91,7 @@ class _Chart:
         steps = range(self.first(column), self.first(column + 1))
         return max(steps, key=lambda k: self.steps[k].nbytes)
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The first step that holds the most."""
         return max(range(len(self.steps)), key=lambda k: self.steps[k].nbytes)
@@ -106,7 +107,7 @@ class _Chart:
         limit = 0.0 if self.limit is None or self.is_far else self.limit
         return max(self.steps[self.peak].nbytes * (1.25 if self.is_far else 1), limit)
 
-    @property
+    @cached_property
     def over(self) -> int:
         """The number of steps that hold more than the capacity."""
         return sum(self.limit is not None and step.nbytes > self.limit for step in self.steps)

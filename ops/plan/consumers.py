@@ -21,6 +21,8 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.products.dot_general import dot_general
 
+_MOST_CALLS = 32  # the most calls, each reading the one before, that a value is followed through
+
 
 class Consumers:
     """The equations that read each value of a jaxpr, and the requested layouts of its results."""
@@ -35,6 +37,7 @@ class Consumers:
             for atom in eqn.invars:
                 if not isinstance(atom, core.Literal):
                     self._equations.setdefault(atom, []).append(eqn)
+        self._after: dict[Any, GridLayout | None] = {}  # of results of calls, in one search
         self._results: dict[Any, list[Layout | None]] = {}
         for k, atom in enumerate(jaxpr.outvars):
             if not isinstance(atom, core.Literal):
@@ -67,15 +70,22 @@ class Consumers:
         they read it in that layout, unless it has fewer cores than `cores`. To be called in the
         order of equations: the layouts of earlier values have to be known.
         """
-        found, others = self._layouts(var)
+        self._after.clear()
+        return self._only_layout(var, cores, 0)
+
+    def _only_layout(self, var: Any, cores: int, calls: int) -> GridLayout | None:
+        found, others = self._layouts(var, calls)
         grids = {as_grid(layout) for layout in found}
         only = grids.pop() if len(grids) == 1 else None
         if only is None or only.is_scatter or (others and only.num_cores < cores):
             return None
         return only
 
-    def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
-        """Return the layouts to which a value is relaid out, and whether it has other consumers."""
+    def _layouts(self, var: Any, calls: int) -> tuple[set[Layout], bool]:
+        """Return the layouts to which a value is relaid out, and whether it has other consumers.
+
+        calls: the number of calls through which another value was followed to this one.
+        """
         found: set[Layout] = set()
         if is_of_keys(var.aval):
             return found, True
@@ -94,8 +104,8 @@ class Consumers:
                 out = eqn.outvars[0]
                 if name == "with_layout":
                     found |= _one(eqn.params["layout"])
-                elif name in CALLS:
-                    for inside, other in self._inside(eqn, value):
+                elif name in CALLS and calls < _MOST_CALLS:
+                    for inside, other in self._inside(eqn, value, calls + 1):
                         found |= inside
                         others |= other
                 elif not record.is_elementwise or value.aval.shape != out.aval.shape:
@@ -107,14 +117,17 @@ class Consumers:
                     left.append(out)
         return {each.with_dtype(var.aval.dtype) for each in found}, others
 
-    def _inside(self, eqn: Any, var: Any) -> Iterator[tuple[set[Layout], bool]]:
+    def _inside(self, eqn: Any, var: Any, calls: int) -> Iterator[tuple[set[Layout], bool]]:
         """Yield `_layouts` of a value inside of a called function."""
         inner = called(eqn).jaxpr
         pairs = list(zip(inner.invars, eqn.invars, strict=True))
         values = {own: atom for own, atom in pairs if not isinstance(atom, core.Literal)}
         known = {own: self._known[x] for own, x in values.items() if x in self._known}
-        consumers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
-        return (consumers._layouts(own) for own, atom in values.items() if atom is var)
+        for out in eqn.outvars:
+            if out not in self._after:
+                self._after[out] = self._only_layout(out, 0, calls)
+        consumers = Consumers(inner, known, [self._after[out] for out in eqn.outvars])
+        return (consumers._layouts(own, calls) for own, atom in values.items() if atom is var)
 
     def _layout_of(self, atom: Any, same: Collection[Any]) -> set[Layout]:
         """Return the layout of a value, or of the operand from which its operation takes it.

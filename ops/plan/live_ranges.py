@@ -1,13 +1,11 @@
-"""The live ranges of a program's values, and the values that are live at each node."""
+"""The live ranges of a program's values, in nodes of its graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterator
 
-from gridlayout.ops.plan.graph import CARRY, STACK, Graph
+from gridlayout.ops.plan.graph import CARRY, STACK, Graph, Node, Path
 
-T = TypeVar("T")
 Span = tuple[int, int]
 
 
@@ -22,7 +20,7 @@ def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
     end, loops = len(graph.nodes), _loops(graph)
     found = {v: (n, n) for n, node in enumerate(graph.nodes) for v in node.outs}
     for n, node in enumerate(graph.nodes):
-        around = [span for span in loops if span[0] <= n <= span[1]]
+        around = [loops[path] for path in _paths(node) if path in loops]
         if node.name in (CARRY, STACK):
             first, last = around[-1]
             found[node.outs[0]] = n if node.name == CARRY else first, last
@@ -39,33 +37,17 @@ def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
     return found | dict.fromkeys(range(operands), (0, end))
 
 
-def _loops(graph: Graph) -> list[Span]:
-    """Return the first and the last node of each loop, outer loops first."""
-    found = []
-    for path in graph.loops:
-        inside = [n for n, node in enumerate(graph.nodes) if node.path[: len(path)] == path]
-        found += [(inside[0], inside[-1])] if inside else []
+def _loops(graph: Graph) -> dict[Path, Span]:
+    """Return the first and the last node of each loop, by its path."""
+    found: dict[Path, Span] = {}
+    loops = set(graph.loops)
+    for n, node in enumerate(graph.nodes):
+        for path in _paths(node):
+            if path in loops:
+                found[path] = found.get(path, (n, n))[0], n
     return found
 
 
-def live_values(
-    graph: Graph, known: Mapping[int, T], operands: int, always: bool
-) -> Iterator[tuple[int, dict[int, T]]]:
-    """Yield each node that ends a live range, with the live values and what is `known` about them.
-
-    At any other node the live values are among those of the next node that is yielded. always:
-    yield such nodes too. The yielded dict is the same object each time.
-    """
-    starts: dict[int, list[int]] = {}
-    ends: dict[int, list[int]] = {len(graph.nodes) - 1: []}
-    for v, (first, last) in live_ranges(graph, operands).items():
-        if v in known:
-            starts.setdefault(first, []).append(v)
-            ends.setdefault(last, []).append(v)
-    live: dict[int, T] = {}
-    for n in range(len(graph.nodes)):
-        live |= {v: known[v] for v in starts.get(n, ())}
-        if always or n in ends:
-            yield n, live
-        for v in ends.get(n, ()):
-            del live[v]
+def _paths(node: Node) -> Iterator[Path]:
+    """Yield the paths that may be loops around a node, outer ones first."""
+    return (node.path[:k] for k in range(1, len(node.path)))

@@ -7,6 +7,7 @@ next step is the same program. Values that are added to them are relaid out to t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from jax.extend import core
@@ -66,17 +67,27 @@ def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
     [None, None]
     """
     found: list[Any] = [None] * len(sources)
-    left = [[*some] for some in sources]
-
-    def of(k: int) -> list[Any]:
-        others = {var for j, some in enumerate(left) if j != k for var in some}
-        return left[k] if len(left[k]) == 1 else [var for var in left[k] if var not in others]
-
-    open_ = range(len(sources))
-    while (k := next((k for k in open_ if found[k] is None and len(of(k)) == 1), None)) is not None:
-        (found[k],) = of(k)
-        left = [[var for var in some if var != found[k]] for some in left]
-        left[k] = []
+    left = [dict.fromkeys(some) for some in sources]
+    results: dict[Any, set[int]] = {}  # of each operand that is left
+    for k, some in enumerate(left):
+        for var in some:
+            results.setdefault(var, set()).add(k)
+    waiting = list(range(len(sources)))  # a heap: the first result is decided first
+    while waiting:
+        k = heappop(waiting)
+        own = [var for var in left[k] if len(left[k]) == 1 or len(results[var]) == 1]
+        if len(own) != 1:
+            continue
+        (found[k],) = own
+        changed = results.pop(found[k]) - {k}
+        for j in changed:
+            del left[j][found[k]]
+        for var in left[k].keys() & results.keys():
+            results[var].remove(k)
+            changed |= results[var] if len(results[var]) == 1 else set()
+        left[k] = {}
+        for j in changed:
+            heappush(waiting, j)
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.live_ranges import live_values
+from gridlayout.live_ranges import changes, live_values
+from gridlayout.ops.plan.live_ranges import live_ranges
 from gridlayout.ops.plan.variables import Variables
 from gridlayout.ops.solver.problem import Row
 from gridlayout.sharding.limits import LIMITS
@@ -45,26 +46,27 @@ class Room:
 
         Each value counts in the division with the fewest bytes. The largest values come first.
         """
+        graph = self.of.graph
+        ranges = live_ranges(graph, len(self.of.given))
+        sizes = {
+            v: self._full_bytes(v) if at is None else min(self._sizes(v, *at))
+            for v, at in self._known().items()
+        }
         most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in self._live_values():
-            each = [
-                (v, min(self._sizes(v, *at)) if at else self._full_bytes(v))
-                for v, at in live.items()
-            ]
-            if (total := sum(nbytes for _, nbytes in each)) > most:
-                most, found, where = total, each, self.of.graph.nodes[n].name
+        for n, live in live_values(ranges, sizes, len(graph.nodes), self.copies):
+            if (total := sum(live.values())) > most:
+                most, found, where = total, list(live.items()), graph.nodes[n].name
         return where, sorted(found, key=lambda pair: -pair[1])
 
-    def _live_values(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
-        """Yield nodes as `live_values` does, with the variables of the live values.
+    def _known(self) -> dict[int, tuple[int, int] | None]:
+        """Return the values that count, with their variables.
 
         On machines with cores these include values without a variable: each core holds all of such
         a value.
         """
         found = ((v, self.of.source(v)) for v in range(len(self.of.graph.shapes)))
         every = self.of.units.machine.has_cores
-        known = {v: source for v, source in found if every or source is not None}
-        return live_values(self.of.graph, known, len(self.of.given), self.copies)
+        return {v: source for v, source in found if every or source is not None}
 
     def _full_bytes(self, value: int) -> int:
         """Return the bytes of a value that a device holds in full."""
@@ -74,30 +76,30 @@ class Room:
         """Return limits for the nodes where live values may not fit, the fullest nodes first."""
         if self.capacity is None:
             return []
-        sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
+        known = {v: source for v, source in self._known().items() if v not in self.dram}
+        live = _Live(self, known)
+        copied: dict[int, NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
-        for n, live in self._live_values():
+        every = live_ranges(self.of.graph, len(self.of.given))
+        ranges = {v: ends for v, ends in every.items() if v in known}
+        for n, began, ended in changes(ranges, len(self.of.graph.nodes), self.copies):
             self.of.each_step()
-            near = {v: source for v, source in live.items() if v not in self.dram}
-            counts = Counter(source for source in near.values() if source is not None)
-            whole = sum(self._full_bytes(v) for v, source in near.items() if source is None)
-            most = least = float(whole)
-            for source, count in counts.items():
-                if source not in sizes:
-                    v = next(v for v in live if live[v] == source)
-                    sizes[source] = np.array(self._sizes(v, *source), float)
-                most += count * float(sizes[source].max())
-                least += count * float(sizes[source].min())
-            at = self.of.variable(n) if self.copies else -1
-            most += float(self._copied(at).max()) if self.copies else 0.0
-            if most > self.capacity:
-                found.setdefault((at, tuple(sorted(counts.items())), whole), least)
+            live.count(began, 1)
+            at, copies = -1, 0.0
+            if self.copies:
+                at = self.of.variable(n)
+                copied[at] = copied[at] if at in copied else self._copied(at)
+                copies = float(copied[at].max())
+            if live.most + copies > self.capacity:
+                key = at, tuple(sorted(live.counts.items())), live.whole
+                found.setdefault(key, live.least)
+            live.count(ended, -1)
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
         rows = []
-        for reader, key, whole in fullest:
-            usages = {} if reader < 0 else {reader: self._copied(reader)}
-            for source, count in key:
-                used = count * sizes[source]
+        for reader, counts, whole in fullest:
+            usages = {} if reader < 0 else {reader: copied[reader]}
+            for source, count in counts:
+                used = count * live.sizes[source]
                 at = source[0]
                 usages[at] = usages[at] + used if at in usages else used
             rows.append(Row(self.capacity - whole, usages))
@@ -120,3 +122,34 @@ class Room:
                     total += self.of.ways.nbytes(v, need) - least
             found.append(max(total, 0))
         return np.array(found, float)
+
+
+class _Live:
+    """The live values at a node: how many of each variable, and bytes in their divisions.
+
+    whole: bytes of values without a variable. most, least: bytes of all, with those of the others
+    in the divisions with the most and the fewest.
+    """
+
+    def __init__(self, room: Room, known: Mapping[int, tuple[int, int] | None]) -> None:
+        self.room, self.known = room, known
+        self.counts: Counter[tuple[int, int]] = Counter()
+        self.sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self.whole, self.most, self.least = 0, 0.0, 0.0
+
+    def count(self, values: Iterable[int], sign: int) -> None:
+        """Add values, or take them away with a sign of -1."""
+        for v in values:
+            source = self.known[v]
+            if source is None:
+                sizes = np.array([self.room._full_bytes(v)], float)
+                self.whole += sign * int(sizes[0])
+            else:
+                if source not in self.sizes:
+                    self.sizes[source] = np.array(self.room._sizes(v, *source), float)
+                sizes = self.sizes[source]
+                self.counts[source] += sign
+                if not self.counts[source]:
+                    del self.counts[source]
+            self.most += sign * float(sizes.max())
+            self.least += sign * float(sizes.min())

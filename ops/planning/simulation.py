@@ -15,7 +15,7 @@ from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.ops.decisions.decision import PER_TRIP
 from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times, write_trace
 from gridlayout.ops.planning.spaces import Spaces
-from gridlayout.ops.programs.memory import bytes_over_time, places
+from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.programs.row import Row
@@ -137,8 +137,8 @@ class Simulation:
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
         staged = stages(program, report.rows, names, report.graph.names)
         if spaces is None:
-            held, live_ranges = _as_xla_holds(program, own, report.graph.names)
-            steps = [step for _, step, _ in bytes_over_time(program)] or [-1]
+            held, live_ranges = _as_xla_holds(program, report.memory, own, report.graph.names)
+            steps = [each.step for each in report.memory.over_time] or [-1]
         else:
             paths = {row.made.path: own[id(row.made)] for row in report.rows}
             held, live_ranges = _in_l1(spaces, paths, report.graph.result_names)
@@ -294,26 +294,25 @@ def _in_l1(
             name = names[each.path] + which if each.path in names else name
         elif each.result is not None:
             name = results[each.result]
-        nbytes, first, last = each.block
+        first, last, nbytes = each.block
         live_range = LiveRange(name, nbytes, first, min(last, len(held) - 1), each.address)
         live_ranges.append(live_range)
     return held, live_ranges
 
 
 def _as_xla_holds(
-    program: Program, names: Mapping[int, str], operands: Sequence[str]
+    program: Program, memory: Memory, names: Mapping[int, str], operands: Sequence[str]
 ) -> tuple[list[tuple[str, int]], list[LiveRange]]:
     """Return what a device holds over time, and its buffers; names: of rows, by decisions' ids."""
 
     def name(owner: int) -> str:
         return names.get(id(program.made[owner]), "")
 
-    held = [(name(owner), nbytes) for owner, _, nbytes in bytes_over_time(program)]
-    if not held:  # no buffer is allocated
-        held = [("", sum(spec.device_bytes for spec in program.operands))]
+    held = [(name(each.decision), each.nbytes) for each in memory.over_time]
+    held = held or [("", memory.peak_bytes)]  # no buffer is allocated
     given = zip(operands, program.operands, strict=True)
     live_ranges = [LiveRange(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
-    live_ranges += [LiveRange(name(owner), *block) for owner, *block in places(program)]
+    live_ranges += [LiveRange(name(owner), *block) for owner, *block in memory.places]
     return held, [each for each in live_ranges if each.nbytes]
 
 

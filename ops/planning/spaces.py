@@ -7,7 +7,6 @@ there.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
@@ -16,9 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from gridlayout.errors import LayoutError
+from gridlayout.live_ranges import (
+    Interval,
+    first_fit,
+    held_over_time,
+    highest_over_time,
+    live_values,
+)
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.live_ranges import live_ranges, live_values
+from gridlayout.ops.plan.live_ranges import live_ranges
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.clock import Clock
@@ -94,47 +100,18 @@ class End(NamedTuple):
     in_dram: bool | None = None
 
 
-class Block(NamedTuple):
-    """A value's bytes, and the first and the last step at which it is live."""
-
-    nbytes: int
-    first: int
-    last: int
-
-
 class Placed(NamedTuple):
     """A value in L1: its text, the path of its equation, and its number among several results.
 
-    path: None for operands, and for a result of the program that is a relayout.
+    path: None for operands, and for a result of the program that is a relayout. block: its bytes,
+    and the first and the last step at which it is live.
     """
 
     words: str
     path: Path | None
     result: int | None
-    block: Block
+    block: Interval
     address: int
-
-
-def first_fit(blocks: Sequence[Block]) -> list[int]:
-    """Return the address of each block: the lowest at which it overlaps no block live with it.
-
-    Among blocks that begin at the same step, earlier ones are placed first.
-
-    >>> first_fit([Block(64, 0, 1), Block(32, 0, 3), Block(32, 2, 3), Block(64, 2, 3)])
-    [0, 64, 0, 96]
-    """
-    addresses = [0] * len(blocks)
-    held: list[tuple[int, int]] = []  # live blocks: (address, number), ordered by address
-    for n in sorted(range(len(blocks)), key=lambda n: blocks[n].first):
-        held = [each for each in held if blocks[each[1]].last >= blocks[n].first]
-        at = 0
-        for address, k in held:
-            if at + blocks[n].nbytes <= address:
-                break
-            at = max(at, address + blocks[k].nbytes)
-        addresses[n] = at
-        insort(held, (at, n))
-    return addresses
 
 
 def room_in_l1(machine: Machine) -> int:
@@ -198,26 +175,24 @@ class _Search:
             found = self.made(self._in_dram(limits, clock))
             if max((nbytes for _, nbytes in found.held), default=0) <= room:
                 return found
+            live = held_over_time((each.block for each in found.placed), len(found.held))
             for n, (_, nbytes) in enumerate(found.held):
                 if nbytes > room:
-                    blocks = (each.block for each in found.placed)
-                    held = sum(x.nbytes for x in blocks if x.first <= n <= x.last)
-                    limits[n] = held - (nbytes - room)
+                    limits[n] = live[n] - (nbytes - room)
 
     def made(self, dram: frozenset[int]) -> Spaces:
         """Return the spaces with these values in DRAM."""
         placed = self._placed(dram)
         paths: list[Path] = [node.path for node in self.graph.nodes]
         paths += [()] if self.moved.keys() - dram or not paths else []
-        over_time = zip(paths, self._used(placed, len(paths)), strict=True)
+        ends = (Interval(*each.block[:2], each.address + each.block.nbytes) for each in placed)
+        over_time = zip(paths, highest_over_time(ends, len(paths)), strict=True)
         streamed, shared = self._streamed(dram), self._shared_by(dram)
         return Spaces(dram, streamed, tuple(over_time), placed, shared)
 
     def _in_dram(self, limits: Sequence[int], clock: Clock | None) -> frozenset[int]:
         """Return the values in DRAM that take the least time, for the limits of L1 at each step."""
-        rows = [
-            (limits[n], dict(live)) for n, live in self._live() if sum(live.values()) > limits[n]
-        ]
+        rows = [(limits[n], dict(live)) for n, held, live in self._live() if held > limits[n]]
         at_once = self._at_once(rows, limits)
         if clock is not None and not clock.left:
             return at_once
@@ -261,17 +236,23 @@ class _Search:
                 raise NoRoom(self._too_full(limits))
         return frozenset(dram)
 
-    def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """Yield live values' bytes where live ranges end; then of results, with relaid-out ones."""
-        yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
+    def _live(self) -> Iterator[tuple[int, int, dict[int, int]]]:
+        """Yield where live ranges end, the bytes held and those of each live value.
+
+        The last ones are held while results are relaid out.
+        """
         end = len(self.graph.nodes)
+        held = held_over_time((Interval(*self.spans[v], n) for v, n in self.sizes.items()), end)
+        for n, live in live_values(self.spans, self.sizes, end):
+            yield n, held[n], live
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
-        yield end, {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
+        last = {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
+        yield end, sum(last.values()), last
 
     def _too_full(self, limits: Sequence[int]) -> str:
         """Return the error text: the step where too much must be in L1, and the largest values."""
         most, at, names = -inf, "", list[str]()
-        for n, live in self._live():
+        for n, _, live in self._live():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
             if (more := sum(near.values()) - limits[n]) > most:
                 largest = sorted(near, key=lambda v: -near[v])[:MOST_LISTED]
@@ -288,10 +269,10 @@ class _Search:
         """Return the values in L1 with their addresses, as a first-fit allocator places them."""
         near = [v for v in sorted(self.sizes) if v not in dram]
         near.sort(key=lambda v: self.spans[v][0])
-        blocks = [Block(self.sizes[v], *self.spans[v]) for v in near]
+        blocks = [Interval(*self.spans[v], self.sizes[v]) for v in near]
         end = len(self.graph.nodes)
         moved = [each for v, some in self.moved.items() if v not in dram for each in some]
-        blocks += [Block(nbytes, end, end) for _, nbytes in moved]
+        blocks += [Interval(end, end, nbytes) for _, nbytes in moved]
         addresses = first_fit(blocks)
         found = []
         for v, block, address in zip(near, blocks, addresses, strict=False):
@@ -300,14 +281,6 @@ class _Search:
         for k, (result, _) in enumerate(moved, len(near)):
             found.append(Placed("", None, result, blocks[k], addresses[k]))
         return tuple(found)
-
-    def _used(self, placed: Collection[Placed], steps: int) -> list[int]:
-        """Return the end of the used part of L1 at each step."""
-        used = [0] * steps
-        for each in placed:
-            for n in range(each.block.first, min(each.block.last + 1, steps)):
-                used[n] = max(used[n], each.address + each.block.nbytes)
-        return used
 
     def _shared_by(self, dram: Collection[int]) -> int:
         """Return a core's share of the values in DRAM; `LayoutError` where DRAM is too small."""

@@ -1,4 +1,4 @@
-"""`peak_bytes`: the most that a device holds while a program runs, with XLA's buffer assignment.
+"""`Memory`: what a device holds while a program runs, with XLA's buffer assignment.
 
 Results, workspaces and values that are not fused into their consumers have buffers. XLA orders them
 in time. It lets a result reuse the place of an operand of the same size at the operand's last use,
@@ -8,12 +8,82 @@ and puts a temporary value into the place of a result that is made later, if it 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from gridlayout.live_ranges import Interval, held_over_time, in_results, in_turn
 from gridlayout.ops.decisions.decision import Step
-from gridlayout.ops.moves.workspace import Chain
+from gridlayout.ops.moves.workspace import Chain, Workspace
 from gridlayout.ops.programs.program import Program, program_in
+
+
+class Sample(NamedTuple):
+    """The bytes that a device holds while a buffer is made, by its decision and its step."""
+
+    decision: int
+    step: int
+    nbytes: int
+
+
+class BufferPlace(NamedTuple):
+    """The place of a result or of temporaries: the decision that uses it last, and its times."""
+
+    decision: int
+    nbytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a device holds while a program runs.
+
+    peak_bytes, core_peak_bytes: the most at one time, on a device and on a core. Operands belong to
+    the caller and are held throughout; so are results, whose buffers XLA allocates at the start.
+    over_time: a sample for each buffer, in order of time. On CPUs, XLA makes each buffer as early
+    as possible; elsewhere steps run in order. places: of results, then of temporaries in order of
+    their first times. Times are positions in `over_time`; at each, the places and the operands add
+    up to the bytes held.
+    """
+
+    peak_bytes: int
+    core_peak_bytes: int
+    over_time: tuple[Sample, ...]
+    places: tuple[BufferPlace, ...]
+
+    @classmethod
+    def of(cls, program: Program) -> Memory:
+        """Return what a device holds while a program runs."""
+        return _memory(program, {})
+
+
+def _memory(program: Program, known: dict[int, Memory]) -> Memory:
+    """Return the memory of a program; known: that of programs inside of it, by their ids."""
+    buffers = _Buffers(program, known)
+    found, outs = buffers.found, buffers.read(out.at for out in program.outs)
+    is_cpu = program.device.platform == "cpu"
+    order = _earliest_order(found) if is_cpu else list(range(len(found)))
+    _set_live_ranges(found, order, outs)
+    always = sum(spec.device_bytes for spec in program.operands)
+    always += sum(found[n].nbytes for n in outs)
+    temporary = _temporary(found, order, outs)
+    times = held_over_time((Interval(*each[2:], each.nbytes) for each in temporary), len(found))
+    cores = [Interval(each.first, each.last, each.core) for each in found]
+    cores += [Interval(each.first, each.first, each.inner[1]) for each in found]
+    core = max(held_over_time(cores, len(found)), default=0)
+    samples = [
+        Sample(found[n].owner, found[n].step, always + nbytes)
+        for n, nbytes in zip(order, times, strict=True)
+    ]
+    end = len(found) - 1
+    results = [BufferPlace(found[n].owner, found[n].nbytes, 0, end) for n in sorted(outs)]
+    return Memory(
+        max((each.nbytes for each in samples), default=always),
+        sum(spec.core_bytes for spec in program.operands) + core,
+        tuple(samples),
+        (*results, *temporary),
+    )
 
 
 @dataclass
@@ -36,25 +106,41 @@ class _Buffer:
 
 @dataclass
 class _Buffers:
-    """The buffers of a program; `at`: for each register, its buffers, or those it is made from."""
+    """The buffers of a program.
+
+    own: the buffers of each register, or those that it is made from. fused: the registers that a
+    register without buffers is computed from where it is read.
+    """
 
     program: Program
+    known: dict[int, Memory]
     found: list[_Buffer] = field(default_factory=list)
-    at: dict[int, frozenset[int]] = field(default_factory=dict)
+    own: dict[int, frozenset[int]] = field(default_factory=dict)
+    fused: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
-        fused_registers = _fused_registers(self.program, outs)
-        pairs = zip(self.program.steps, self.program.owners, strict=True)
-        for number, (step, owner) in enumerate(pairs):
+        spaces = [step.workspace() for step in self.program.steps]
+        fused_registers = _fused_registers(self.program.steps, spaces, outs)
+        steps = zip(self.program.steps, self.program.owners, spaces, strict=True)
+        for number, (step, owner, space) in enumerate(steps):
             count = len(self.found)
-            self._add(step, fused_registers)
+            self._add(step, space, fused_registers)
             for each in self.found[count:]:
                 each.owner, each.step = owner, number
 
     def read(self, registers: Iterable[object]) -> set[int]:
         """Return the buffers of registers, or those that these are made from."""
-        return {n for k in registers if isinstance(k, int) for n in self.at.get(k, ())}
+        waiting = [k for k in registers if isinstance(k, int)]
+        found, seen = set[int](), set(waiting)
+        while waiting:
+            k = waiting.pop()
+            found |= self.own.get(k, frozenset())
+            for read in self.fused.get(k, ()):
+                if read not in seen:
+                    seen.add(read)
+                    waiting.append(read)
+        return found
 
     def _new(
         self, nbytes: int, reads: set[int], core: int = 0, may_reuse: bool = False
@@ -74,141 +160,108 @@ class _Buffers:
             first = first or own
         return own | first if chain.keeps_first else own
 
-    def _add(self, step: Step, fused_registers: set[int]) -> None:
-        held = step.workspace()
+    def _add(self, step: Step, space: Workspace, fused_registers: set[int]) -> None:
+        has_own = bool(space.together) or any(chain.made for chain in space.operands)
+        if not has_own and fused_registers.issuperset(step.writes):
+            reads = tuple(k for k in step.reads if isinstance(k, int))
+            self.fused |= dict.fromkeys(step.writes, reads)
+            return
         now: set[int] = set()
         for n, k in enumerate(step.reads):
             own = self.read([k])
-            now |= self._chained(held.operands[n], own) if n < len(held.operands) else own
-        for nbytes in held.together:
-            if held.is_written:
+            now |= self._chained(space.operands[n], own) if n < len(space.operands) else own
+        for nbytes in space.together:
+            if space.is_written:
                 now |= self._new(nbytes, set())
-            now = self._new(nbytes, now, may_reuse=held.is_written)
-        has_own = bool(held.together) or any(chain.made for chain in held.operands)
-        inner = _inside(step)
+            now = self._new(nbytes, now, may_reuse=space.is_written)
+        inner = self._inside(step)
         for k in step.writes:
             spec = self.program.registers[k]
-            if k in fused_registers or (has_own and not held.is_view):
-                self.at[k] = frozenset(now)
+            if k in fused_registers or (has_own and not space.is_view):
+                self.own[k] = frozenset(now)
                 for m in now if k not in fused_registers else ():
                     self.found[m].core = spec.core_bytes
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
-                self.at[k] = frozenset(own)
+                self.own[k] = frozenset(own)
                 self.found[-1].inner = inner
 
+    def _inside(self, step: Step) -> tuple[int, int]:
+        """Return the most bytes that a body holds: beyond operands on a device; on a core."""
+        most = 0, 0
+        for body in step.bodies:
+            program = program_in(body)
+            if id(program) not in self.known:
+                self.known[id(program)] = _memory(program, self.known)
+            inside = self.known[id(program)]
+            given = sum(spec.device_bytes for spec in program.operands)
+            most = max(most[0], inside.peak_bytes - given), max(most[1], inside.core_peak_bytes)
+        return most
 
-def _inside(step: Step) -> tuple[int, int]:
-    """Return the most bytes that a body of a step holds: beyond operands on a device; on a core."""
-    most = 0, 0
-    for body in step.bodies:
-        device, core = peak_bytes(program_in(body))
-        given = sum(spec.device_bytes for spec in body.program.operands)
-        most = max(most[0], device - given), max(most[1], core)
-    return most
+
+# -- fusion ----------------------------------------------------------------------------------------
 
 
-def _fused_registers(program: Program, outs: set[int]) -> set[int]:
+class _Use(NamedTuple):
+    """A step that reads a register, its workspace, and which of its operands the register is."""
+
+    step: Step
+    space: Workspace
+    operand: int
+
+    @property
+    def reads_parts(self) -> bool:
+        """Whether it makes several results from the operand, each from a part of it."""
+        if self.operand < len(self.space.operands):
+            made = self.space.operands[self.operand].made
+            return bool(made) and made[0][1] > 1
+        return len(self.step.writes) > 1
+
+    @property
+    def fuses(self) -> bool:
+        """Whether it computes the operand while it reads it."""
+        if self.operand < len(self.space.operands):
+            chain = self.space.operands[self.operand]
+            return chain.copies or (chain.is_view and not chain.made)
+        return self.step.takes_fused
+
+
+def _fused_registers(
+    steps: Sequence[Step], spaces: Sequence[Workspace], outs: set[int]
+) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
-    consumers: dict[int, list[tuple[Step, int]]] = {}
-    makes: dict[int, set[int]] = {}  # for a register: those in whose kernels it is computed
+    uses: dict[int, list[_Use]] = {}
+    makes: dict[int, tuple[int, ...]] = {}  # for a register: two of those that are computed of it
     found: set[int] = set()
-    for step in reversed(program.steps):
+    for step, space in zip(reversed(steps), reversed(spaces), strict=True):
         for k in step.writes:
-            seen = step.is_fused or step.is_view or step.workspace().is_view
-            mine = consumers.get(k, [])
-            makes[k] = {made for consumer, _ in mine for made in _makers(consumer, found, makes)}
-            several = len(makes[k]) > 1 or any(_reads_parts(*each) for each in mine)
+            mine = uses.get(k, [])
+            made = dict.fromkeys(m for use in mine for m in _makers(use.step, found, makes))
+            makes[k] = tuple(made)[:2]
+            several = len(made) > 1 or any(use.reads_parts for use in mine)
             once = step.is_view or not (step.is_kept and several)
-            fused = seen and once and all(_fuses(*each) for each in mine)
+            seen = step.is_fused or step.is_view or space.is_view
+            fused = seen and once and all(use.fuses for use in mine)
             if k not in outs and (step.is_view or fused):
                 found.add(k)
             if step.is_view:  # consumers of a view read what it is a view of
                 for read in step.reads:
                     if isinstance(read, int):
-                        consumers.setdefault(read, []).extend(mine)
+                        uses.setdefault(read, []).extend(mine)
         for n, k in enumerate(step.reads):
             if isinstance(k, int) and not step.is_view:
-                consumers.setdefault(k, []).append((step, n))
+                uses.setdefault(k, []).append(_Use(step, space, n))
     return found
 
 
-def _makers(consumer: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
+def _makers(consumer: Step, found: set[int], makes: dict[int, tuple[int, ...]]) -> Iterable[int]:
+    """Return those in whose kernels a consumer's operand is computed; of several, two."""
     if consumer.writes and found.issuperset(consumer.writes):
-        return {made for k in consumer.writes for made in makes[k]}
-    return {*(consumer.writes if consumer.is_fused else consumer.writes[:1])}
+        return (made for k in consumer.writes for made in makes[k])
+    return consumer.writes if consumer.is_fused else consumer.writes[:1]
 
 
-def _reads_parts(step: Step, operand: int) -> bool:
-    """Return whether a step makes several results from an operand, each from a part of it."""
-    held = step.workspace()
-    if operand < len(held.operands):
-        made = held.operands[operand].made
-        return bool(made) and made[0][1] > 1
-    return len(step.writes) > 1
-
-
-def _fuses(step: Step, operand: int) -> bool:
-    """Return whether a step computes an operand while it reads it."""
-    held = step.workspace()
-    if operand < len(held.operands):
-        chain = held.operands[operand]
-        return chain.copies or (chain.is_view and not chain.made)
-    return step.takes_fused
-
-
-def peak_bytes(program: Program) -> tuple[int, int]:
-    """Return the most bytes held at one time, on a device and on a core.
-
-    Operands belong to the caller and are held throughout; so are results, whose buffers XLA
-    allocates at the start. On CPUs, XLA makes each buffer as early as possible; elsewhere steps run
-    in order.
-    """
-    found, outs, always = _laid_out(program)
-    core = sum(spec.core_bytes for spec in program.operands) + _most(
-        [(b.first, b.last, b.core, b.owner) for b in found]
-        + [(b.first, b.first, b.inner[1], b.owner) for b in found]
-    )
-    return always + _most(_temporary(found, outs)), core
-
-
-def bytes_over_time(program: Program) -> list[tuple[int, int, int]]:
-    """Return for each buffer, in order of time, its decision, its step and the bytes held then.
-
-    The maximum of these bytes is the first result of `peak_bytes`.
-    """
-    found, outs, always = _laid_out(program)
-    held = _changes(_temporary(found, outs))
-    now, most = 0, {}
-    for time in range(len(found)):
-        now += held.get(time, 0)
-        most[time] = now
-    ordered = sorted(found, key=lambda each: each.first)
-    return [(each.owner, each.step, always + most[each.first]) for each in ordered]
-
-
-def places(program: Program) -> list[tuple[int, int, int, int]]:
-    """Return the places of results and temporaries: (decision, bytes, first time, last time).
-
-    Times are positions in `bytes_over_time`; at each of them, the places and the operands add up to
-    its bytes. Several buffers may use a place in turn; its decision is that of the last.
-    """
-    found, outs, _ = _laid_out(program)
-    end = len(found) - 1
-    made = [(found[n].owner, found[n].nbytes, 0, end) for n in sorted(outs)]
-    rest = _temporary(found, outs)
-    return made + [(owner, nbytes, first, last) for first, last, nbytes, owner in rest]
-
-
-def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
-    """Return the buffers with their times, those of results, and bytes of operands and results."""
-    buffers = _Buffers(program)
-    found = buffers.found
-    outs = buffers.read(out.at for out in program.outs)
-    order = _earliest_order(found) if program.device.platform == "cpu" else range(len(found))
-    _live(found, list(order), outs)
-    given = sum(spec.device_bytes for spec in program.operands)
-    return found, outs, given + sum(found[n].nbytes for n in outs)
+# -- time and places -------------------------------------------------------------------------------
 
 
 def _earliest_order(found: list[_Buffer]) -> list[int]:
@@ -228,8 +281,7 @@ def _earliest_order(found: list[_Buffer]) -> list[int]:
     return order
 
 
-def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
-    """Set the live range of each buffer."""
+def _set_live_ranges(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
     for time, n in enumerate(order):
         found[n].first = found[n].last = time
         for k in found[n].reads:
@@ -238,46 +290,25 @@ def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
         found[n].last = len(order)
 
 
-def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int, int]]:
-    """Return (first, last, bytes, owner) of the places needed in addition to those of results."""
-    place = list(range(len(found)))
-    spans = {n: [(each.first, each.last)] for n, each in enumerate(found)}
-    for n in sorted(range(len(found)), key=lambda n: found[n].first):
-        each = found[n]
-        for k in sorted(each.reads) if each.may_reuse else ():
-            ends = found[k].last == each.first and found[k].nbytes == each.nbytes
-            if ends and place[k] not in outs:
-                # A buffer read here for the last time passes its place on.
-                spans[n] = spans.pop(place[k]) + spans[n]
-                place = [n if p == place[k] else p for p in place]
-                break
-    rest = []
-    for n in sorted(spans.keys() - outs, key=lambda n: -found[n].nbytes):
-        first, last = spans[n][0][0], spans[n][-1][1]
-        for out in outs:
-            free = all(last < a or b < first for a, b in spans[out])
-            if found[n].nbytes <= found[out].nbytes and free:
-                spans[out].append((first, last))
-                break
-        else:
-            rest.append((first, last, found[n].nbytes, found[n].owner))
-    return rest + [(each.first, each.first, each.inner[0], each.owner) for each in found]
-
-
-def _most(spans: list[tuple[int, int, int, int]]) -> int:
-    """Return the most bytes live at one time, from (first, last, bytes, owner)."""
-    changes = _changes(spans)
-    held, most = 0, 0
-    for time in sorted(changes):
-        held += changes[time]
-        most = max(most, held)
-    return most
-
-
-def _changes(spans: list[tuple[int, int, int, int]]) -> dict[int, int]:
-    """Return by how many bytes the total changes, for each time where it does."""
-    changes: dict[int, int] = {}
-    for first, last, nbytes, _ in spans:
-        changes[first] = changes.get(first, 0) + nbytes
-        changes[last + 1] = changes.get(last + 1, 0) - nbytes
-    return changes
+def _temporary(found: list[_Buffer], order: list[int], outs: set[int]) -> list[BufferPlace]:
+    """Return the places that are needed in addition to those of results."""
+    first, last = [each.first for each in found], [each.last for each in found]
+    same = (
+        (n, k)
+        for n in order
+        if found[n].may_reuse
+        for k in sorted(found[n].reads)
+        if found[k].nbytes == found[n].nbytes
+    )
+    place, end = in_turn(first, last, same)
+    users = {place[n]: n for n in order}  # of each place, the last
+    spans = {n: Interval(first[k], end[k], found[n].nbytes) for k, n in users.items()}
+    others = sorted(spans.keys() - outs)
+    inside = in_results([spans[n] for n in sorted(outs)], [spans[n] for n in others])
+    rest = [
+        BufferPlace(found[n].owner, spans[n].nbytes, spans[n].first, spans[n].last)
+        for n, result in zip(others, inside, strict=True)
+        if result is None
+    ]
+    rest += [BufferPlace(x.owner, x.inner[0], x.first, x.first) for x in found if x.inner[0]]
+    return sorted(rest, key=lambda each: each.first)

@@ -15,7 +15,7 @@ from gridlayout.ops.decisions.decision import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.programs.alternatives import Alternatives, alternatives, axes_in_words
 from gridlayout.ops.programs.graph import Graph, graph_of
-from gridlayout.ops.programs.memory import peak_bytes
+from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
@@ -31,7 +31,7 @@ class Report:
     peak_bytes: the most that one device holds at a time, operands and results included.
     core_peak_bytes: the most that one core holds of arrays in layouts. arguments: their layouts,
     None for arguments without one. graph: the primitives and the values between them, which `draw`
-    shows. program: the reported program.
+    shows. program: the reported program. memory: what a device holds over time.
     """
 
     rows: tuple[Row, ...]
@@ -40,13 +40,15 @@ class Report:
     arguments: tuple[Layout | None, ...] = ()
     graph: Graph = field(default_factory=lambda: Graph((), (), (), ()), repr=False, compare=False)
     program: Any = field(default=None, repr=False, compare=False)
+    memory: Memory = field(default=Memory(0, 0, (), ()), repr=False, compare=False)
 
     @classmethod
     def of(cls, program: Program) -> Report:
         """Return the report of a program: its decisions, and those of programs inside of it."""
-        graph = graph_of(program)
+        graph, memory = graph_of(program), Memory.of(program)
         arguments = tuple(map(layout_of, program.operands))
-        return cls(tuple(graph.rows), *peak_bytes(program), arguments, graph, program)
+        peaks = memory.peak_bytes, memory.core_peak_bytes
+        return cls(tuple(graph.rows), *peaks, arguments, graph, program, memory)
 
     def named(self, operands: tuple[str, ...], results: tuple[str, ...], title: str) -> Report:
         """Return the same report with the user's names of the function, arguments and results."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
+from gridlayout.live_ranges import Interval, held_over_time
 from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Step, called_by
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
@@ -61,8 +61,8 @@ class _LiveRanges:
         return made
 
 
-def held_bytes(linked: Linked, memory: str, cores: int) -> list[int]:
-    """Return the bytes of live values in a core's L1, or in DRAM, during each op.
+def held_bytes(linked: Linked, cores: int) -> dict[str, list[int]]:
+    """Return the bytes of live values in a core's `l1`, and in `dram`, during each op.
 
     A value is live from the op that makes it to the last one that needs it. Arguments are live from
     the start, the program's results to the end. A function's arguments and results are values of
@@ -70,19 +70,18 @@ def held_bytes(linked: Linked, memory: str, cores: int) -> list[int]:
     to the end.
     """
     ranges = _LiveRanges(linked)
-    changes = [0] * (ranges.count + 2)
+    found: dict[str, list[Interval]] = {"l1": [], "dram": []}
     for value in ranges.values:
         layout = value.layout
-        if layout is not None and layout.memory == memory and value.first <= value.last:
-            nbytes = _bytes(layout, memory, cores)
-            changes[value.first] += nbytes
-            changes[value.last + 1] -= nbytes
-    return list(accumulate(changes))[: ranges.count]
+        if layout is not None and layout.memory in found:
+            nbytes = _bytes(layout, cores)
+            found[layout.memory].append(Interval(value.first, value.last, nbytes))
+    return {memory: held_over_time(some, ranges.count) for memory, some in found.items()}
 
 
-def _bytes(layout: TtnnLayout, memory: str, cores: int) -> int:
+def _bytes(layout: TtnnLayout, cores: int) -> int:
     """Return the bytes of a value: all of it in DRAM; in L1 those of one core, or its share."""
     held = layout.held
-    if memory == "dram":
+    if layout.memory == "dram":
         return held.nbytes
     return -(-held.nbytes // cores) if layout.is_interleaved else held.per_core

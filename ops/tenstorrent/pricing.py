@@ -52,10 +52,8 @@ def simulated(
         equations.append(made)
         received += nbytes
     names = [each.name for each in equations]
-    held, dram = (
-        tuple(zip(names, held_bytes(linked, memory, cores), strict=True))
-        for memory in ("l1", "dram")
-    )
+    over_time = held_bytes(linked, cores)
+    held, dram = (tuple(zip(names, over_time[memory], strict=True)) for memory in ("l1", "dram"))
     peak = max((nbytes for _, nbytes in held), default=0)
     mesh = dict(zip(core.core_axes, grid, strict=True))
     sent = {"network on the chip": received} if received else {}
