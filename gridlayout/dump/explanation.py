@@ -17,8 +17,7 @@ from gridlayout.dump.comparing.comparison import Comparison
 from gridlayout.dump.comparing.costs import costs_of
 from gridlayout.dump.comparing.inputs import Input, compare_inputs
 from gridlayout.dump.comparing.matching import Value, in_order
-from gridlayout.dump.contents import Contents, Unknown
-from gridlayout.dump.findings import Finding
+from gridlayout.dump.contents import Contents, Finding, Unknown
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import page, record, table

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gridlayout.costs import Costs, Described
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.dump.comparing.matching import Match, Value
-from gridlayout.dump.pages.table import place
+from gridlayout.dump.pages.sections import place
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor, ttnn_place
