@@ -26,13 +26,11 @@ from gridlayout.dump.text.mlir import (
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.regions import Regions
 from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
-from gridlayout.dump.values.hlo_computation import Computation
+from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
-from gridlayout.dump.values.live_ranges import LiveRanges
-from gridlayout.dump.values.peaks import Peak
-from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.peaks import LiveRanges, Peak
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import MAX_REMEMBERED, array_sizes, dense_bytes, read
+from gridlayout.dump.values.type_texts import MAX_REMEMBERED, Sizes, array_sizes, dense_bytes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import prod
 
 from gridlayout.dump.text.statements import Statement
-from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.type_texts import Sizes
 from gridlayout.tenstorrent.program_config import Blocks, blocks_of
 
 MAX_RESULTS = 1 << 12  # most different types of results

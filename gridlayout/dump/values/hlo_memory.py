@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 
 from gridlayout.dump.text.hlo import CALLS, Instruction, braced, called_by, is_view, new_arrays
-from gridlayout.dump.values.hlo_computation import (
+from gridlayout.dump.values.hlo_buffers import (
     APART,
     ARGUMENT,
     CONSTANT,
@@ -26,8 +26,8 @@ from gridlayout.dump.values.hlo_computation import (
     Computation,
     Finished,
     Parts,
+    most_temporary,
 )
-from gridlayout.dump.values.hlo_places import most_temporary
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak
 
 _POINTER = 8
