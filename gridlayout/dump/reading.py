@@ -20,12 +20,13 @@ from gridlayout.dump.text.lines import Line, joined, uncommented
 from gridlayout.dump.text.mlir import (
     MAX_WRITTEN_PER_CHARACTER,
     MlirContext,
+    Regions,
     define,
     read_mlir,
+    result_names,
 )
 from gridlayout.dump.text.passes import Passes, function_of
-from gridlayout.dump.text.regions import Regions
-from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
+from gridlayout.dump.text.statements import Mention, Result, Statement
 from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.peaks import LiveRanges, Peak
@@ -361,7 +362,7 @@ class Dump:
         groups, size, axes = self.meshes.groups_of(text, kind)
         stated = result_bytes(text, self.meshes) if statement.op.startswith("sdy.") else None
         nbytes = _result_bytes(statement, text, found) if stated is None else stated
-        name = found.name if found else next(result_names(text))
+        name = found.name if found else result_names(text, 1)[0]
         key = (statement.op, kind, groups, size, axes, nbytes, self.function)
         self.now.collectives.add(key, nbytes, (statement.line, name))
 

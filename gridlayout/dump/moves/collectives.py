@@ -22,21 +22,10 @@ Groups = tuple[int, int, tuple[str, ...] | Box | Shape]
 
 KINDS = frozenset(
     [
-        "all_gather",
-        "all_reduce",
-        "reduce_scatter",
-        "all_to_all",
-        "ragged_all_to_all",
-        "collective_permute",
-        "collective_broadcast",
-        "mesh_partition",
-        "point_to_point",
-        "distribute_tensor",
-        "aggregate_tensor",
-        "all_slice",
-        "mesh_shard",
-        "all_to_all_dispatch",
-        "all_to_all_combine",
+        *("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "ragged_all_to_all"),
+        *("collective_permute", "collective_broadcast", "mesh_partition", "point_to_point"),
+        *("distribute_tensor", "aggregate_tensor", "all_slice", "mesh_shard"),
+        *("all_to_all_dispatch", "all_to_all_combine"),
     ]
 )
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")

@@ -19,7 +19,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.moves.collectives import Meshes, axes_of
 from gridlayout.dump.moves.device_groups import Mesh
 from gridlayout.dump.text.hlo import Instruction, braced
-from gridlayout.dump.text.statements import Statement, result_names
+from gridlayout.dump.text.mlir import result_names
+from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import dense_bytes
 from gridlayout.errors import LayoutError
@@ -199,7 +200,7 @@ class Sharded:
             kinds = _TENSOR.findall(text)[-len(written) :]
             operand = statement.operands[0] if statement.operands else ""
             for name, (dims, element), each in zip(
-                result_names(text), kinds, written, strict=False
+                result_names(text, len(written)), kinds, written, strict=False
             ):
                 if now := self._add(statement, name, dims, element, each, meshes):
                     self._follow(statement, name, operand, now)
@@ -234,9 +235,9 @@ class Sharded:
         for name, (dims, element), each in ins:
             if now := self._add(statement, name, dims, element, each, meshes):
                 self._follow(statement, name, name, now)
-        outs = zip(
-            result_names(text), _TENSOR.findall(results), written.get("out", ()), strict=False
-        )
+        kinds = _TENSOR.findall(results)
+        names = result_names(text, len(kinds))
+        outs = zip(names, kinds, written.get("out", ()), strict=False)
         for name, (dims, element), each in outs:
             if now := self._add(statement, name, dims, element, each, meshes):
                 self._name(name, now)

@@ -43,17 +43,8 @@ _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?
 # Ops whose results own no memory: they alias their operands. So do the ends of async ops.
 _VIEWS = frozenset(
     [
-        "bitcast",
-        "tuple",
-        "get-tuple-element",
-        "while",
-        "opt-barrier",
-        "optimization-barrier",
-        "after-all",
-        "add-dependency",
-        "domain",
-        "partition-id",
-        "replica-id",
+        *("bitcast", "tuple", "get-tuple-element", "while", "opt-barrier", "optimization-barrier"),
+        *("after-all", "add-dependency", "domain", "partition-id", "replica-id"),
     ]
 )
 

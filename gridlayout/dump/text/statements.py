@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import count
 from typing import NamedTuple
 
 from gridlayout.arguments import Shape
@@ -66,14 +64,3 @@ def reordering(text: str) -> Shape:
     found = _PERMUTATION.search(text)
     dims = [word for word in re.split("[, ]+", found[1]) if word] if found else []
     return tuple(int(word) for word in dims if len(word) < 4)
-
-
-def result_names(text: str) -> Iterator[str]:
-    """Yield the names of the results of a line of MLIR, without end.
-
-    >>> names = result_names('%0:2 = "stablehlo.sort"(%a, %b)')
-    >>> [next(names), next(names)]
-    ['%0', '%0#1']
-    """
-    name = text.partition("=")[0].strip().partition(":")[0] if "=" in text else ""
-    return (f"{name}#{k}" if k else name for k in count())
