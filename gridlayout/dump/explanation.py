@@ -22,7 +22,7 @@ from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import page, record, table
 from gridlayout.dump.plan import propose
-from gridlayout.dump.reading import Dump, PassResult, collectives_of
+from gridlayout.dump.reading import Dump, PassResult
 from gridlayout.dump.text.sources import is_path, opened
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import layout_of
@@ -262,14 +262,14 @@ def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: 
     ]
     unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
     moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
-    collectives = collectives_of(found, dump.meshes)[:limit]
+    collectives = found.collectives.worst_first(dump.meshes)[:limit]
     sharded = found.sharded
     note = "" if not found.is_empty else f"no layout found: it was read as {dump.kind.why}"
     return Explanation(
         *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
         *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
         *(tuple(unknown), found.unknown.total + sharded.unknown.total, found.mentions),
-        *(tuple(found.peaks.values()), collectives, found.collectives.total),
+        *(tuple(found.peaks.values()), collectives, found.collectives.ops.total),
         tuple(_with_count(s, n) for _, n, s in islice(sharded.tensors.worst_first(), limit)),
         sharded.tensors.total,
         tuple(_reshard(s, n) for _, n, s in islice(sharded.reshards.worst_first(), limit)),

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 
 from gridlayout.constructor import starts_call
-from gridlayout.dump.moves.collectives import CollectiveOp, Meshes, kind_of
-from gridlayout.dump.moves.shardings import Sharded, result_bytes
+from gridlayout.dump.moves.collectives import Collectives
+from gridlayout.dump.moves.meshes import Meshes
+from gridlayout.dump.moves.shardings import Sharded
 from gridlayout.dump.moves.traffic import Traffic
 from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
@@ -23,15 +24,14 @@ from gridlayout.dump.text.mlir import (
     Regions,
     define,
     read_mlir,
-    result_names,
 )
 from gridlayout.dump.text.passes import Passes, function_of
-from gridlayout.dump.text.statements import Mention, Result, Statement
+from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
 from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.peaks import LiveRanges, Peak
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import MAX_REMEMBERED, Sizes, array_sizes, dense_bytes, read
+from gridlayout.dump.values.type_texts import MAX_REMEMBERED, Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
@@ -46,7 +46,8 @@ class PassResult:
         self.title, self.limit = title, limit
         self.tally = Tally(limit)
         self.unknown = TopKeys(MAX_REASONS)
-        self.collectives, self.sharded, self.traffic = TopKeys(limit), Sharded(limit), Traffic()
+        self.collectives, self.sharded = Collectives(limit), Sharded(limit)
+        self.traffic = Traffic()
         self.peaks: dict[str, Peak] = {}
         self.unpeaked: dict[str, None] = {}
         self.mentions = 0
@@ -72,7 +73,7 @@ class PassResult:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.mentions or self.collectives.total or self.sharded.tensors.total)
+        return not (self.mentions or self.collectives.ops.total or self.sharded.tensors.total)
 
 
 class Dump:
@@ -228,25 +229,11 @@ class Dump:
         if self.live is None:
             self.live = LiveRanges(self.function, self.chip)
         self.live.read(statement)
-        sizes = self._sizes_of(statement.mentions)
-        self.now.traffic.add(statement, line.text, sizes)
-        for result in statement.results:
-            each = sizes[result.text]
-            if each.reason or self.live.owner_of(statement, result):
-                continue
-            self.now.tally.add(statement.op, result, each, self.function)
-            self.live.add(statement, result, each)
-        if (
-            not statement.results
-            and sizes
-            and "%" not in line.text
-            and not statement.op.endswith("func")
-        ):
-            self._unnamed(statement.op, statement.mentions, sizes)
-        if statement.transfer:
-            self.now.tally.transfer(statement, statement.transfer, sizes)
-        self.now.tally.count_uses(self.function, statement)
-        self._distribution(statement, line.text)
+        sizes = self._count(statement, self.now.tally, self.live)
+        self.now.traffic.add(statement, sizes)
+        is_typed = sizes and not statement.results and "%" not in line.text
+        if is_typed and not statement.op.endswith("func"):
+            self._unnamed(statement, sizes)
 
     def _hlo(self, line: Line) -> None:
         text = line.text
@@ -254,40 +241,55 @@ class Dump:
         if self.only is not None and self.function != self.only:
             if found is not None:
                 self._hold(found, line)
-            return
-        if found is None:
-            if line.first and hlo.BARE_TYPE.fullmatch(text):
-                self._bare_type(line)
-            elif "]{" in text:
-                statement = hlo.read_hlo(line, self.hlo, None)
-                sizes = self._sizes_of(statement.mentions)
-                if self.computation is None:
-                    self._unnamed(statement.op, statement.mentions, sizes)
-            return
-        statement = hlo.read_hlo(line, self.hlo, found)
+        elif found is not None:
+            tally = self._tally()
+            is_alias = (found.op == "parameter" and tally is not self.now.tally) or (
+                self._is_of_body(found)
+            )
+            self._count(hlo.read_hlo(line, self.hlo, found), tally, is_alias=is_alias)
+            self._hold(found, line)
+        elif line.first and hlo.BARE_TYPE.fullmatch(text):
+            self._bare_type(line)
+        elif "]{" in text:
+            statement = hlo.read_hlo(line, self.hlo, None)
+            sizes = self._sizes_of(statement.mentions)
+            if self.computation is None:
+                self._unnamed(statement, sizes)
+
+    def _count(
+        self,
+        statement: Statement,
+        tally: Tally,
+        live: LiveRanges | None = None,
+        is_alias: bool = False,
+    ) -> dict[str, Sizes]:
+        """Count the values, transfers, uses, shardings and collectives of a line.
+
+        Returns the sizes of its types. is_alias: whether its results own no memory.
+        """
         sizes = self._sizes_of(statement.mentions)
-        tally = self._tally()
-        is_alias = (
-            statement.is_view
-            or (found.op == "parameter" and tally is not self.now.tally)
-            or self._is_of_body(found)
-        )
-        for result in () if is_alias else statement.results:
-            if not (each := sizes[result.text]).reason:
-                tally.add(statement.op, result, each, self.function)
+        for result in () if is_alias or (live is None and statement.is_view) else statement.results:
+            each = sizes[result.text]
+            if each.reason or (live is not None and live.owner_of(statement, result)):
+                continue
+            tally.add(statement.op, result, each, self.function)
+            if live is not None:
+                live.add(statement, result, each)
         if statement.transfer:
             tally.transfer(statement, statement.transfer, sizes)
         tally.count_uses(self.function, statement)
-        self._hold(found, line)
-        self._distribution(statement, text, found)
+        if "sharding" in statement.text:
+            self.now.sharded.read(statement, self.meshes)
+        self.now.collectives.read(statement, self.meshes, self.function)
+        return sizes
 
-    def _is_of_body(self, found: hlo.Instruction) -> bool:
+    def _is_of_body(self, found: Instruction) -> bool:
         """Return whether the result is that of a computation whose values are counted."""
         if found.op not in CALLERS or self.computation is None:
             return False
         return any(name in self.waiting.tallies for name in bodies_of(found))
 
-    def _hold(self, found: hlo.Instruction, line: Line) -> None:
+    def _hold(self, found: Instruction, line: Line) -> None:
         """Add an instruction to the memory of its computation."""
         if self.computation is not None and self.memory is not None:
             is_array = found.own == (found.kind,)
@@ -306,8 +308,8 @@ class Dump:
         return self.waiting.of(self.computation.name)
 
     def _bare_type(self, line: Line) -> None:
-        mentions = ((line.number, line.text.strip()),)
-        self._unnamed("", mentions, self._sizes_of(mentions))
+        statement = Statement(line.number, "", mentions=((line.number, line.text.strip()),))
+        self._unnamed(statement, self._sizes_of(statement.mentions))
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -344,52 +346,9 @@ class Dump:
             f"{MAX_WRITTEN_PER_CHARACTER} times as long"
         )
 
-    def _unnamed(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
+    def _unnamed(self, statement: Statement, sizes: dict[str, Sizes]) -> None:
         """Add types that belong to no value."""
-        for line, text in mentions:
+        for line, text in statement.mentions:
             if not sizes[text].reason:
-                self.now.tally.add(op, Result("", text, line), sizes[text], self.function)
-
-    def _distribution(
-        self, statement: Statement, text: str, found: hlo.Instruction | None = None
-    ) -> None:
-        """Add the collectives and shardings of a line."""
-        if "sharding" in text:
-            self.now.sharded.read(statement, text, found, self.meshes)
-        kind = kind_of(statement.op)
-        if kind is None:
-            return
-        groups, size, axes = self.meshes.groups_of(text, kind)
-        stated = result_bytes(text, self.meshes) if statement.op.startswith("sdy.") else None
-        nbytes = _result_bytes(statement, text, found) if stated is None else stated
-        name = found.name if found else result_names(text, 1)[0]
-        key = (statement.op, kind, groups, size, axes, nbytes, self.function)
-        self.now.collectives.add(key, nbytes, (statement.line, name))
-
-
-_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)[,>]")
-
-
-def _result_bytes(statement: Statement, text: str, found: hlo.Instruction | None) -> int:
-    """Return the bytes of a collective's result on one device."""
-    if found is not None:
-        operands = len(found.operands)
-        sizes = hlo.new_arrays(found.op, operands, array_sizes(found.kind))
-        return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
-    if statement.results:
-        return sum(read(result.text).nbytes for result in statement.results)
-    types = _RESULT.findall(text.rpartition("->")[2])
-    return sum(dense_bytes(dims, element) for dims, element in types)
-
-
-def collectives_of(found: PassResult, meshes: Meshes) -> tuple[CollectiveOp, ...]:
-    """Return the collectives of a pass, sorted by received bytes, the largest first."""
-    ops = [
-        CollectiveOp(
-            line, op, name, function, kind, groups, size, meshes.axes_of(axes), nbytes, count
-        )
-        for (op, kind, groups, size, axes, nbytes, function), count, (line, name) in (
-            found.collectives.worst_first()
-        )
-    ]
-    return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))
+                result = Result("", text, line)
+                self.now.tally.add(statement.op, result, sizes[text], self.function)

@@ -8,10 +8,10 @@ from typing import Any
 
 from gridlayout.costs import Costs, Described, cores_of, mean_of
 from gridlayout.dump.contents import Contents
-from gridlayout.dump.moves.collectives import Meshes
+from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.traffic import cores_by_config
-from gridlayout.dump.reading import PassResult, collectives_of
+from gridlayout.dump.reading import PassResult
 from gridlayout.dump.values.type_texts import layout_of, read
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.program_config import Blocks
@@ -54,10 +54,10 @@ def _received(found: PassResult | None) -> int | None:
 
     None if a group size is unknown, or there are more different collectives than are stored.
     """
-    ops = collectives_of(found, Meshes()) if found else ()
+    ops = found.collectives.worst_first(Meshes()) if found else ()
     if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
         return None
-    if found and found.collectives.total > sum(each.count for each in ops):
+    if found and found.collectives.ops.total > sum(each.count for each in ops):
         return None
     return sum(each.received_bytes * each.count for each in ops)
 

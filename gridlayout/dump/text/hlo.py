@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from gridlayout.dump.text.lines import Line
-from gridlayout.dump.text.statements import Result, Statement, Transfer, reordering
+from gridlayout.dump.text.statements import Instruction, Result, Statement, Transfer, reordering
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
@@ -71,23 +71,6 @@ def new_arrays(op: str, operands: int, arrays: Sequence[_Array]) -> Sequence[_Ar
         return arrays[:1]
     is_async = op == "send" or (op.endswith("-start") and op != "all-reduce-start")
     return arrays[operands:] if is_async and len(arrays) > operands else arrays
-
-
-class Instruction(NamedTuple):
-    """One parsed instruction.
-
-    kind: the text of its type. operands: their names. attributes: the text after the operands.
-    own: the array types with a layout in its own type. others: those after the op's name.
-    """
-
-    name: str
-    is_root: bool
-    kind: str
-    op: str
-    operands: tuple[str, ...]
-    attributes: str
-    own: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
 
 
 @dataclass
@@ -224,7 +207,8 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
     if found is None:
         first = text.split(None, 1)[0] if line.first and text.strip() else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        return Statement(number, op, (), tuple([(number, kind) for kind in TYPE.findall(text)]))
+        mentions = tuple([(number, kind) for kind in TYPE.findall(text)])
+        return Statement(number, op, mentions=mentions, text=text)
     name, _, kind, op, operands, _, own, others = found
     results: tuple[Result, ...]
     if len(own) == 1 and own[0] == kind:
@@ -238,9 +222,8 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
     mentions = tuple([(number, each) for each in own + others])
     transfer = _transfer(context, found, results[0]) if op in _MOVERS and results else None
-    return _new(
-        Statement, (number, op, operands, mentions, transfer, results, (), is_view(op), False)
-    )
+    more = ((), is_view(op), False, text, found)
+    return _new(Statement, (number, op, operands, mentions, transfer, results, *more))
 
 
 def _transfer(context: HloContext, found: Instruction, result: Result) -> Transfer | None:

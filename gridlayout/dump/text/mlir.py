@@ -204,11 +204,11 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     if names is not None:
         arguments = zip(names, mentions, strict=True)
         results = tuple([Result(name, kind, at) for name, (at, kind) in arguments if name])
-        return Statement(line.number, word, (), mentions, results=results)
+        return Statement(line.number, word, (), mentions, results=results, text=text)
     operands = tuple(_VALUE.findall(text, op.end() if op else 0))
     last = word.rpartition(".")[2]
     if last in _FREES:
-        return Statement(line.number, word, operands, mentions, frees=operands)
+        return Statement(line.number, word, operands, mentions, frees=operands, text=text)
     results, transfer = (), None
     if name:
         results = _results(text, name, mentions[-1:] if split is None else mentions[split:])
@@ -218,6 +218,7 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
         *(line.number, word, operands, mentions, transfer, results, ()),
         last in _VIEWS,
         last in _EMPTIES,
+        text,
     )
 
 

@@ -35,13 +35,30 @@ class Transfer(NamedTuple):
     swap: Shape = ()
 
 
+class Instruction(NamedTuple):
+    """One parsed instruction of HLO.
+
+    kind: the text of its type. operands: their names. attributes: the text after the operands.
+    own: the array types with a layout in its own type. others: those after the op's name.
+    """
+
+    name: str
+    is_root: bool
+    kind: str
+    op: str
+    operands: tuple[str, ...]
+    attributes: str
+    own: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
 class Statement(NamedTuple):
     """One line of a dump. line: its number. op: its operation.
 
     operands: names of the values that it reads. mentions: all types with a layout. transfer: the
     copy that it performs, if any. results: the values that it defines. frees: names of the values
     that it deallocates. is_view: its results own no memory. is_empty: it only allocates a buffer,
-    which a later op fills.
+    which a later op fills. text: the line. instruction: the parts of a line of HLO.
     """
 
     line: int
@@ -53,6 +70,8 @@ class Statement(NamedTuple):
     frees: tuple[str, ...] = ()
     is_view: bool = False
     is_empty: bool = False
+    text: str = ""
+    instruction: Instruction | None = None
 
 
 def reordering(text: str) -> Shape:

@@ -7,7 +7,7 @@ from bisect import bisect, bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.text.hlo import Instruction
+from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.peaks import Spans
 from gridlayout.live_ranges import Interval, peak
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gridlayout.dump.text.hlo import CALLS, Instruction, braced, called_by, is_view, new_arrays
+from gridlayout.dump.text.hlo import CALLS, braced, called_by, is_view, new_arrays
+from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.hlo_buffers import (
     APART,
     ARGUMENT,

@@ -9,7 +9,7 @@ None is returned.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -151,13 +151,22 @@ def array_sizes(kind: str) -> list[int]:
     return [read(each).nbytes for each in ARRAY.findall(kind)]
 
 
-def dense_bytes(dims: str, element: str) -> int:
+def extents(dims: str) -> Shape:
+    """Return the extents of a shape in MLIR.
+
+    >>> extents("3x5x"), extents("")
+    ((3, 5), ())
+    """
+    return tuple(map(int, dims.rstrip("x").split("x"))) if dims else ()
+
+
+def dense_bytes(shape: Sequence[int], element: str) -> int:
     """Return the bytes of a tensor's elements, without padding; 0 for more than 2**62 elements.
 
-    >>> dense_bytes("3x5x", "bf16"), dense_bytes("4x", "complex<f32>"), dense_bytes("4x", "i1")
+    >>> dense_bytes((3, 5), "bf16"), dense_bytes((4,), "complex<f32>"), dense_bytes((4,), "i1")
     (30, 32, 4)
     """
-    size = prod(int(word) for word in dims.split("x") if word)
+    size = prod(shape)
     if size > MAX_ELEMENTS:
         return 0
     try:
@@ -268,8 +277,8 @@ def _of_ttnn(text: str) -> Sizes | None:
     is_dealt = word in (None, "interleaved")
     if unit is None or own is None or own.tile or (is_dealt and grid != "1x1"):
         return None
-    shape, tiles = _by_x(dims), _by_x(counts)
-    size, pages, cores = prod(shape), prod(tiles), prod(_by_x(grid))
+    shape, tiles = extents(dims), extents(counts)
+    size, pages, cores = prod(shape), prod(tiles), prod(extents(grid))
     if max(size, pages * cores * unit.elements) > MAX_ELEMENTS:
         return None
     per_core = -(-pages * unit.bits // 8)
@@ -310,7 +319,7 @@ def _of_document(text: str) -> Sizes | None:
     if found is None:
         return None
     dims, element, linear, grids, memref, stored, space = found.groups()
-    shape, grid, counts, unit = _by_x(dims), _by_x(grids), _by_x(memref), _unit_of(stored)
+    shape, grid, counts, unit = extents(dims), extents(grids), extents(memref), _unit_of(stored)
     whole = _collapsed(linear, shape)
     if unit is None or whole is None or space not in MEMORY_SPACES:
         return None
@@ -378,7 +387,3 @@ def _unit_of(element: str) -> Unit | None:
         return unit_of(element)
     except LayoutError:
         return None
-
-
-def _by_x(dims: str) -> Shape:
-    return tuple(map(int, dims.rstrip("x").split("x"))) if dims else ()
