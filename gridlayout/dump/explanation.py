@@ -13,9 +13,8 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 from gridlayout import objects
 from gridlayout.arguments import as_flag, check_progress
 from gridlayout.costs import Costs, fit_of
-from gridlayout.dump.comparing.comparison import Comparison
+from gridlayout.dump.comparing.comparison import Comparison, Input, compare_inputs
 from gridlayout.dump.comparing.costs import costs_of
-from gridlayout.dump.comparing.inputs import Input, compare_inputs
 from gridlayout.dump.comparing.matching import Value, in_order
 from gridlayout.dump.contents import Contents, Finding, Unknown
 from gridlayout.dump.moves.move import Move, move_of

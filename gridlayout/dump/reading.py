@@ -91,7 +91,8 @@ class Dump:
         self.described: Chip | None = None
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
-        self.mlir, self.hlo, self.regions = MlirContext(), hlo.HloContext(), Regions()
+        self.mlir, self.regions = MlirContext(), Regions()
+        self.types: dict[str, str] = {}  # of recent names of an HLO computation
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
         self.lines, self.number = 0, 1  # number: of the current pass
@@ -184,7 +185,7 @@ class Dump:
             self.computation = Computation(*begun)
             self.function = begun[0]
             self.now.name(begun[0], self.only)
-            self.hlo.clear()
+            self.types.clear()
             return True
         return False
 
@@ -246,12 +247,12 @@ class Dump:
             is_alias = (found.op == "parameter" and tally is not self.now.tally) or (
                 self._is_of_body(found)
             )
-            self._count(hlo.read_hlo(line, self.hlo, found), tally, is_alias=is_alias)
+            self._count(hlo.read_hlo(line, self.types, found), tally, is_alias=is_alias)
             self._hold(found, line)
         elif line.first and hlo.BARE_TYPE.fullmatch(text):
             self._bare_type(line)
         elif "]{" in text:
-            statement = hlo.read_hlo(line, self.hlo, None)
+            statement = hlo.read_hlo(line, self.types, None)
             sizes = self._sizes_of(statement.mentions)
             if self.computation is None:
                 self._unnamed(statement, sizes)
