@@ -168,7 +168,7 @@ class Reshard:
     name: str
     before: ShardedTensor
     after: ShardedTensor
-    count: int
+    count: int = 1
 
     @property
     def received_bytes(self) -> int:
@@ -196,7 +196,8 @@ class Sharded:
             before = self.by_name.get(operand)
             if before and before.shape == now.shape and not _keeps(now, before.parts):
                 key = (before.parts, now.parts, now.shape, now.dtype)
-                self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
+                found = Reshard(statement.line, name, before, now)
+                self.reshards.add(key, now.device_bytes, found)
             if name and name != operand and len(self.by_name) < MAX_NAMES:
                 self.by_name[name] = now
 
