@@ -271,7 +271,7 @@ class Dump:
         sizes = self._sizes_of(statement.mentions)
         for result in () if is_alias or (live is None and statement.is_view) else statement.results:
             each = sizes[result.text]
-            if each.reason or (live is not None and live.owner_of(statement, result)):
+            if each.reason or (live is not None and live.is_alias(statement, result)):
                 continue
             tally.add(statement.op, result, each, self.function)
             if live is not None:

@@ -115,19 +115,19 @@ class Spans:
 
 @dataclass
 class LiveRanges:
-    """The live ranges of one function, built line by line.
+    """The live ranges of one function of MLIR, built line by line.
 
-    spans: the values in L1 and in DRAM; deallocated ones have mark 1. values: for each name of a
-    value that is not deallocated, its index in its spans, times 2, plus 1 if it is in DRAM. same:
-    for each alias, the name of the value that owns the memory. empties: the types of buffers that
-    are allocated and not yet filled, by name. has_ends: whether the function has deallocations.
+    spans: the values in L1 and in DRAM; deallocated ones have mark 1. places: for each name of a
+    value or an alias, the index of the value in its spans, times 2, plus 1 if it is in DRAM.
+    aliases: their number. empties: the types of buffers that are allocated and not yet filled, by
+    name. has_ends: whether the function has deallocations.
     """
 
     function: str
     chip: Chip
     spans: tuple[Spans, Spans] = field(default_factory=lambda: (Spans(), Spans()))
-    values: dict[str, int] = field(default_factory=dict)
-    same: dict[str, str] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    aliases: int = 0
     empties: dict[str, str] = field(default_factory=dict)
     has_ends: bool = False
     over: bool = False
@@ -137,35 +137,35 @@ class LiveRanges:
         """Extend the ranges of the values that a line reads; end those that it deallocates."""
         self.line = statement.line
         for name in statement.operands:
-            place = self.values.get(self.same.get(name, name))
-            if place is not None:
-                self.spans[place & 1].last[place >> 1] = statement.line
+            if (place := self.places.get(name)) is not None:
+                spans = self.spans[place & 1]
+                if not spans.marks[place >> 1]:
+                    spans.last[place >> 1] = statement.line
         for name in statement.frees:
             self.has_ends = True
-            place = self.values.pop(self.same.get(name, name), None)
-            if place is not None:
+            if (place := self.places.pop(name, None)) is not None:
                 self.spans[place & 1].marks[place >> 1] = 1
 
-    def owner_of(self, statement: Statement, result: Result) -> str | None:
-        """Return the value of which a result is an alias; None if it owns its memory."""
-        found = None
+    def is_alias(self, statement: Statement, result: Result) -> bool:
+        """Return whether a result is an alias of an operand, and record of which."""
+        owner = None
         if statement.is_view and statement.operands:
-            found = statement.operands[0]
+            owner = statement.operands[0]
         elif self.empties:
-            for name in statement.operands:
-                if self.empties.get(name) == result.text:
-                    found = name
-        if found is None:
+            of_type = (n for n in statement.operands if self.empties.get(n) == result.text)
+            owner = next(reversed([*of_type]), None)
+        if owner is None:
             if statement.is_empty:
                 if len(self.empties) >= _MAX_EMPTIES:
                     self.empties.clear()
                 self.empties[result.name] = result.text
-            return None
-        if len(self.same) >= MAX_SPANS:
+            return False
+        self.aliases += 1
+        if self.aliases > MAX_SPANS:
             self._give_up()
-        if not self.over:
-            self.same[result.name] = self.same.get(found, found)
-        return found
+        if (place := self.places.get(owner)) is not None:
+            self.places[result.name] = place
+        return True
 
     def add(self, statement: Statement, result: Result, sizes: Sizes) -> None:
         """Add a value that owns memory."""
@@ -179,15 +179,12 @@ class LiveRanges:
             return
         nbytes = Held(*sizes.buffers).share(self.chip) if memory == "l1" else sizes.nbytes
         k = spans.add(result.name, statement.op, nbytes, statement.line)
-        self.values[result.name] = k << 1 | which
-        if self.same:
-            self.same.pop(result.name, None)
+        self.places[result.name] = k << 1 | which
 
     def _give_up(self) -> None:
         """Drop all data of a function with too many values: it has no peak."""
         self.over, self.spans = True, (Spans(), Spans())
-        self.values.clear()
-        self.same.clear()
+        self.places.clear()
 
     def peaks(self) -> list[Peak]:
         """Return the peaks of L1 and DRAM; none if there are too many values."""
