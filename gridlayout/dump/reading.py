@@ -31,12 +31,11 @@ from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.peaks import LiveRanges, Peak
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import MAX_REMEMBERED, Sizes, array_sizes, read
+from gridlayout.dump.values.type_texts import Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
-_MAX_LONG = 1 << 8  # long types whose sizes are kept
 
 
 class PassResult:
@@ -320,22 +319,12 @@ class Dump:
         for mention in mentions:
             text = mention[1]
             if (sizes := found.get(text)) is None:
-                sizes = found[text] = self._read_type(text)
+                sizes = found[text] = read(text)
             if sizes.reason:
                 self.now.unknown.add(self._why(text, sizes.reason), 0, mention)
             else:
                 self.now.mentions += 1
         return found
-
-    def _read_type(self, text: str) -> Sizes:
-        """Return the sizes of a type; an alias can make it far longer than its line."""
-        if len(text) <= MAX_REMEMBERED:
-            return read(text)
-        if (sizes := self.mlir.sizes.get(text)) is None:
-            if len(self.mlir.sizes) >= _MAX_LONG:
-                self.mlir.sizes.clear()
-            sizes = self.mlir.sizes[text] = read(text)
-        return sizes
 
     def _why(self, text: str, reason: str) -> str:
         if not (self.mlir.dropped or self.mlir.left) or not re.search(r"#[\w$.-]+>$", text[-200:]):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 
-Mesh = tuple[tuple[str, int], ...]  # the names and sizes of the axes
+Mesh = dict[str, int]  # the size of each axis
 Run = tuple[int, int]  # stride and extent
 _EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
@@ -123,15 +123,15 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
 class MeshAxes:
     """The axes of a mesh, found by their strides.
 
-    >>> axes = MeshAxes((("x", 2), ("y", 4)))
+    >>> axes = MeshAxes({"x": 2, "y": 4})
     >>> axes.along(box_of((0, 4))), axes.along(box_of(range(8))), axes.along(box_of((0, 2)))
     (('x',), ('x', 'y'), ())
     >>> axes.between(1, 3), axes.between(1, 4)
     ('y', '')
     """
 
-    def __init__(self, mesh: Sequence[tuple[str, int]]) -> None:
-        inner = [(name, size) for name, size in reversed(mesh) if size > 1]
+    def __init__(self, mesh: Mesh) -> None:
+        inner = [(name, size) for name, size in reversed(mesh.items()) if size > 1]
         self.names = [name for name, _ in inner]
         self.ends = [1, *accumulate((size for _, size in inner), mul)]
         self.at = {end: k for k, end in enumerate(self.ends)}
@@ -166,7 +166,7 @@ class Meshes:
     def __init__(self) -> None:
         self.by_name: dict[str, Mesh] = {}
         self.axes: dict[str, MeshAxes] = {}
-        self.guessed = MeshAxes(())  # from the shape of an iota list of devices: [2,4]<=[8]
+        self.guessed = MeshAxes({})  # from the shape of an iota list of devices: [2,4]<=[8]
         self.devices = 0
 
     def read(self, text: str) -> None:
@@ -177,12 +177,12 @@ class Meshes:
             self._add(found[2], axes_of(found[1]))
         if "meshes" in text and (found := _TT_MESH.search(text)):
             sizes = _numbers(found[1].replace("x", ","))
-            self._add("tt", tuple((str(k), n) for k, n in enumerate(sizes)))
+            self._add("tt", {str(k): n for k, n in enumerate(sizes)})
         if "num_" in text:
             self.devices = max([self.devices, *(int(n) for n in _PARTITIONS.findall(text))])
 
     def _add(self, name: str, mesh: Mesh) -> None:
-        devices = prod(n for _, n in mesh)
+        devices = prod(mesh.values())
         if len(self.by_name) < 64 and mesh and devices <= MAX_ELEMENTS:
             self.by_name[name], self.axes[name] = mesh, MeshAxes(mesh)
             self.devices = max(self.devices, devices)
@@ -210,28 +210,22 @@ class Meshes:
             return self._listed(text, at.end())
         if "source_target_pairs" in text:
             return self._pairs(text)
-        if "sdy." in text:
-            return self._along_sdy(text)
+        if "sdy." in text:  # along the axes in brackets before its operand
+            named, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
+            axes = NAMED_AXIS.findall(written[1]) if written else []
+            return self._along_axes(named[1] if named else "", dict(axes))
         if kind == "point_to_point":
             return (1, 2, ())
         return (0, 0, ())
 
     def _along(self, mesh: Mesh, words: list[str]) -> Groups:
-        sizes = dict(mesh)
-        size = prod(sizes.get(word, 1) for word in words)
-        return prod(sizes.values()) // max(size, 1), size, tuple(words)
-
-    def _along_sdy(self, text: str) -> Groups:
-        """Return the groups of an op of Shardy: along the axes in brackets before its operand."""
-        named, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
-        axes = dict(NAMED_AXIS.findall(written[1])) if written else {}
-        return self._along_axes(named[1] if named else "", axes)
+        size = prod(mesh.get(word, 1) for word in words)
+        return prod(mesh.values()) // max(size, 1), size, tuple(words)
 
     def _along_axes(self, name: str, axes: dict[str, str]) -> Groups:
         """Return the groups along axes of a mesh, each with the size of its used part or ""."""
         found = self.by_name.get(name)
-        for mesh in self.by_name.values() if found is None else (found,):
-            sizes = dict(mesh)
+        for sizes in self.by_name.values() if found is None else (found,):
             if words := [word for word in axes if word in sizes]:
                 # Of an axis "x":(1)2, a part of size 2 is used.
                 size = prod(int(axes[word] or sizes[word]) for word in words)
@@ -239,17 +233,15 @@ class Meshes:
         return (0, 0, ())
 
     def _along_cluster(self, axis: int) -> Groups:
-        mesh = self.by_name.get("tt", ())
-        if axis >= len(mesh):
-            return (0, 0, (str(axis),))
-        return self._along(mesh, [mesh[axis][0]])
+        mesh, name = self.by_name.get("tt", {}), str(axis)
+        return self._along(mesh, [name]) if name in mesh else (0, 0, (name,))
 
     def _listed(self, text: str, at: int) -> Groups:
         if found := _IOTA.match(text, at):
             groups, *sizes = _numbers(found[1])  # at least one number
             size, dims = prod(sizes), _numbers(found[2])
             if len(dims) > 1 and prod(dims) <= MAX_ELEMENTS:
-                self.guessed = MeshAxes([(f"axis_{k}", n) for k, n in enumerate(dims)])
+                self.guessed = MeshAxes({f"axis_{k}": n for k, n in enumerate(dims)})
             return groups, size, first_of_iota(dims, _numbers(found[3] or ""), size) or ()
         if text.startswith("{}", at):  # one group of all devices
             n = self.devices
@@ -294,9 +286,9 @@ def axes_of(text: str) -> Mesh:
     """Return the axes of a mesh and their sizes.
 
     >>> axes_of('"x"=2, "y"=4')
-    (('x', 2), ('y', 4))
+    {'x': 2, 'y': 4}
     """
-    return tuple((name, max(int(size), 1)) for name, size in _AXIS.findall(text))
+    return {name: max(int(size), 1) for name, size in _AXIS.findall(text)}
 
 
 def _numbers(text: str) -> Shape:

@@ -84,13 +84,13 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
 
     >>> parts_of("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", 2, {})
     ((2, 1), 4)
-    >>> parts_of('<@m, [{"x"}, {}]>', 2, {"m": (("x", 2), ("y", 4))})
+    >>> parts_of('<@m, [{"x"}, {}]>', 2, {"m": {"x": 2, "y": 4}})
     ((2, 1), 4)
     """
     if found := _DEVICES.search(text):
         return _gspmd(text, tuple(int(n) for n in found[1].split(",") if n), rank)
     if found := _SDY.search(text):
-        mesh = meshes.get(found[1], ()) if found[1] else axes_of(found[2])
+        mesh = meshes.get(found[1], {}) if found[1] else axes_of(found[2])
         return _shardy(mesh, _DIM.findall(found[3]), rank)
     if found := _NAMED.search(text):
         return _shardy(axes_of(found[1]), _DIM.findall(found[2].replace("'", '"')), rank)
@@ -109,11 +109,10 @@ def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
     return _checked(parts), prod(_checked(rest))
 
 
-def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
-    sizes = dict(mesh)
+def _shardy(sizes: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
     if len(dims) != rank:
         raise LayoutError(f"the sharding divides {len(dims)} dims, but the tensor has {rank}")
-    parts, known = [], bool(mesh)
+    parts = []
     for dim in dims:
         size = 1
         for name, sub in NAMED_AXIS.findall(dim):
@@ -122,7 +121,7 @@ def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
             size *= int(sub) if sub else sizes[name]
         parts.append(size)
     devices = prod(_checked(tuple(sizes.values())))
-    return _checked(tuple(parts)), devices // max(prod(parts), 1) if known else 0
+    return _checked(tuple(parts)), devices // max(prod(parts), 1) if sizes else 0
 
 
 def _checked(parts: Shape) -> Shape:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
@@ -72,9 +71,8 @@ class MlirContext:
     """The aliases of earlier lines, to which later lines refer.
 
     dropped: number of aliases that exceeded the bounds. resolved: a cache of types with their
-    aliases written out, of `resolved_characters`; it is cleared when an alias changes. sizes: those
-    of long types in it, which the reader of types adds. room: how many more characters may be
-    written out. left: number of types that were not, for lack of room.
+    aliases written out, of `resolved_characters`; it is cleared when an alias changes. room: how
+    many more characters may be written out. left: number of types that were not, for lack of room.
     """
 
     aliases: dict[str, str] = field(default_factory=dict)
@@ -82,16 +80,13 @@ class MlirContext:
     dropped: int = 0
     resolved: dict[str, str] = field(default_factory=dict)
     resolved_characters: int = 0
-    sizes: dict[str, Any] = field(default_factory=dict)
     room: int = MAX_WRITTEN
     left: int = 0
 
     def forget_resolved(self) -> None:
         """Clear the cache of types."""
-        if self.resolved:
-            self.resolved.clear()
-            self.sizes.clear()
-            self.resolved_characters = 0
+        self.resolved.clear()
+        self.resolved_characters = 0
 
 
 def define(text: str, context: MlirContext) -> bool:

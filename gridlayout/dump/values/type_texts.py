@@ -68,8 +68,7 @@ class Sizes(NamedTuple):
         return None if self.reason else Held(*self.buffers)
 
 
-# Longer texts are parsed each time, not cached.
-MAX_REMEMBERED = 1 << 10
+_LONG = 1 << 10  # characters of a type beyond which few are cached: an alias can stand for many
 _NOTHING: Mapping[str, Sizes] = {}
 
 
@@ -80,12 +79,7 @@ def read(text: str) -> Sizes:
     >>> found.nbytes, found.data_bytes, layout_of("f32[3,5]{1,0:T(8,128)}").shape
     (4096, 60, (3, 5))
     """
-    return _remembered(text) if len(text) <= MAX_REMEMBERED else _read(text)
-
-
-@cached(entries=1024)
-def _remembered(text: str) -> Sizes:
-    return _read(text)
+    return _remembered(text) if len(text) <= _LONG else _remembered_long(text)
 
 
 def compare_types(
@@ -140,6 +134,9 @@ def _read(text: str) -> Sizes:
         return Sizes(reason=re.sub(r"^column \d+: ", "", str(error))[:160] or "no layout")
     held = layout.held
     return Sizes(held.nbytes, layout.data_bytes, tuple(held))
+
+
+_remembered, _remembered_long = cached(entries=1024)(_read), cached(entries=256)(_read)
 
 
 def array_sizes(kind: str) -> list[int]:
