@@ -11,6 +11,7 @@ from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.peaks import Spans
 from gridlayout.live_ranges import Interval, peak
 
+_Range = tuple[int, int, int]  # the first and last time of a buffer, and its index
 Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
 # What a buffer holds: an op's result, an argument, a constant, the temporaries of a computation
 # that an op runs, or those of a loop that its state holds instead if the entry returns the state.
@@ -88,9 +89,8 @@ class Computation:
     def hold(self, found: Instruction, nbytes: int, at: int, mark: int, kind: str = "") -> int:
         """Add a buffer and return its index. at: the instruction that defines it."""
         self.kinds.append(hash(kind) if kind else 0)
-        return self.spans.add(
-            "" if mark in (INNER, APART) else found.name, found.op, nbytes, at, mark
-        )
+        name = "" if mark in (INNER, APART) else found.name
+        return self.spans.add(name, found.op, nbytes, at, mark)
 
     def parts(self, name: str) -> Parts:
         """Return the buffers of each part of a value."""
@@ -163,20 +163,15 @@ def most_temporary(
     results = {k for k in returned if marks[k] == MADE}
     placed = _in_results(now, results) if reuse else results
     place, last = _places(now, placed if reuse else set(), results, in_loop, apart)
-    rest = [
-        k
-        for k in range(len(spans))
-        if place[k] == k and marks[k] in (MADE, INNER, APART) and k not in placed
-    ]
+    elsewhere = set(placed)
     if not apart:
-        shared = {k for k, state in now.states.items() if state & returned}
-        rest = [k for k in rest if k not in shared]
+        elsewhere.update(k for k, state in now.states.items() if state & returned)
     if not reuse:
-        taken = {place[k] for k in results}
-        rest = [k for k in rest if k not in taken]
-    sizes = ((k, spans.nbytes[k]) for k in rest)
+        elsewhere.update(place[k] for k in results)
     return peak(
-        Interval(spans.first[k], last[k], _aligned(n) if marks[k] == MADE else n) for k, n in sizes
+        Interval(spans.first[k], last[k], _aligned(n) if marks[k] == MADE else n)
+        for k, n in enumerate(spans.nbytes)
+        if place[k] == k and k not in elsewhere and marks[k] in (MADE, INNER, APART)
     )
 
 
@@ -246,27 +241,19 @@ def _in_results(now: Computation, results: set[int]) -> set[int]:
             if nbytes[k] > _aligned(nbytes[result]):
                 continue
             at = bisect(among, (first[k], last[k], k))
-            if _follows(now, among[at - 1] if at else None, k) and _precedes(
-                now, k, among[at] if at < len(among) else None
-            ):
+            if _is_free(now, k, among[at - 1 : at], among[at : at + 1]):
                 among.insert(at, (first[k], last[k], k))  # ranges stay sorted
                 placed.add(k)
                 break
     return placed
 
 
-def _follows(now: Computation, before: tuple[int, int, int] | None, k: int) -> bool:
-    """Return whether `k` may be in the buffer of a value that is live before it."""
-    if before is None or before[1] < now.spans.first[k]:
-        return True
-    return before[1] == now.spans.first[k] and now.reuses(k, before[2])
-
-
-def _precedes(now: Computation, k: int, after: tuple[int, int, int] | None) -> bool:
-    """Return whether `k` may be in the buffer of a value that is live after it."""
-    if after is None or now.spans.last[k] < after[0]:
-        return True
-    return now.spans.last[k] == after[0] and now.reuses(after[2], k)
+def _is_free(now: Computation, k: int, before: list[_Range], after: list[_Range]) -> bool:
+    """Return whether `k` may be in the place of what is live before it, and of what is after it."""
+    first, last = now.spans.first[k], now.spans.last[k]
+    return all(end < first or (end == first and now.reuses(k, n)) for _, end, n in before) and all(
+        last < start or (last == start and now.reuses(n, k)) for start, _, n in after
+    )
 
 
 def _aligned(nbytes: int) -> int:
