@@ -57,17 +57,14 @@ class PassResult:
         if len(self.functions) < _MAX_FUNCTIONS or function == requested:
             self.functions[function] = None
 
-    def no_peak(self, function: str) -> None:
-        """Record a function that has too many values to compute its peak."""
-        if len(self.unpeaked) < MAX_REASONS:
-            self.unpeaked[function] = None
-
-    def peak(self, peak: Peak | None) -> None:
-        """Store the peak if it is the highest of its memory."""
-        if peak and peak.nbytes:
+    def add_peaks(self, function: str, peaks: Iterable[Peak], over: bool) -> None:
+        """Store the highest peak of each memory. over: the function has too many values for one."""
+        for peak in peaks:
             before = self.peaks.get(peak.memory)
-            if before is None or peak.nbytes > before.nbytes:
+            if peak.nbytes > (before.nbytes if before else 0):
                 self.peaks[peak.memory] = peak
+        if over and len(self.unpeaked) < MAX_REASONS:
+            self.unpeaked[function] = None
 
     @property
     def is_empty(self) -> bool:
@@ -190,10 +187,7 @@ class Dump:
 
     def _end_function(self) -> None:
         if self.live is not None:
-            for peak in self.live.peaks():
-                self.now.peak(peak)
-            if self.live.over:
-                self.now.no_peak(self.live.function)
+            self.now.add_peaks(self.live.function, self.live.peaks(), self.live.over)
         self.live, self.function, self.end = None, "", ""
         self.regions.clear()
 
@@ -210,9 +204,7 @@ class Dump:
         if self.memory is not None:
             entry = self.memory.entry.name if self.memory.entry else ""
             if self.only in (None, entry):
-                self.now.peak(self.memory.peak())
-                if self.memory.over:
-                    self.now.no_peak(entry)
+                self.now.add_peaks(entry, self.memory.peaks(), self.memory.over)
             held = self.memory.holds() or set(self.waiting.tallies)
             self.waiting.merge_into(self.now.tally, held)
         self.memory = None
@@ -242,11 +234,12 @@ class Dump:
             if found is not None:
                 self._hold(found, line)
         elif found is not None:
-            tally = self._tally()
-            is_alias = (found.op == "parameter" and tally is not self.now.tally) or (
-                self._is_of_body(found)
-            )
-            self._count(hlo.read_hlo(line, self.types, found), tally, is_alias=is_alias)
+            statement, now = hlo.read_hlo(line, self.types, found), self.computation
+            # A computation other than the entry may never run, such as the body of a fusion.
+            is_inner = now is not None and not now.is_entry
+            tally = self.waiting.of(self.function) if is_inner else self.now.tally
+            is_alias = statement.is_view or (is_inner and found.op == "parameter")
+            self._count(statement, tally, is_alias=is_alias or self._is_of_body(found))
             self._hold(found, line)
         elif line.first and hlo.BARE_TYPE.fullmatch(text):
             self._bare_type(line)
@@ -268,7 +261,7 @@ class Dump:
         Returns the sizes of its types. is_alias: whether its results own no memory.
         """
         sizes = self._sizes_of(statement.mentions)
-        for result in () if is_alias or (live is None and statement.is_view) else statement.results:
+        for result in () if is_alias else statement.results:
             each = sizes[result.text]
             if each.reason or (live is not None and live.is_alias(statement, result)):
                 continue
@@ -297,15 +290,6 @@ class Dump:
             self.memory.add(found, line.number, sizes, self.computation)
             if found.op == "fusion" and (called := hlo.called_by(found)):
                 self.waiting.drop(called)
-
-    def _tally(self) -> Tally:
-        """Return the tally for the current line.
-
-        A computation other than the entry has its own, as it may never run (a fusion body).
-        """
-        if self.computation is None or self.computation.is_entry:
-            return self.now.tally
-        return self.waiting.of(self.computation.name)
 
     def _bare_type(self, line: Line) -> None:
         statement = Statement(line.number, "", mentions=((line.number, line.text.strip()),))

@@ -184,14 +184,17 @@ def sizes_of(text: str) -> Sizes | None:
     >>> found.nbytes, found.data_bytes, found.shape
     (2048, 30, (3, 5))
     """
-    if text[-1:] == "}":
-        return _of_hlo(text)
-    if "#ttnn.ttnn_layout" in text:
-        return _of_ttnn(text)
-    if "#ttcore.metal_layout<(" in text:
-        return _of_document(text)
-    if text.startswith("memref<") or "#ttcore.metal_layout<logical_shape" in text:
-        return _of_buffers(text)
+    try:
+        if text[-1:] == "}":
+            return _of_hlo(text)
+        if "#ttnn.ttnn_layout" in text:
+            return _of_ttnn(text)
+        if "#ttcore.metal_layout<(" in text:
+            return _of_document(text)
+        if text.startswith("memref<") or "#ttcore.metal_layout<logical_shape" in text:
+            return _of_buffers(text)
+    except LayoutError:  # an unknown element type, or a text that states no buffers
+        pass
     return None
 
 
@@ -270,9 +273,9 @@ def _of_ttnn(text: str) -> Sizes | None:
     if found is None or "oob" in text or "row_alignment" in text:
         return None
     dims, element, linear, grid, counts, stored, space, word, end = found.groups()
-    unit, own = _unit_of(stored), _unit_of(element)
+    unit, own = unit_of(stored), unit_of(element)
     is_dealt = word in (None, "interleaved")
-    if unit is None or own is None or own.tile or (is_dealt and grid != "1x1"):
+    if own.tile or (is_dealt and grid != "1x1"):
         return None
     shape, tiles = extents(dims), extents(counts)
     size, pages, cores = prod(shape), prod(tiles), prod(extents(grid))
@@ -316,9 +319,9 @@ def _of_document(text: str) -> Sizes | None:
     if found is None:
         return None
     dims, element, linear, grids, memref, stored, space = found.groups()
-    shape, grid, counts, unit = extents(dims), extents(grids), extents(memref), _unit_of(stored)
+    shape, grid, counts, unit = extents(dims), extents(grids), extents(memref), unit_of(stored)
     whole = _collapsed(linear, shape)
-    if unit is None or whole is None or space not in MEMORY_SPACES:
+    if whole is None or space not in MEMORY_SPACES:
         return None
     tile = unit.tile or (1, 1)
     if stored != element and not stored.endswith(f", {element}>"):
@@ -363,13 +366,8 @@ def _collapsed(linear: str, shape: Shape) -> Shape | None:
 
 def _of_buffers(text: str) -> Sizes | None:
     """Return the sizes of a memref in a memory space, or of the compiler's current metal_layout."""
-    if "oob" in text:
-        return None
-    try:
-        found = stated(text)
-    except LayoutError:
-        return None
-    if not text.startswith("memref<") and found.kind != "metal":
+    found = stated(text)
+    if "oob" in text or not (text.startswith("memref<") or found.kind == "metal"):
         return None
     unit, cores, per_core = found.unit, prod(found.grid), found.bytes_per_core
     units = cores * prod(found.counts)
@@ -377,10 +375,3 @@ def _of_buffers(text: str) -> Sizes | None:
     pages = max(units, 1) if found.memory_layout == "interleaved" else 0
     buffers = (found.space, cores, per_core, pages)
     return Sizes(cores * per_core, _data_bytes(size, unit), buffers)
-
-
-def _unit_of(element: str) -> Unit | None:
-    try:
-        return unit_of(element)
-    except LayoutError:
-        return None
