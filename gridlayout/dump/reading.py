@@ -232,15 +232,15 @@ class Dump:
         found = hlo.instruction_of(text) if line.first else None
         if self.only is not None and self.function != self.only:
             if found is not None:
-                self._hold(found, line)
+                self._hold(found, line, {})
         elif found is not None:
             statement, now = hlo.read_hlo(line, self.types, found), self.computation
             # A computation other than the entry may never run, such as the body of a fusion.
             is_inner = now is not None and not now.is_entry
             tally = self.waiting.of(self.function) if is_inner else self.now.tally
             is_alias = statement.is_view or (is_inner and found.op == "parameter")
-            self._count(statement, tally, is_alias=is_alias or self._is_of_body(found))
-            self._hold(found, line)
+            is_alias = is_alias or (found.op in CALLERS and self._is_of_body(found))
+            self._hold(found, line, self._count(statement, tally, is_alias=is_alias))
         elif line.first and hlo.BARE_TYPE.fullmatch(text):
             self._bare_type(line)
         elif "]{" in text:
@@ -278,16 +278,17 @@ class Dump:
 
     def _is_of_body(self, found: Instruction) -> bool:
         """Return whether the result is that of a computation whose values are counted."""
-        if found.op not in CALLERS or self.computation is None:
-            return False
-        return any(name in self.waiting.tallies for name in bodies_of(found))
+        names = bodies_of(found) if self.computation is not None else ()
+        return any(name in self.waiting.tallies for name in names)
 
-    def _hold(self, found: Instruction, line: Line) -> None:
-        """Add an instruction to the memory of its computation."""
+    def _hold(self, found: Instruction, line: Line, known: dict[str, Sizes]) -> None:
+        """Add an instruction to the memory of its computation. known: sizes of types."""
         if self.computation is not None and self.memory is not None:
-            is_array = found.own == (found.kind,)
-            sizes = [read(found.kind).nbytes] if is_array else array_sizes(found.kind)
-            self.memory.add(found, line.number, sizes, self.computation)
+            if found.own == (found.kind,):
+                nbytes = [(known.get(found.kind) or read(found.kind)).nbytes]
+            else:
+                nbytes = array_sizes(found.kind)
+            self.memory.add(found, line.number, nbytes, self.computation)
             if found.op == "fusion" and (called := hlo.called_by(found)):
                 self.waiting.drop(called)
 

@@ -204,8 +204,11 @@ def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> St
         results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
     mentions = tuple([(number, each) for each in own + others])
     transfer = _transfer(types, found, results[0]) if op in _MOVERS and results else None
-    more = ((), is_view(op), False, text, found)
-    return _new(Statement, (number, op, operands, mentions, transfer, results, *more))
+    view = is_view(op)
+    return _new(
+        Statement,
+        (number, op, operands, mentions, transfer, results, (), view, False, text, found),
+    )
 
 
 def _transfer(types: dict[str, str], found: Instruction, result: Result) -> Transfer | None:
