@@ -85,9 +85,10 @@ class Collectives:
 
     def read(self, statement: Statement, meshes: Meshes, function: str) -> None:
         """Add the collective that a line states, if any."""
-        kind, text, found = kind_of(statement.op), statement.text, statement.instruction
+        kind = kind_of(statement.op)
         if kind is None:
             return
+        text, found = statement.text, statement.instruction
         groups, size, axes = meshes.groups_of(text, kind)
         stated = result_bytes(text, meshes) if statement.op.startswith("sdy.") else None
         nbytes = _result_bytes(statement) if stated is None else stated
