@@ -8,8 +8,7 @@ import distinct
 import pytest
 
 import gridlayout as gl
-from gridlayout.dump.values.sizes import sizes_of
-from gridlayout.dump.values.type_texts import compare_types, layout_of
+from gridlayout.dump.values.type_texts import compare_types, layout_of, sizes_of
 from gridlayout.layouts.layout import Layout
 
 ODD = [

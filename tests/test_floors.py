@@ -161,7 +161,7 @@ ROOMS = {
 # Those of a room so large that it has rooms itself.
 INNER = {
     "gridlayout.dump": (
-        *("text", "values", "moves", "plan", "tally", "reading", "findings", "contents"),
+        *("text", "values", "moves", "plan", "tally", "reading", "contents"),
         *("pages", "comparing", "explanation", "compare"),
     )
 }

@@ -12,9 +12,8 @@ from gridlayout.costs import Costs
 from gridlayout.dump.compare import compare
 from gridlayout.dump.comparing.comparison import Comparison, Program
 from gridlayout.dump.comparing.matching import Match, Value
-from gridlayout.dump.contents import Contents
+from gridlayout.dump.contents import Contents, Finding
 from gridlayout.dump.explanation import Explanation, explain
-from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor

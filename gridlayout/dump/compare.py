@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gridlayout import objects
-from gridlayout.dump.comparing.comparison import Comparison
-from gridlayout.dump.comparing.inputs import REPORT, Input, compare_inputs
+from gridlayout.dump.comparing.comparison import REPORT, Comparison, Input, compare_inputs
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError

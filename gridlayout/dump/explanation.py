@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
@@ -13,17 +14,14 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 from gridlayout import objects
 from gridlayout.arguments import as_flag, check_progress
 from gridlayout.costs import Costs, fit_of
-from gridlayout.dump.comparing.comparison import Comparison
+from gridlayout.dump.comparing.comparison import Comparison, Input, compare_inputs
 from gridlayout.dump.comparing.costs import costs_of
-from gridlayout.dump.comparing.inputs import Input, compare_inputs
 from gridlayout.dump.comparing.matching import Value, in_order
-from gridlayout.dump.contents import Contents, Unknown
-from gridlayout.dump.findings import Finding
+from gridlayout.dump.contents import Contents, Finding, Unknown
 from gridlayout.dump.moves.move import Move, move_of
-from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import page, record, table
 from gridlayout.dump.plan import propose
-from gridlayout.dump.reading import Dump, PassResult, collectives_of
+from gridlayout.dump.reading import Dump, PassResult
 from gridlayout.dump.text.sources import is_path, opened
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import layout_of
@@ -253,52 +251,43 @@ def _chosen(dump: Dump, function: str | None) -> PassResult:
 
 
 def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: int) -> Explanation:
-    chip, tally = dump.chip, found.tally
-    findings = [_finding(*each, chip, plan) for each in islice(tally.values.worst_first(), limit)]
+    chip, tally, sharded = dump.chip, found.tally, found.sharded
+
+    def largest(rows: TopKeys) -> Iterator[tuple[Any, int, Any]]:
+        return islice(rows.worst_first(), limit)
+
+    findings = [_finding(*each, chip, plan) for each in largest(tally.values)]
     if plan:
         findings.sort(key=lambda each: -(each.proposal.saved_bytes if each.proposal else 0))
-    unknown = [
-        Unknown(reason, times, line, text[:200])
-        for reason, times, (line, text) in found.unknown.worst_first()
-    ]
-    unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
-    moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
-    collectives = collectives_of(found, dump.meshes)[:limit]
-    sharded = found.sharded
-    note = "" if not found.is_empty else f"no layout found: it was read as {dump.kind.why}"
+    moves = [move_of(*each, chip) for each in largest(tally.moves)]
+    unread = [*found.unknown.worst_first(), *sharded.unknown.worst_first()]
     return Explanation(
-        *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
-        *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
-        *(tuple(unknown), found.unknown.total + sharded.unknown.total, found.mentions),
-        *(tuple(found.peaks.values()), collectives, found.collectives.total),
-        tuple(_with_count(s, n) for _, n, s in islice(sharded.tensors.worst_first(), limit)),
-        sharded.tensors.total,
-        tuple(_reshard(s, n) for _, n, s in islice(sharded.reshards.worst_first(), limit)),
-        sharded.reshards.total,
+        source=source,
+        chip=chip,
+        lines=dump.lines,
+        layouts=tally.count,
+        nbytes=tally.nbytes,
+        data_bytes=tally.data_bytes,
+        findings=tuple(findings),
+        moves=tuple(sorted(moves, key=_most_first)),
+        all_moves=tally.moves.total,
+        unknown=tuple(Unknown(why, n, first[0], first[-1][:200]) for why, n, first in unread),
+        all_unknown=found.unknown.total + sharded.unknown.total,
+        mentions=found.mentions,
+        peaks=tuple(found.peaks.values()),
+        collectives=found.collectives.worst_first(dump.meshes)[:limit],
+        all_collectives=found.collectives.ops.total,
+        shardings=tuple(replace(each, count=n) for _, n, each in largest(sharded.tensors)),
+        all_shardings=sharded.tensors.total,
+        reshards=tuple(replace(each, count=n) for _, n, each in largest(sharded.reshards)),
+        all_reshards=sharded.reshards.total,
         kind=dump.kind.name,
         passes=tuple(dump.passes.titles),
         pass_name=found.title,
-        note=note,
+        note=f"no layout found: it was read as {dump.kind.why}" if found.is_empty else "",
         unpeaked=tuple(found.unpeaked),
         found=found,
     )
-
-
-def _unread(unknown: TopKeys) -> list[tuple[str, int, Any]]:
-    return list(unknown.worst_first())
-
-
-def _at(first: tuple[int, str, str]) -> tuple[int, str]:
-    return first[0], first[2][:200]
-
-
-def _with_count(found: ShardedTensor, count: int) -> ShardedTensor:
-    return ShardedTensor(**{**vars(found), "count": count})
-
-
-def _reshard(first: Any, count: int) -> Reshard:
-    line, name, before, after = first
-    return Reshard(line, name, before, after, count)
 
 
 def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan: bool) -> Finding:
@@ -306,11 +295,8 @@ def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan:
     layout = layout_of(text)
     function, name = (key[0], key[1]) if len(key) == 3 else ("", "")
     proposal = propose(layout, chip) if plan else None
-    fit = fit_of(layout, chip)
-    return Finding(
-        *(line, count + uses, op, name, layout, fit, proposal),
-        *(last, function, address, count),
-    )
+    where = (line, count + uses, op, name, layout, fit_of(layout, chip), proposal)
+    return Finding(*where, last, function, address, count)
 
 
 def _most_first(move: Move) -> tuple[int, int]:

@@ -223,13 +223,7 @@ def _of_metal(layout: MetalLayout, cores: int | None) -> Candidates:
         if layout.tile is not None:
             alignment = tile_alignments(layout.shape, intervals, layout.tile)
         make = partial(
-            MetalLayout,
-            *(layout.shape, layout.dtype, alignment, intervals),
-            tile=layout.tile,
-            memory_space=layout.memory_space,
-            memory_layout=layout.memory_layout,
-            tile_format=layout.tile_format,
-            oob=layout.oob,
+            layout.replace, dim_alignments=alignment, collapsed_intervals=intervals, grid=None
         )
         try:
             whole = make().shard_shape
@@ -260,16 +254,8 @@ def _of_ttnn(layout: TtnnLayout, cores: int | None) -> Candidates:
     for grid in _grids(layout.grid, cores):
         # Each core has whole tiles, and at least one.
         shard = [-(-n // each) for n, each in zip(tiles, grid, strict=True)]
-        yield partial(
-            TtnnLayout,
-            *(layout.shape, layout.dtype),
-            grid=tuple(-(-n // part) for n, part in zip(tiles, shard, strict=True)),
-            tile=layout.tile,
-            buffer_type=layout.buffer_type,
-            tile_format=layout.tile_format,
-            row_alignment=layout.row_alignment,
-            oob=layout.oob,
-        )
+        fewer = tuple(-(-n // part) for n, part in zip(tiles, shard, strict=True))
+        yield partial(layout.replace, grid=fewer, memory_layout=None, core_ranges=None)
 
 
 def _of_strided(layout: TtnnDocument, cores: int | None) -> Candidates:
@@ -296,14 +282,7 @@ def _of_xla(layout: XlaLayout, cores: int | None) -> Candidates:
                 shape = [layout.shape[d] for d in reversed(dims)]
                 tilings.append(tpu_tiles(shape, layout.dtype))
         for tiles in tilings:
-            yield partial(
-                XlaLayout,
-                *(layout.shape, layout.dtype, dims, tiles),
-                tail_alignment=layout.tail_alignment,
-                element_bits=layout.element_bits,
-                memory_space=layout.memory_space,
-                metadata_bytes=layout.metadata_bytes,
-            )
+            yield partial(layout.replace, minor_to_major=dims, tiles=tiles)
 
 
 def _grids(grid: Shape, cores: int | None) -> Iterator[Shape]:

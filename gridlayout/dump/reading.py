@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 
 from gridlayout.constructor import starts_call
-from gridlayout.dump.moves.collectives import CollectiveOp, Meshes, kind_of
-from gridlayout.dump.moves.shardings import Sharded, result_bytes
+from gridlayout.dump.moves.collectives import Collectives
+from gridlayout.dump.moves.meshes import Meshes
+from gridlayout.dump.moves.shardings import Sharded
 from gridlayout.dump.moves.traffic import Traffic
 from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
@@ -20,24 +21,21 @@ from gridlayout.dump.text.lines import Line, joined, uncommented
 from gridlayout.dump.text.mlir import (
     MAX_WRITTEN_PER_CHARACTER,
     MlirContext,
+    Regions,
     define,
     read_mlir,
 )
 from gridlayout.dump.text.passes import Passes, function_of
-from gridlayout.dump.text.regions import Regions
-from gridlayout.dump.text.statements import Mention, Result, Statement, result_names
-from gridlayout.dump.values.hlo_computation import Computation
+from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
+from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
-from gridlayout.dump.values.live_ranges import LiveRanges
-from gridlayout.dump.values.peaks import Peak
-from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.peaks import LiveRanges, Peak
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import MAX_REMEMBERED, array_sizes, dense_bytes, read
+from gridlayout.dump.values.type_texts import Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
-_MAX_LONG = 1 << 8  # long types whose sizes are kept
 
 
 class PassResult:
@@ -47,7 +45,8 @@ class PassResult:
         self.title, self.limit = title, limit
         self.tally = Tally(limit)
         self.unknown = TopKeys(MAX_REASONS)
-        self.collectives, self.sharded, self.traffic = TopKeys(limit), Sharded(limit), Traffic()
+        self.collectives, self.sharded = Collectives(limit), Sharded(limit)
+        self.traffic = Traffic()
         self.peaks: dict[str, Peak] = {}
         self.unpeaked: dict[str, None] = {}
         self.mentions = 0
@@ -58,22 +57,19 @@ class PassResult:
         if len(self.functions) < _MAX_FUNCTIONS or function == requested:
             self.functions[function] = None
 
-    def no_peak(self, function: str) -> None:
-        """Record a function that has too many values to compute its peak."""
-        if len(self.unpeaked) < MAX_REASONS:
-            self.unpeaked[function] = None
-
-    def peak(self, peak: Peak | None) -> None:
-        """Store the peak if it is the highest of its memory."""
-        if peak and peak.nbytes:
+    def add_peaks(self, function: str, peaks: Iterable[Peak], over: bool) -> None:
+        """Store the highest peak of each memory. over: the function has too many values for one."""
+        for peak in peaks:
             before = self.peaks.get(peak.memory)
-            if before is None or peak.nbytes > before.nbytes:
+            if peak.nbytes > (before.nbytes if before else 0):
                 self.peaks[peak.memory] = peak
+        if over and len(self.unpeaked) < MAX_REASONS:
+            self.unpeaked[function] = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.mentions or self.collectives.total or self.sharded.tensors.total)
+        return not (self.mentions or self.collectives.ops.total or self.sharded.tensors.total)
 
 
 class Dump:
@@ -91,7 +87,8 @@ class Dump:
         self.described: Chip | None = None
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
-        self.mlir, self.hlo, self.regions = MlirContext(), hlo.HloContext(), Regions()
+        self.mlir, self.regions = MlirContext(), Regions()
+        self.types: dict[str, str] = {}  # of recent names of an HLO computation
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
         self.lines, self.number = 0, 1  # number: of the current pass
@@ -184,16 +181,13 @@ class Dump:
             self.computation = Computation(*begun)
             self.function = begun[0]
             self.now.name(begun[0], self.only)
-            self.hlo.clear()
+            self.types.clear()
             return True
         return False
 
     def _end_function(self) -> None:
         if self.live is not None:
-            for peak in self.live.peaks():
-                self.now.peak(peak)
-            if self.live.over:
-                self.now.no_peak(self.live.function)
+            self.now.add_peaks(self.live.function, self.live.peaks(), self.live.over)
         self.live, self.function, self.end = None, "", ""
         self.regions.clear()
 
@@ -210,9 +204,7 @@ class Dump:
         if self.memory is not None:
             entry = self.memory.entry.name if self.memory.entry else ""
             if self.only in (None, entry):
-                self.now.peak(self.memory.peak())
-                if self.memory.over:
-                    self.now.no_peak(entry)
+                self.now.add_peaks(entry, self.memory.peaks(), self.memory.over)
             held = self.memory.holds() or set(self.waiting.tallies)
             self.waiting.merge_into(self.now.tally, held)
         self.memory = None
@@ -229,86 +221,80 @@ class Dump:
         if self.live is None:
             self.live = LiveRanges(self.function, self.chip)
         self.live.read(statement)
-        sizes = self._sizes_of(statement.mentions)
-        self.now.traffic.add(statement, line.text, sizes)
-        for result in statement.results:
-            each = sizes[result.text]
-            if each.reason or self.live.owner_of(statement, result):
-                continue
-            self.now.tally.add(statement.op, result, each, self.function)
-            self.live.add(statement, result, each)
-        if (
-            not statement.results
-            and sizes
-            and "%" not in line.text
-            and not statement.op.endswith("func")
-        ):
-            self._unnamed(statement.op, statement.mentions, sizes)
-        if statement.transfer:
-            self.now.tally.transfer(statement, statement.transfer, sizes)
-        self.now.tally.count_uses(self.function, statement)
-        self._distribution(statement, line.text)
+        sizes = self._count(statement, self.now.tally, self.live)
+        self.now.traffic.add(statement, sizes)
+        is_typed = sizes and not statement.results and "%" not in line.text
+        if is_typed and not statement.op.endswith("func"):
+            self._unnamed(statement, sizes)
 
     def _hlo(self, line: Line) -> None:
         text = line.text
         found = hlo.instruction_of(text) if line.first else None
         if self.only is not None and self.function != self.only:
             if found is not None:
-                self._hold(found, line)
-            return
-        if found is None:
-            if line.first and hlo.BARE_TYPE.fullmatch(text):
-                self._bare_type(line)
-            elif "]{" in text:
-                statement = hlo.read_hlo(line, self.hlo, None)
-                sizes = self._sizes_of(statement.mentions)
-                if self.computation is None:
-                    self._unnamed(statement.op, statement.mentions, sizes)
-            return
-        statement = hlo.read_hlo(line, self.hlo, found)
+                self._hold(found, line, {})
+        elif found is not None:
+            statement, now = hlo.read_hlo(line, self.types, found), self.computation
+            # A computation other than the entry may never run, such as the body of a fusion.
+            is_inner = now is not None and not now.is_entry
+            tally = self.waiting.of(self.function) if is_inner else self.now.tally
+            is_alias = statement.is_view or (is_inner and found.op == "parameter")
+            is_alias = is_alias or (found.op in CALLERS and self._is_of_body(found))
+            self._hold(found, line, self._count(statement, tally, is_alias=is_alias))
+        elif line.first and hlo.BARE_TYPE.fullmatch(text):
+            self._bare_type(line)
+        elif "]{" in text:
+            statement = hlo.read_hlo(line, self.types, None)
+            sizes = self._sizes_of(statement.mentions)
+            if self.computation is None:
+                self._unnamed(statement, sizes)
+
+    def _count(
+        self,
+        statement: Statement,
+        tally: Tally,
+        live: LiveRanges | None = None,
+        is_alias: bool = False,
+    ) -> dict[str, Sizes]:
+        """Count the values, transfers, uses, shardings and collectives of a line.
+
+        Returns the sizes of its types. is_alias: whether its results own no memory.
+        """
         sizes = self._sizes_of(statement.mentions)
-        tally = self._tally()
-        is_alias = (
-            statement.is_view
-            or (found.op == "parameter" and tally is not self.now.tally)
-            or self._is_of_body(found)
-        )
         for result in () if is_alias else statement.results:
-            if not (each := sizes[result.text]).reason:
-                tally.add(statement.op, result, each, self.function)
+            each = sizes[result.text]
+            if each.reason or (live is not None and live.is_alias(statement, result)):
+                continue
+            tally.add(statement.op, result, each, self.function)
+            if live is not None:
+                live.add(statement, result, each)
         if statement.transfer:
             tally.transfer(statement, statement.transfer, sizes)
         tally.count_uses(self.function, statement)
-        self._hold(found, line)
-        self._distribution(statement, text, found)
+        if "sharding" in statement.text:
+            self.now.sharded.read(statement, self.meshes)
+        self.now.collectives.read(statement, self.meshes, self.function)
+        return sizes
 
-    def _is_of_body(self, found: hlo.Instruction) -> bool:
+    def _is_of_body(self, found: Instruction) -> bool:
         """Return whether the result is that of a computation whose values are counted."""
-        if found.op not in CALLERS or self.computation is None:
-            return False
-        return any(name in self.waiting.tallies for name in bodies_of(found))
+        names = bodies_of(found) if self.computation is not None else ()
+        return any(name in self.waiting.tallies for name in names)
 
-    def _hold(self, found: hlo.Instruction, line: Line) -> None:
-        """Add an instruction to the memory of its computation."""
+    def _hold(self, found: Instruction, line: Line, known: dict[str, Sizes]) -> None:
+        """Add an instruction to the memory of its computation. known: sizes of types."""
         if self.computation is not None and self.memory is not None:
-            is_array = found.own == (found.kind,)
-            sizes = [read(found.kind).nbytes] if is_array else array_sizes(found.kind)
-            self.memory.add(found, line.number, sizes, self.computation)
+            if found.own == (found.kind,):
+                nbytes = [(known.get(found.kind) or read(found.kind)).nbytes]
+            else:
+                nbytes = array_sizes(found.kind)
+            self.memory.add(found, line.number, nbytes, self.computation)
             if found.op == "fusion" and (called := hlo.called_by(found)):
                 self.waiting.drop(called)
 
-    def _tally(self) -> Tally:
-        """Return the tally for the current line.
-
-        A computation other than the entry has its own, as it may never run (a fusion body).
-        """
-        if self.computation is None or self.computation.is_entry:
-            return self.now.tally
-        return self.waiting.of(self.computation.name)
-
     def _bare_type(self, line: Line) -> None:
-        mentions = ((line.number, line.text.strip()),)
-        self._unnamed("", mentions, self._sizes_of(mentions))
+        statement = Statement(line.number, "", mentions=((line.number, line.text.strip()),))
+        self._unnamed(statement, self._sizes_of(statement.mentions))
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -318,22 +304,12 @@ class Dump:
         for mention in mentions:
             text = mention[1]
             if (sizes := found.get(text)) is None:
-                sizes = found[text] = self._read_type(text)
+                sizes = found[text] = read(text)
             if sizes.reason:
                 self.now.unknown.add(self._why(text, sizes.reason), 0, mention)
             else:
                 self.now.mentions += 1
         return found
-
-    def _read_type(self, text: str) -> Sizes:
-        """Return the sizes of a type; an alias can make it far longer than its line."""
-        if len(text) <= MAX_REMEMBERED:
-            return read(text)
-        if (sizes := self.mlir.sizes.get(text)) is None:
-            if len(self.mlir.sizes) >= _MAX_LONG:
-                self.mlir.sizes.clear()
-            sizes = self.mlir.sizes[text] = read(text)
-        return sizes
 
     def _why(self, text: str, reason: str) -> str:
         if not (self.mlir.dropped or self.mlir.left) or not re.search(r"#[\w$.-]+>$", text[-200:]):
@@ -345,52 +321,9 @@ class Dump:
             f"{MAX_WRITTEN_PER_CHARACTER} times as long"
         )
 
-    def _unnamed(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
+    def _unnamed(self, statement: Statement, sizes: dict[str, Sizes]) -> None:
         """Add types that belong to no value."""
-        for line, text in mentions:
+        for line, text in statement.mentions:
             if not sizes[text].reason:
-                self.now.tally.add(op, Result("", text, line), sizes[text], self.function)
-
-    def _distribution(
-        self, statement: Statement, text: str, found: hlo.Instruction | None = None
-    ) -> None:
-        """Add the collectives and shardings of a line."""
-        if "sharding" in text:
-            self.now.sharded.read(statement, text, found, self.meshes)
-        kind = kind_of(statement.op)
-        if kind is None:
-            return
-        groups, size, axes = self.meshes.groups_of(text, kind)
-        stated = result_bytes(text, self.meshes) if statement.op.startswith("sdy.") else None
-        nbytes = _result_bytes(statement, text, found) if stated is None else stated
-        name = found.name if found else next(result_names(text))
-        key = (statement.op, kind, groups, size, axes, nbytes, self.function)
-        self.now.collectives.add(key, nbytes, (statement.line, name))
-
-
-_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)[,>]")
-
-
-def _result_bytes(statement: Statement, text: str, found: hlo.Instruction | None) -> int:
-    """Return the bytes of a collective's result on one device."""
-    if found is not None:
-        operands = len(found.operands)
-        sizes = hlo.new_arrays(found.op, operands, array_sizes(found.kind))
-        return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
-    if statement.results:
-        return sum(read(result.text).nbytes for result in statement.results)
-    types = _RESULT.findall(text.rpartition("->")[2])
-    return sum(dense_bytes(dims, element) for dims, element in types)
-
-
-def collectives_of(found: PassResult, meshes: Meshes) -> tuple[CollectiveOp, ...]:
-    """Return the collectives of a pass, sorted by received bytes, the largest first."""
-    ops = [
-        CollectiveOp(
-            line, op, name, function, kind, groups, size, meshes.axes_of(axes), nbytes, count
-        )
-        for (op, kind, groups, size, axes, nbytes, function), count, (line, name) in (
-            found.collectives.worst_first()
-        )
-    ]
-    return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))
+                result = Result("", text, line)
+                self.now.tally.add(statement.op, result, sizes[text], self.function)

@@ -8,9 +8,8 @@ from typing import Any
 
 from gridlayout.dump.moves.move import permutation_of
 from gridlayout.dump.text.statements import Result, Statement, Transfer
-from gridlayout.dump.values.sizes import Sizes
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import compare_types
+from gridlayout.dump.values.type_texts import Sizes, compare_types
 
 _MAX_WAITING, _MAX_ROWS = 1 << 13, 1 << 14  # of the computations that wait, and of all their rows
 _MAX_PLACES = 1 << 11  # names of values; more are pruned to those that `values` stores

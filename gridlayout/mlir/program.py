@@ -9,11 +9,12 @@ callers parse those that they need.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import Chip
 from gridlayout.mlir.source import Source, fields, parts, uncommented
 
 MAX_TEXT = 1 << 28
@@ -35,6 +36,14 @@ def symbols(text: str) -> list[str]:
     ['first', 'second']
     """
     return [name[1:].strip('"') for name in re.findall(_SYMBOL, text)]
+
+
+class Text(NamedTuple):
+    """The complete text of a compiler: the name of its source, and the chip that it states."""
+
+    name: str
+    text: str
+    chip: Chip | None = None
 
 
 @dataclass(frozen=True)
@@ -119,8 +128,11 @@ def read_module(text: Any) -> Module:
     while not source.ended:
         if source.peek("#") or source.peek("!"):
             _alias(source, module)
-        elif source.take("{-#"):
-            _skip_resources(source)
+        elif source.take("{-#"):  # the data of dense resources after a module, `{-# ... #-}`
+            start, end = source.at - 3, source.text.find("#-}", source.at)
+            if end < 0:
+                source.fail("'{-#' without '#-}'", start)
+            source.at = end + 3
         elif source.take("}"):
             depth -= 1
             if depth < 0:
@@ -146,15 +158,6 @@ def _alias(source: Source, module: Module) -> None:
     module.aliases[name] = re.sub(r"\s+", " ", uncommented(value).strip())
 
 
-def _skip_resources(source: Source) -> None:
-    """Skip the data of dense resources after a module, `{-# ... #-}`."""
-    start = source.at - 3
-    end = source.text.find("#-}", source.at)
-    if end < 0:
-        source.fail("'{-#' without '#-}'", start)
-    source.at = end + 3
-
-
 def _outside(source: Source, module: Module) -> int:
     """Read an operation outside functions; return 1 if it opens a nested module, else 0."""
     line, at = source.line, source.at
@@ -169,8 +172,7 @@ def _outside(source: Source, module: Module) -> int:
         if source.peek("@"):
             source.match(_SYMBOL, "a name")
         if source.take("attributes"):
-            found_fields = _braced(source)
-            module.attributes |= found_fields
+            module.attributes |= _braced(source)
         source.expect("{")
         return 1
     # Another operation, such as the device's description: skip its line or its block.
@@ -196,22 +198,31 @@ def _divided(by: Callable[[str], _T], source: Source, text: str, at: int | None 
 
 def _function(source: Source, line: int) -> Function:
     source.match(r"(?:(?:public|private|nested)\b)?", "")
-    name = source.match(_SYMBOL, "a function's name")[1:].strip('"')
+    name = _symbol(source)
     source.expect("(")
-    arguments = []
-    while not source.peek(")"):
-        argument = source.match(_NAME, "an argument")
-        source.expect(":")
-        arguments.append(Argument(argument, *_typed(source)))
-        if not source.take(","):
-            break
-    source.expect(")")
+    arguments = source.listed(")", _argument)
     typed = _typed_results(source) if source.take("->") else []
     results, of_results = tuple(kind for kind, _ in typed), tuple(own for _, own in typed)
     attributes = _braced(source) if source.take("attributes") else {}
     _location(source)
-    operations = tuple(_body(source)) if source.take("{") else ()
-    return Function(line, name, tuple(arguments), results, attributes, operations, of_results)
+    operations = []
+    if source.take("{"):
+        while not source.take("}"):
+            if source.ended:
+                source.fail("a function is not closed")
+            operations.append(_operation(source))
+    found = (line, name, tuple(arguments), results, attributes, tuple(operations), of_results)
+    return Function(*found)
+
+
+def _symbol(source: Source) -> str:
+    return source.match(_SYMBOL, "a function's name")[1:].strip('"')
+
+
+def _argument(source: Source) -> Argument:
+    name = source.match(_NAME, "an argument")
+    source.expect(":")
+    return Argument(name, *_typed(source))
 
 
 def _typed(source: Source) -> tuple[str, dict[str, str]]:
@@ -224,38 +235,18 @@ def _typed(source: Source) -> tuple[str, dict[str, str]]:
 
 def _typed_results(source: Source) -> list[tuple[str, dict[str, str]]]:
     """Read result types: `type`, or `(type, type {...})`."""
-    if not source.take("("):
-        return [(_one(source), {})]
-    found = []
-    while not source.peek(")"):
-        found.append(_typed(source))
-        if not source.take(","):
-            break
-    source.expect(")")
-    return found
-
-
-def _body(source: Source) -> Iterator[Operation]:
-    while not source.take("}"):
-        if source.ended:
-            source.fail("a function is not closed")
-        yield _operation(source)
+    return source.listed(")", _typed) if source.take("(") else [(_one(source), {})]
 
 
 def _operation(source: Source) -> Operation:
     line, at = source.line, source.at
     results = _result_names(source, at) if source.peek("%") else []
     op = source.match(_OP, "an operation")
-    is_generic, name = op.startswith('"'), op.strip('"')
-    callee = ""
-    operands: tuple[str, ...] = ()
-    if is_generic:
+    is_generic, name, callee = op.startswith('"'), op.strip('"'), ""
+    if is_generic or name == "ttir.empty":
         operands = _values(source, source.balanced())
     elif name in ("return", "func.return"):
-        name = "return"
-        operands = _values(source, source.match(r"[^:\n}]*", ""))
-    elif name == "ttir.empty":
-        operands = _values(source, source.balanced())
+        name, operands = "return", _values(source, source.match(r"[^:\n}]*", ""))
     elif name in ("ttcore.load_cached", "func.call", "call"):
         callee, operands = _call(source, name)
     else:
@@ -271,11 +262,10 @@ def _operation(source: Source) -> Operation:
         attributes |= _braced(source)
     before, after = _signature(source, name, is_generic)
     _location(source)
-    found = (line, name, tuple(results), operands, attributes, before, after, callee)
     for what, names, types in (("operands", operands, before), ("results", results, after)):
         if len(names) != len(types):
             source.fail(f"{name} has {len(names)} {what}, but types of {len(types)}", at)
-    return Operation(*found)
+    return Operation(line, name, tuple(results), operands, attributes, before, after, callee)
 
 
 def _result_names(source: Source, at: int) -> list[str]:
@@ -307,15 +297,17 @@ def _values(source: Source, text: str) -> tuple[str, ...]:
 
 def _call(source: Source, name: str) -> tuple[str, tuple[str, ...]]:
     """Read the callee and operands of a call: `(@f, [%0])` if cached, otherwise `@f(%0)`."""
-    if name != "ttcore.load_cached":
-        callee = source.match(_SYMBOL, "a function's name")
-        return callee[1:].strip('"'), _values(source, source.balanced())
-    source.expect("(")
-    callee = source.match(_SYMBOL, "a function's name")
-    source.expect(",")
-    operands = _values(source, source.balanced()[1:-1])
-    source.expect(")")
-    return callee[1:].strip('"'), operands
+    is_cached = name == "ttcore.load_cached"
+    if is_cached:
+        source.expect("(")
+    callee = _symbol(source)
+    if is_cached:
+        source.expect(",")
+    text = source.balanced()
+    operands = _values(source, text[1:-1] if is_cached else text)
+    if is_cached:
+        source.expect(")")
+    return callee, operands
 
 
 def _signature(

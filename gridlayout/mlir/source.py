@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cached_property
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader
 
+_T = TypeVar("_T")
 MAX_DEPTH = 256
 _BLANK = re.compile(r"(?:\s+|//[^\n]*)*")
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>()\[\]{},"]')
@@ -82,6 +84,16 @@ class Source(Reader):
                     return self.text[start : self.at]
         self.fail("a bracket is not closed", start)
 
+    def listed(self, end: str, item: Callable[[Source], _T]) -> list[_T]:
+        """Read items between commas, and the `end` behind them."""
+        found = []
+        while not self.peek(end):
+            found.append(item(self))
+            if not self.take(","):
+                break
+        self.expect(end)
+        return found
+
 
 def uncommented(text: str) -> str:
     """The text without comments; `//` in a string starts none.
@@ -98,13 +110,9 @@ def parts(text: str) -> list[str]:
     >>> parts("a, <b, c>, [d]")
     ['a', '<b, c>', '[d]']
     """
-    source, found = Source(f"({uncommented(text)})"), []
+    source = Source(f"({uncommented(text)})")
     source.at = 1
-    while not source.peek(")"):
-        found.append(source.balanced(","))
-        if not source.take(","):
-            break
-    source.expect(")")
+    found = source.listed(")", lambda source: source.balanced(","))
     if not source.ended:
         source.fail("')' does not match an open bracket", source.at - 1)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
-from gridlayout.mlir.text import Text
+from gridlayout.mlir.program import Text
 from gridlayout.ops.planning.comparison import TimeComparison, Timed, compare_times
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation

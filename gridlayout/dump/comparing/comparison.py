@@ -9,18 +9,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from textwrap import fill
 from typing import Any, NamedTuple
 
 from gridlayout.costs import Costs, Described
 from gridlayout.draw.bars import Measure, bars
-from gridlayout.dump.comparing.matching import Match, Value
-from gridlayout.dump.pages.table import place
+from gridlayout.dump.comparing.matching import Match, Value, matched
+from gridlayout.dump.pages.sections import place
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
+from gridlayout.tables.names import check_count, checked_names, names_of
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.tensor_type import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
@@ -31,22 +34,24 @@ _SHOWN = 50  # most values in the text and the page
 
 Cells = tuple[str, ...]
 
-# Measures: the field of `Costs`, its label, and whether it is in bytes.
-_MEASURES = (
-    ("ops", "ops that make values", False),
-    ("relayouts", "of these only relayouts", False),
-    ("dram_bytes", "DRAM read and written", True),
-    ("l1_bytes", "L1 read and written", True),
-    ("relayout_bytes", "to other cores, by relayouts", True),
-    ("core_bytes", "to other cores, by all ops", True),
-    ("chip_bytes", "from other chips", True),
-    ("held_bytes", "all values", True),
-    ("padding_bytes", "padding of all values", True),
-    ("dram_peak", "DRAM peak", True),
-    ("l1_peak", "L1 peak of one core", True),
-    ("memory_peak", "memory peak of a device", True),
-    ("cores", "cores busy (of results)", False),
-)
+REPORT = "report"  # the kind of a report of `gl.on_grid`, which has costs but no values
+# The kinds whose costs are of DRAM and L1.
+_OF_CORES = frozenset(("ttnn", "d2m", REPORT))
+_MEASURES = {  # fields of `Costs`
+    "ops": "ops that make values",
+    "relayouts": "of these only relayouts",
+    "dram_bytes": "DRAM read and written",
+    "l1_bytes": "L1 read and written",
+    "relayout_bytes": "to other cores, by relayouts",
+    "core_bytes": "to other cores, by all ops",
+    "chip_bytes": "from other chips",
+    "held_bytes": "all values",
+    "padding_bytes": "padding of all values",
+    "dram_peak": "DRAM peak",
+    "l1_peak": "L1 peak of one core",
+    "memory_peak": "memory peak of a device",
+    "cores": "cores busy (of results)",
+}
 
 
 class Program(NamedTuple):
@@ -84,7 +89,7 @@ class Comparison:
         Bytes and counts; negative where the last program costs more. Only fields that both have.
         """
         first, last = self.programs[0].costs, self.programs[-1].costs
-        pairs = {name: (getattr(first, name), getattr(last, name)) for name, _, _ in _MEASURES}
+        pairs = {name: (getattr(first, name), getattr(last, name)) for name in _MEASURES}
         return {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
 
     @property
@@ -94,15 +99,10 @@ class Comparison:
         Measures that are 0 or unknown in all programs are left out.
         """
         found = []
-        for name, what, is_bytes in _MEASURES:
+        for name, what in _MEASURES.items():
             numbers = [getattr(program.costs, name) for program in self.programs]
             if any(numbers):
-                words = [_words(n, is_bytes) for n in numbers]
-                if name == "cores":
-                    words = [_cores(program) for program in self.programs]
-                if name == "padding_bytes":
-                    words = [_padding(program.costs) for program in self.programs]
-                found.append((what, numbers, words))
+                found.append((what, numbers, [_words(name, each.costs) for each in self.programs]))
         return found
 
     @property
@@ -185,22 +185,16 @@ class Comparison:
         return notes
 
 
-def _words(n: float | None, is_bytes: bool) -> str:
+def _words(name: str, costs: Costs) -> str:
+    """Return a measure as text."""
+    n = getattr(costs, name)
     if n is None:
         return "-"
-    return size(int(n)) if is_bytes else f"{n:,.0f}"
-
-
-def _cores(program: Program) -> str:
-    """Return the mean number of cores, and how many of the results it is known for."""
-    costs = program.costs
-    if costs.cores is None:
-        return "-"
-    return f"{costs.cores:,.0f} ({costs.results_known} of {costs.results})"
-
-
-def _padding(costs: Costs) -> str:
-    return f"{size(costs.padding_bytes)} ({costs.padding_share:.0%})"
+    if name == "cores":  # on average, and of how many results they are known
+        return f"{n:,.0f} ({costs.results_known} of {costs.results})"
+    if name == "padding_bytes":
+        return f"{size(n)} ({costs.padding_share:.0%})"
+    return size(int(n)) if name.endswith(("bytes", "peak")) else f"{n:,.0f}"
 
 
 def _with_change(numbers: Sequence[float | None], words: Sequence[str], k: int) -> str:
@@ -253,3 +247,85 @@ def _record(value: Value | None) -> dict[str, Any] | None:
         **{"name": value.name, "line": value.line, "function": value.function},
         **{"layout": str(value.layout), "memory": held.memory, "bytes": held.nbytes},
     }
+
+
+# -- the programs ----------------------------------------------------------------------------------
+
+
+class Input(NamedTuple):
+    """One program to compare. source: its name. kind: the kind of its text, or `REPORT`.
+
+    chip: None if it states none. note: why no layout was found; empty if some were. left_out: the
+    number of values that are not in `values`.
+    """
+
+    source: str
+    kind: str
+    costs: Costs
+    chip: Chip | None = None
+    values: tuple[Value, ...] = ()
+    note: str = ""
+    left_out: int = 0
+
+
+def compare_inputs(inputs: Sequence[Input], names: Any = None) -> Comparison:
+    """Return the comparison of two or more programs.
+
+    Raises `LayoutError` for programs that can't be compared: of kinds that count memory
+    differently, for different chips, or without a common value; and for invalid names.
+    """
+    check_count(len(inputs))
+    found = _names(inputs) if names is None else checked_names(names, len(inputs))
+    for name, each in zip(found, inputs, strict=True):
+        if each.note:
+            raise LayoutError(f"{name}: {each.note}")
+    _check_kinds(found, inputs)
+    _check_chips(found, inputs)
+    dumps = tuple(k for k, each in enumerate(inputs) if each.kind != REPORT)
+    values = matched([inputs[k].values for k in dumps])
+    _check_alike([found[k] for k in dumps], values)
+    named = zip(found, inputs, strict=True)
+    programs = tuple(Program(name, each.costs, each.chip) for name, each in named)
+    return Comparison(programs, tuple(values), dumps, sum(each.left_out for each in inputs))
+
+
+def _names(inputs: Sequence[Input]) -> list[str]:
+    """Return default names: the differing parts of the paths of dumps; "on_grid" of reports."""
+    of_dumps = iter(names_of([each.source for each in inputs if each.kind != REPORT]))
+    reports = [each for each in inputs if each.kind == REPORT]
+    of_reports = iter(reports[0].source + f" {k}" * (len(reports) > 1) for k in count(1))
+    return [next(of_reports if each.kind == REPORT else of_dumps) for each in inputs]
+
+
+def _check_kinds(names: Sequence[str], inputs: Sequence[Input]) -> None:
+    first = inputs[0].kind
+    for name, each in zip(names, inputs, strict=True):
+        if each.kind != first and not {first, each.kind} <= _OF_CORES:
+            raise LayoutError(
+                f"{names[0]} is {first} and {name} is {each.kind}, which count memory differently: "
+                "compare dumps of one compiler"
+            )
+
+
+def _check_chips(names: Sequence[str], inputs: Sequence[Input]) -> None:
+    known = [(n, s.chip) for n, s in zip(names, inputs, strict=True) if s.chip is not None]
+    for name, chip in known:
+        if chip != known[0][1]:
+            a, b = (f"{n} is for {_chip(c)}" for n, c in (known[0], (name, chip)))
+            raise LayoutError(
+                f"{a}, {b}: compare programs for one chip, or state the chip of all with chip=..."
+            )
+
+
+def _chip(chip: Chip) -> str:
+    room = (f"{n:,} B of {memory}" for memory, n in chip.capacity.items())
+    return f"{chip.name} ({', '.join([f'{dims(chip.grid)} cores', *room])})"
+
+
+def _check_alike(names: Sequence[str], values: Sequence[Match]) -> None:
+    for k, name in enumerate(names):
+        if k and not any(match.values[0] and match.values[k] for match in values):
+            raise LayoutError(
+                f"{names[0]} and {name} have no common value, that is, one of the same op and "
+                "shape: compare dumps of one function"
+            )

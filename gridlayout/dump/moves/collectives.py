@@ -1,74 +1,30 @@
-"""`CollectiveOp`: one collective of a dump: its kind, device groups, mesh axes and bytes.
-
-HLO, StableHLO, Shardy, TTIR and TTNN write device groups differently:
-
-    replica_groups={{0,1},{2,3}}    replica_groups=[2,4]<=[8]    replica_groups=[4,2]<=[2,4]T(1,0)
-    replica_groups=mesh['x'=2,'y'=4] {'y'}    replica_groups = dense<[[0, 1], [2, 3]]>
-    source_target_pairs={{0,1}}       sdy.all_gather [{}, {"y"}]     cluster_axis = 1
-"""
+"""`CollectiveOp`: one collective of a dump: its kind, device groups, mesh axes and bytes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import prod
 
-from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.caching import cached
-from gridlayout.dump.moves.device_groups import Box, Mesh, MeshAxes, box_of, first_of_iota
-
-# Number of groups, devices per group, and the names of the axes or the devices of the first group.
-Groups = tuple[int, int, tuple[str, ...] | Box | Shape]
+from gridlayout.dump.moves.meshes import Meshes
+from gridlayout.dump.moves.shardings import result_bytes
+from gridlayout.dump.text.hlo import new_arrays
+from gridlayout.dump.text.mlir import result_names
+from gridlayout.dump.text.statements import Statement
+from gridlayout.dump.values.top_keys import TopKeys
+from gridlayout.dump.values.type_texts import array_sizes, dense_bytes, extents, read
 
 KINDS = frozenset(
     [
-        "all_gather",
-        "all_reduce",
-        "reduce_scatter",
-        "all_to_all",
-        "ragged_all_to_all",
-        "collective_permute",
-        "collective_broadcast",
-        "mesh_partition",
-        "point_to_point",
-        "distribute_tensor",
-        "aggregate_tensor",
-        "all_slice",
-        "mesh_shard",
-        "all_to_all_dispatch",
-        "all_to_all_combine",
+        *("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "ragged_all_to_all"),
+        *("collective_permute", "collective_broadcast", "mesh_partition", "point_to_point"),
+        *("distribute_tensor", "aggregate_tensor", "all_slice", "mesh_shard"),
+        *("all_to_all_dispatch", "all_to_all_combine"),
     ]
 )
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
-_EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
-_IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
-_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
-_AXIS = re.compile(r"[\"']?([\w.]+)[\"']?\s*=\s*([0-9]{1,9})")
-_GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
-_PAIRS = re.compile(r"source_target_pairs\s*=\s*")
-_CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
-_SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
-_GENERIC_MESH = re.compile(
-    r'"sdy\.mesh"\(\) <\{mesh = #sdy\.mesh<\[([^\]]{0,400})\]>, sym_name = "([\w.-]{1,100})"'
-)
-_TT_MESH = re.compile(
-    r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
-)
-_PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
-_LISTS = re.compile(r"(?:dense<)?[\[{](?:[^\[\]{}<]++|[\[{][^\[\]{}]*+[\]}])*+[\]}]")
-_LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
-# MLIR prints one number for groups of one device 0, and a resource for elided large constants.
-_UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x([0-9]{1,9})xi64>")
-_SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
-_SDY_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
-_MESH_NAME = re.compile(r"<@([\w.-]{1,100})")
-# Such as #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>.
-_MESH_AXES = re.compile(
-    r"replica_group_mesh_axes<mesh = @([\w.-]{1,100}), axes = \[([^\[\]]{0,2000})\]"
-)
-_AXIS_REF = re.compile(
-    r'axis_ref<name = "([\w.]{1,60})"(?:, sub_axis_info = \([0-9]{1,9}\)([0-9]{1,9}))?'
-)
+
+_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)[,>]")
 
 
 @dataclass(frozen=True)
@@ -121,144 +77,46 @@ def kind_of(op: str) -> str | None:
     return word if word in KINDS else None
 
 
-class Meshes:
-    """The meshes that a dump defines, and the number of devices."""
+class Collectives:
+    """The collectives of one pass; those of most bytes per device are stored."""
 
-    def __init__(self) -> None:
-        self.by_name: dict[str, Mesh] = {}
-        self.axes: dict[str, MeshAxes] = {}
-        self.guessed = MeshAxes(())  # from the shape of an iota list of devices: [2,4]<=[8]
-        self.devices = 0
+    def __init__(self, limit: int) -> None:
+        self.ops = TopKeys(limit)
 
-    def read(self, text: str) -> None:
-        """Add the meshes and the number of devices that a line states."""
-        if found := _SDY_MESH.search(text):
-            self._add(found[1], axes_of(found[2]))
-        elif found := _GENERIC_MESH.search(text):
-            self._add(found[2], axes_of(found[1]))
-        if "meshes" in text and (found := _TT_MESH.search(text)):
-            sizes = _numbers(found[1].replace("x", ","))
-            self._add("tt", tuple((str(k), n) for k, n in enumerate(sizes)))
-        if "num_" in text:
-            self.devices = max([self.devices, *(int(n) for n in _PARTITIONS.findall(text))])
+    def read(self, statement: Statement, meshes: Meshes, function: str) -> None:
+        """Add the collective that a line states, if any."""
+        kind = kind_of(statement.op)
+        if kind is None:
+            return
+        text, found = statement.text, statement.instruction
+        groups, size, axes = meshes.groups_of(text, kind)
+        stated = result_bytes(text, meshes) if statement.op.startswith("sdy.") else None
+        nbytes = _result_bytes(statement) if stated is None else stated
+        name = found.name if found else result_names(text, 1)[0]
+        key = (statement.op, kind, groups, size, axes, nbytes, function)
+        self.ops.add(key, nbytes, (statement.line, name))
 
-    def _add(self, name: str, mesh: Mesh) -> None:
-        devices = prod(n for _, n in mesh)
-        if len(self.by_name) < 64 and mesh and devices <= MAX_ELEMENTS:
-            self.by_name[name], self.axes[name] = mesh, MeshAxes(mesh)
-            self.devices = max(self.devices, devices)
-
-    def groups_of(self, text: str, kind: str) -> Groups:
-        """Return number of groups, devices per group, and mesh axes or the first group's devices.
-
-        (0, 0, ()) if the line does not state the groups, or they have over 2**62 devices.
-        """
-        groups, size, first = self._groups(text, kind)
-        return (groups, size, first) if groups * size <= MAX_ELEMENTS else (0, 0, ())
-
-    def _groups(self, text: str, kind: str) -> Groups:
-        if found := _CLUSTER.search(text):
-            return self._along_cluster(int(found[1]))
-        if found := _NAMED.search(text):
-            mesh = axes_of(found[1])
-            self._add("hlo", mesh)
-            words = [word.strip(" '\"") for word in found[2].split(",") if word.strip()]
-            return self._along(mesh, words)
-        if found := _MESH_AXES.search(text):
-            return self._along_axes(found[1], dict(_AXIS_REF.findall(found[2])))
-        at = _GROUPS.search(text)
-        if at:
-            return self._listed(text, at.end())
-        if "source_target_pairs" in text:
-            return self._pairs(text)
-        if "sdy." in text:
-            return self._along_sdy(text)
-        if kind == "point_to_point":
-            return (1, 2, ())
-        return (0, 0, ())
-
-    def _along(self, mesh: Mesh, words: list[str]) -> Groups:
-        sizes = dict(mesh)
-        size = prod(sizes.get(word, 1) for word in words)
-        return prod(sizes.values()) // max(size, 1), size, tuple(words)
-
-    def _along_sdy(self, text: str) -> Groups:
-        """Return the groups of an op of Shardy: along the axes in brackets before its operand."""
-        named, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
-        axes = dict(_SDY_AXIS.findall(written[1])) if written else {}
-        return self._along_axes(named[1] if named else "", axes)
-
-    def _along_axes(self, name: str, axes: dict[str, str]) -> Groups:
-        """Return the groups along axes of a mesh, each with the size of its used part or ""."""
-        found = self.by_name.get(name)
-        for mesh in self.by_name.values() if found is None else (found,):
-            sizes = dict(mesh)
-            if words := [word for word in axes if word in sizes]:
-                # Of an axis "x":(1)2, a part of size 2 is used.
-                size = prod(int(axes[word] or sizes[word]) for word in words)
-                return prod(sizes.values()) // max(size, 1), size, tuple(words)
-        return (0, 0, ())
-
-    def _along_cluster(self, axis: int) -> Groups:
-        mesh = self.by_name.get("tt", ())
-        if axis >= len(mesh):
-            return (0, 0, (str(axis),))
-        return self._along(mesh, [mesh[axis][0]])
-
-    def _listed(self, text: str, at: int) -> Groups:
-        if found := _IOTA.match(text, at):
-            groups, *sizes = _numbers(found[1])  # at least one number
-            size, dims = prod(sizes), _numbers(found[2])
-            if len(dims) > 1 and prod(dims) <= MAX_ELEMENTS:
-                self.guessed = MeshAxes([(f"axis_{k}", n) for k, n in enumerate(dims)])
-            return groups, size, first_of_iota(dims, _numbers(found[3] or ""), size) or ()
-        if text.startswith("{}", at):  # one group of all devices
-            n = self.devices
-            return (1, n, first_of_iota((n,), (), n) or ()) if n else (0, 0, ())
-        if found := _UNLISTED.match(text, at):
-            return int(found[1]), int(found[2]), ()
-        inside = _LISTS.match(text, at)
-        lists = _LIST.findall(inside[0]) if inside else []
-        first = _numbers(lists[0]) if lists else ()
-        return (len(lists), len(first), box_of(first) or first) if first else (0, 0, ())
-
-    def _pairs(self, text: str) -> Groups:
-        at = _PAIRS.search(text)
-        inside = _LISTS.match(text, at.end()) if at else None
-        pairs = [_numbers(each) for each in _LIST.findall(inside[0])] if inside else []
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            return (0, 0, ())
-        moved = [(a, b) for a, b in pairs if a != b]
-        axis = self._between(*moved[0]) if moved else ""
-        is_along = axis and all(self._between(a, b) == axis for a, b in moved)
-        return len(pairs), 2 if moved else 1, (axis,) if is_along else ()
-
-    def _between(self, one: int, other: int) -> str:
-        """Return the only axis along which two devices differ; empty if they differ along more."""
-        return next(filter(None, (axes.between(one, other) for axes in self.axes.values())), "")
-
-    def axes_of(self, group: tuple[str, ...] | Box | Shape) -> tuple[str, ...]:
-        """Return the mesh axes whose devices form the group; () if no mesh has such axes.
-
-        >>> meshes = Meshes()
-        >>> meshes.read('sdy.mesh @m = <["x"=2, "y"=4]>')
-        >>> [meshes.axes_of(box_of(group)) for group in ((0, 4), (0, 1, 2, 3), (0, 3))]
-        [('x',), ('y',), ()]
-        """
-        if not isinstance(group, Box):
-            return tuple(word for word in group if isinstance(word, str))
-        found = (axes.along(group) for axes in (*self.axes.values(), self.guessed))
-        return next(filter(None, found), ())
+    def worst_first(self, meshes: Meshes) -> tuple[CollectiveOp, ...]:
+        """Return the collectives, sorted by received bytes. meshes: those that name the axes."""
+        ops = [
+            CollectiveOp(
+                *(line, op, name, function, kind, groups, size, meshes.axes_of(axes)),
+                *(nbytes, count),
+            )
+            for (op, kind, groups, size, axes, nbytes, function), count, (line, name) in (
+                self.ops.worst_first()
+            )
+        ]
+        return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))
 
 
-def axes_of(text: str) -> Mesh:
-    """Return the axes of a mesh and their sizes.
-
-    >>> axes_of('"x"=2, "y"=4')
-    (('x', 2), ('y', 4))
-    """
-    return tuple((name, max(int(size), 1)) for name, size in _AXIS.findall(text))
-
-
-def _numbers(text: str) -> Shape:
-    return tuple(int(word) for word in text.replace(" ", "").split(",") if word and len(word) < 10)
+def _result_bytes(statement: Statement) -> int:
+    """Return the bytes of a collective's result on one device."""
+    if (found := statement.instruction) is not None:
+        operands = len(found.operands)
+        sizes = new_arrays(found.op, operands, array_sizes(found.kind))
+        return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
+    if statement.results:
+        return sum(read(result.text).nbytes for result in statement.results)
+    types = _RESULT.findall(statement.text.rpartition("->")[2])
+    return sum(dense_bytes(extents(dims), element) for dims, element in types)

@@ -101,7 +101,11 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     if shapes[0] == shapes[1] and before.index_map == target:
         return 0, "nothing"
     if before.is_interleaved and after.is_interleaved:
-        return _between_pages(before, after, permutation)
+        # Pages are dealt to the banks in turn, so other pages or another order move every element.
+        same = before.tile == after.tile and before.local_shape == after.local_shape
+        if same and not permutation and before.dtype == after.dtype:
+            return 0, "nothing"
+        return before.size, "between banks"
     if before.is_interleaved or after.is_interleaved:
         return before.size, "between banks and shards"
     if before.core_rank == after.core_rank == 0:
@@ -111,17 +115,6 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     except LayoutError:  # too many to list, or more cores than the chip has
         return None, "too many cores or indices"
     return elements, "to another core" if elements else "inside each core"
-
-
-def _between_pages(before: Layout, after: Layout, permutation: Shape) -> tuple[int, str]:
-    """Return the elements that move between two interleaved layouts: all, unless pages are equal.
-
-    Pages are dealt to the banks in turn, so other pages or another order move every element.
-    """
-    same = before.tile == after.tile and before.local_shape == after.local_shape
-    if same and not permutation and before.dtype == after.dtype:
-        return 0, "nothing"
-    return before.size, "between banks"
 
 
 def _between_cores(before: Layout, after: Layout, target: AffineMap, chip: Chip) -> int:

@@ -10,18 +10,19 @@ Sizes are in bytes per device.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.moves.collectives import Meshes, axes_of
-from gridlayout.dump.moves.device_groups import Mesh
-from gridlayout.dump.text.hlo import Instruction, braced
-from gridlayout.dump.text.statements import Statement, result_names
+from gridlayout.dump.moves.meshes import NAMED_AXIS, Mesh, Meshes, axes_of
+from gridlayout.dump.text.hlo import braced
+from gridlayout.dump.text.mlir import result_names
+from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import dense_bytes
+from gridlayout.dump.values.type_texts import dense_bytes, extents
 from gridlayout.errors import LayoutError
 
 _DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
@@ -29,7 +30,6 @@ _SDY = re.compile(
     r"<?\s*(?:@([\w.-]{1,100})|mesh<\[([^\]]{0,400})\][^<>]{0,9999}>)\s*,\s*\[([^\[\]]*)\]"
 )
 _DIM = re.compile(r"\{([^{}]*)\}")
-_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
 _NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[([^\[\]]*)\]")
 
 
@@ -84,18 +84,16 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
 
     >>> parts_of("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", 2, {})
     ((2, 1), 4)
-    >>> parts_of('<@m, [{"x"}, {}]>', 2, {"m": (("x", 2), ("y", 4))})
+    >>> parts_of('<@m, [{"x"}, {}]>', 2, {"m": {"x": 2, "y": 4}})
     ((2, 1), 4)
     """
     if found := _DEVICES.search(text):
-        return _gspmd(text, _numbers(found[1]), rank)
-    if (found := _SDY.search(text)) or (found := _NAMED.search(text)):
-        if found.re is _SDY:
-            mesh = meshes.get(found[1] or "", ()) if found[1] else axes_of(found[2])
-            dims = found[3]
-        else:
-            mesh, dims = axes_of(found[1].replace("'", '"')), found[2]
-        return _shardy(mesh, _DIM.findall(dims), rank)
+        return _gspmd(text, tuple(int(n) for n in found[1].split(",") if n), rank)
+    if found := _SDY.search(text):
+        mesh = meshes.get(found[1], {}) if found[1] else axes_of(found[2])
+        return _shardy(mesh, _DIM.findall(found[3]), rank)
+    if found := _NAMED.search(text):
+        return _shardy(axes_of(found[1]), _DIM.findall(found[2].replace("'", '"')), rank)
     if "replicated" in text or "manual" in text or "maximal" in text or text.strip() in ("", "{}"):
         return (1,) * rank, 1 if "maximal" in text else 0
     raise LayoutError(f"sharding {text[:60]!r} is neither Shardy's nor GSPMD's")
@@ -111,30 +109,25 @@ def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
     return _checked(parts), prod(_checked(rest))
 
 
-def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
-    sizes = dict(mesh)
+def _shardy(sizes: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
     if len(dims) != rank:
         raise LayoutError(f"the sharding divides {len(dims)} dims, but the tensor has {rank}")
-    parts, known = [], bool(mesh)
+    parts = []
     for dim in dims:
         size = 1
-        for name, sub in _AXIS.findall(dim):
+        for name, sub in NAMED_AXIS.findall(dim):
             if name not in sizes and not sub:
                 raise LayoutError(f"mesh axis {name!r} has no size: the dump does not define it")
             size *= int(sub) if sub else sizes[name]
         parts.append(size)
     devices = prod(_checked(tuple(sizes.values())))
-    return _checked(tuple(parts)), devices // max(prod(parts), 1) if known else 0
+    return _checked(tuple(parts)), devices // max(prod(parts), 1) if sizes else 0
 
 
 def _checked(parts: Shape) -> Shape:
     if any(n < 1 for n in parts) or prod(parts) > MAX_ELEMENTS:
         raise LayoutError(f"parts {str(parts)[:80]} must be >= 1 and no more than 2**62 in all")
     return parts
-
-
-def _numbers(text: str) -> Shape:
-    return tuple(int(word) for word in text.split(",") if word)
 
 
 MAX_NAMES = 1 << 14
@@ -160,6 +153,9 @@ _OUT = re.compile(rf"out_sharding={_SHARDING}")
 _CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
 _PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
 _TENSOR = re.compile(_KIND)
+# A name, the operand whose sharding it changes or "", dims and element type, and the sharding. Both
+# are the name of the same value if that is an operand of a `shard_map`.
+_Stated = tuple[str, str, tuple[str, str], str]
 _ARRAY = re.compile(r"([a-z][a-z0-9]{0,20})\[([0-9,]{0,200})\]")
 
 
@@ -171,7 +167,7 @@ class Reshard:
     name: str
     before: ShardedTensor
     after: ShardedTensor
-    count: int
+    count: int = 1
 
     @property
     def received_bytes(self) -> int:
@@ -186,66 +182,29 @@ class Sharded:
         self.tensors, self.reshards, self.unknown = TopKeys(limit), TopKeys(limit), TopKeys(8)
         self.by_name: dict[str, ShardedTensor] = {}
 
-    def read(
-        self, statement: Statement, text: str, found: Instruction | None, meshes: Meshes
-    ) -> None:
-        """Add the shardings that a line states."""
-        if found is not None:
-            if ", sharding={" in found.attributes:
-                self._hlo(statement, found, braced(found.attributes, ", sharding="), meshes)
-        elif statement.op == "sdy.manual_computation":
-            self._manual(statement, text, meshes)
-        elif written := _of_results(statement, text):
-            kinds = _TENSOR.findall(text)[-len(written) :]
-            operand = statement.operands[0] if statement.operands else ""
-            for name, (dims, element), each in zip(
-                result_names(text), kinds, written, strict=False
-            ):
-                if now := self._add(statement, name, dims, element, each, meshes):
-                    self._follow(statement, name, operand, now)
-                    self._name(name, now)
-        else:
-            for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
-                if now := self._add(statement, name, dims, element, sdy or mhlo, meshes):
-                    self._name(name, now)
-
     def begin_function(self) -> None:
         """Forget the names of values: another function begins."""
         self.by_name.clear()
 
-    def _hlo(self, statement: Statement, found: Instruction, text: str, meshes: Meshes) -> None:
-        arrays = _ARRAY.findall(found.kind)
-        each = f"{{{text}}}"
-        parts = _PARTS.findall(text) if text.startswith("{") else [each] * len(arrays)
-        for (element, dims), each in zip(arrays, parts, strict=False):
-            shape = dims.replace(",", "x") + "x" if dims else ""
-            dtype = dtypes.FROM_XLA.get(element, element)
-            if now := self._add(statement, found.name, shape, dtype, each, meshes):
-                self._follow(statement, found.name, (*found.operands, "")[0], now)
-                self._name(found.name, now)
-
-    def _manual(self, statement: Statement, text: str, meshes: Meshes) -> None:
-        """Add the operands and results of a `shard_map`, whose types follow its region."""
-        written = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}
-        operands, _, results = text.rpartition("}")[2].partition("->")
-        ins = zip(
-            statement.operands, _TENSOR.findall(operands), written.get("in", ()), strict=False
-        )
-        for name, (dims, element), each in ins:
-            if now := self._add(statement, name, dims, element, each, meshes):
-                self._follow(statement, name, name, now)
-        outs = zip(
-            result_names(text), _TENSOR.findall(results), written.get("out", ()), strict=False
-        )
-        for name, (dims, element), each in outs:
-            if now := self._add(statement, name, dims, element, each, meshes):
-                self._name(name, now)
+    def read(self, statement: Statement, meshes: Meshes) -> None:
+        """Add the shardings that a line states, and the reshards: of operands with another one."""
+        for name, operand, (dims, element), written in _stated(statement):
+            now = self._add(statement, name, dims, element, written, meshes)
+            if now is None:
+                continue
+            before = self.by_name.get(operand)
+            if before and before.shape == now.shape and not _keeps(now, before.parts):
+                key = (before.parts, now.parts, now.shape, now.dtype)
+                found = Reshard(statement.line, name, before, now)
+                self.reshards.add(key, now.device_bytes, found)
+            if name and name != operand and len(self.by_name) < MAX_NAMES:
+                self.by_name[name] = now
 
     def _add(
         self, statement: Statement, name: str, dims: str, element: str, text: str, meshes: Meshes
     ) -> ShardedTensor | None:
         """Add a sharded tensor; None if its sharding can't be read."""
-        shape = tuple(int(word) for word in dims.split("x") if word)
+        shape = extents(dims)
         try:
             if prod(shape) > MAX_ELEMENTS:
                 raise LayoutError(f"tensor<{dims[:80]}...> has over 2**62 elements")
@@ -261,16 +220,37 @@ class Sharded:
         self.tensors.add(key, now.device_bytes, now)
         return now
 
-    def _follow(self, statement: Statement, name: str, operand: str, now: ShardedTensor) -> None:
-        """Record a reshard if the operand has another sharding than the result `name`."""
-        before = self.by_name.get(operand)
-        if before and before.shape == now.shape and not _keeps(now, before.parts):
-            key = (before.parts, now.parts, now.shape, now.dtype)
-            self.reshards.add(key, now.device_bytes, (statement.line, name, before, now))
 
-    def _name(self, name: str, now: ShardedTensor) -> None:
-        if name and len(self.by_name) < MAX_NAMES:
-            self.by_name[name] = now
+def _stated(statement: Statement) -> Iterator[_Stated]:
+    """Yield the tensors whose sharding a line states."""
+    text, found = statement.text, statement.instruction
+    operand = statement.operands[0] if statement.operands else ""
+    if found is not None:
+        if ", sharding={" in found.attributes:
+            written = braced(found.attributes, ", sharding=")
+            arrays = _ARRAY.findall(found.kind)
+            is_tuple = written.startswith("{")
+            whole = [f"{{{written}}}"] * len(arrays)
+            parts: list[str] = _PARTS.findall(written) if is_tuple else whole
+            for (element, dims), part in zip(arrays, parts, strict=False):
+                shape = f"{dims.replace(',', 'x')}x" if dims else ""
+                yield found.name, operand, (shape, dtypes.FROM_XLA.get(element, element)), part
+    elif statement.op == "sdy.manual_computation":  # a `shard_map`, whose types follow its region
+        sides = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}
+        operands, _, results = text.rpartition("}")[2].partition("->")
+        ins = zip(statement.operands, _TENSOR.findall(operands), sides.get("in", ()), strict=False)
+        yield from ((name, name, kind, each) for name, kind, each in ins)
+        kinds = _TENSOR.findall(results)
+        names = result_names(text, len(kinds))
+        outs = zip(names, kinds, sides.get("out", ()), strict=False)
+        yield from ((name, "", kind, each) for name, kind, each in outs)
+    elif own := _of_results(statement):
+        kinds = _TENSOR.findall(text)[-len(own) :]
+        for name, kind, each in zip(result_names(text, len(own)), kinds, own, strict=False):
+            yield name, operand, kind, each
+    else:
+        for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
+            yield name, "", (dims, element), sdy or mhlo
 
 
 def _keeps(now: ShardedTensor, parts: Shape) -> bool:
@@ -282,8 +262,9 @@ def _keeps(now: ShardedTensor, parts: Shape) -> bool:
     return all(own == stated or ("?" in dim and own % stated == 0) for own, stated, dim in each)
 
 
-def _of_results(statement: Statement, text: str) -> list[str]:
+def _of_results(statement: Statement) -> list[str]:
     """Return the shardings that an op of MLIR states for its results; none of a function's line."""
+    text = statement.text
     if found := _CONSTRAINT.search(text):
         return [found[1]]
     if found := _PER_VALUE.search(text):
@@ -307,10 +288,9 @@ def result_bytes(text: str, meshes: Meshes) -> int | None:
     if not kinds or not written:
         return None
     dims, element = kinds[-1]
-    shape = tuple(int(word) for word in dims.split("x") if word)
+    shape = extents(dims)
     try:
         parts, _ = parts_of(written[0], len(shape), meshes.by_name)
     except LayoutError:
         return None
-    shard = (-(-n // p) for n, p in zip(shape, parts, strict=True))
-    return dense_bytes("".join(f"{n}x" for n in shard), element)
+    return dense_bytes([-(-n // p) for n, p in zip(shape, parts, strict=True)], element)

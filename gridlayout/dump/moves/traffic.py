@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import prod
 
 from gridlayout.dump.text.statements import Statement
-from gridlayout.dump.values.sizes import Sizes
+from gridlayout.dump.values.type_texts import Sizes
 from gridlayout.tenstorrent.program_config import Blocks, blocks_of
 
 MAX_RESULTS = 1 << 12  # most different types of results
@@ -34,7 +34,7 @@ class Traffic:
         self.touched: Counter[str] = Counter()
         self.results: Counter[tuple[str, Blocks | None]] = Counter()
 
-    def add(self, statement: Statement, text: str, sizes: Mapping[str, Sizes]) -> None:
+    def add(self, statement: Statement, sizes: Mapping[str, Sizes]) -> None:
         """Count an op that defines values; views and allocations neither read nor write.
 
         sizes: the sizes of each type of the line.
@@ -53,7 +53,7 @@ class Traffic:
         if statement.transfer is not None:
             self.relayouts += statement.transfer.before != statement.transfer.after.text
             return
-        blocks = blocks_of(text)
+        blocks = blocks_of(statement.text)
         key = (statement.results[0].text, blocks)
         if key in self.results or len(self.results) < MAX_RESULTS:
             self.results[key] += 1

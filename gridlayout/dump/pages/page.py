@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from gridlayout.dump.contents import Contents
-from gridlayout.dump.pages import table
+from gridlayout.dump.pages.sections import Section, sections_of
+from gridlayout.dump.pages.table import summary_of, unknown_lines
 from gridlayout.tables.html import STYLE, html_page, html_table
 from gridlayout.tables.words import plain
 
@@ -39,90 +40,32 @@ def page_of(found: Contents) -> str:
 
 def body_of(found: Contents) -> str:
     """Return the tables and their style, without the document around them: for notebooks."""
-    title = f"Layouts of {escape(plain(found.source))}"
+    sections = sections_of(found)
     parts = [
         f"<style>{STYLE}</style>",
-        f'<div class="title" role="heading" aria-level="1">{title}</div>',
-        f"<p>{escape(table.summary_of(found))}</p>",
+        f'<div class="title" role="heading" aria-level="1">Layouts of '
+        f"{escape(plain(found.source))}</div>",
+        f"<p>{escape(summary_of(found))}</p>",
     ]
-    if found.findings:
-        parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
-    if more := table.hidden_of("values", found):
-        parts.append(f"<p>And {more}.</p>")
-    for title, head, rows in table.sections_of(found):
-        parts += [f"<h2>{title.capitalize()}</h2>", html_table(head, rows, _numbers(title, found))]
-        if more := table.hidden_of(title, found):
-            parts.append(f"<p>And {more}.</p>")
-    if plans := table.plan_rows(found):
-        parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
-    parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
-    parts.append(_help(found))
+    for section in sections:
+        parts.append(f"<h2>{section.title.capitalize()}</h2>")
+        parts.append(html_table(section.head, section.cells, section.numbers))
+        parts += [f"<p>And {section.more}.</p>"] if section.more else []
+    parts += [f"<pre>{escape(text)}</pre>" for text in unknown_lines(found)]
+    parts.append(_help(sections))
     return f'<div class="gl-dump">{"".join(parts)}</div>\n'
 
 
-def _help(found: Contents) -> str:
+def _help(sections: Iterable[Section]) -> str:
     """Return a folded list of all columns and their meanings."""
-    heads: list[tuple[str, ...]] = [table.FINDING_HEAD] if found.findings else []
-    heads += [head for _, head, _ in table.sections_of(found)]
-    heads += [table.PLAN_HEAD] if table.plan_rows(found) else []
+    names = dict.fromkeys(name.strip() for section in sections for name in section.head)
     rows = "".join(
-        f"<dt><b>{escape(name)}</b></dt><dd>{escape(text)}</dd>"
-        for name, text in meanings(name for head in heads for name in head).items()
+        f"<dt><b>{escape(name)}</b></dt><dd>{escape(COLUMNS[name])}</dd>" for name in names
     )
     if not rows:
         return ""
     more = "<p>Click on a column's name to sort by it.</p>"
     return f"<details><summary>What the columns mean</summary><dl>{rows}</dl>{more}</details>"
-
-
-def _numbers(title: str, found: Contents) -> list[dict[str, float]]:
-    """Return the numbers by which the cells of a section are sorted, one dict per row."""
-    if title == "moves":
-        return [{"moves": each.moved_bytes or 0, "of": each.data_bytes} for each in found.moves]
-    if title == "collectives":
-        return [
-            {"receives": each.received_bytes, "result": each.result_bytes}
-            for each in found.collectives
-        ]
-    if title == "shardings":
-        return [
-            {"per device": each.device_bytes, "padding": each.padding_share}
-            for each in found.shardings
-        ]
-    if title == "reshards":
-        return [{"receives": each.received_bytes} for each in found.reshards]
-    names = ("arguments", "results", "temporary")
-    return [
-        {"peak": each.nbytes, **{name: getattr(each, name) for name in names}}
-        for each in found.peaks
-    ]
-
-
-def _findings(found: Contents) -> str:
-    data = [
-        {
-            "padding": finding.padding_share,
-            "per core": finding.bytes_per_core,
-            "total": finding.nbytes,
-            "wasted": finding.wasted_bytes,
-            "factor": finding.expansion_factor,
-        }
-        for finding in found.findings
-    ]
-    return html_table(table.FINDING_HEAD, table.finding_rows(found), data)
-
-
-def _plans(found: Contents, rows: Sequence[Sequence[str]]) -> str:
-    data = [
-        {
-            "per core": new.bytes_per_core,
-            "saves": new.saved_per_core,
-            "total": new.nbytes,
-            "saves ": new.saved_bytes,
-        }
-        for new in table.proposals(found)
-    ]
-    return html_table(table.PLAN_HEAD, rows, data)
 
 
 COLUMNS = {
@@ -164,13 +107,3 @@ COLUMNS = {
     "group size": "devices per group",
     "copies": "devices that hold the same part",
 }
-
-
-def meanings(names: Iterable[str]) -> dict[str, str]:
-    """Return the meaning of each column, in order, without duplicates.
-
-    >>> meanings(["saves", "saves "])
-    {'saves': 'bytes saved, per core and in total'}
-    """
-    found = dict.fromkeys(name.strip() for name in names)
-    return {name: COLUMNS[name] for name in found}

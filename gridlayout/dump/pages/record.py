@@ -5,35 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from gridlayout.costs import Described
-from gridlayout.dump.contents import Contents
-from gridlayout.dump.findings import Finding
-from gridlayout.dump.moves.move import Move
+from gridlayout.dump.contents import Contents, Finding
 from gridlayout.dump.moves.shardings import ShardedTensor
-from gridlayout.dump.plan import Proposal
-from gridlayout.layouts.memory import Fit
 
 
 def record_of(found: Contents) -> dict[str, Any]:
     """Return the explanation as numbers, strings, lists and dicts. Sizes are in bytes."""
     return {
         "source": found.source,
-        "chip": {
-            "name": found.chip.name,
-            "grid": found.chip.grid,
-            "capacity": dict(found.chip.capacity),
-        },
-        "kind": found.kind,
-        "note": found.note,
+        "chip": {**_some(found.chip, "name", "grid"), "capacity": dict(found.chip.capacity)},
+        **_some(found, "kind", "note"),
         "passes": [{"line": line, "title": title} for line, title in found.passes],
         "pass": found.pass_name,
-        "lines": found.lines,
-        "layouts": found.layouts,
-        "mentions": found.mentions,
+        **_some(found, "lines", "layouts", "mentions"),
         "bytes": found.nbytes,
-        "data_bytes": found.data_bytes,
-        "left_out": found.left_out,
-        "findings": [_finding_record(finding) for finding in found.findings],
-        "moves": [_move_record(move) for move in found.moves],
+        **_some(found, "data_bytes", "left_out"),
+        "findings": [_finding(each) for each in found.findings],
+        "moves": [
+            {
+                **_some(each, *_WHERE),
+                "before": _layout(each.before),
+                "after": _layout(each.after),
+                **_some(each, "permutation", "elements", "moved_bytes", "data_bytes", "where"),
+            }
+            for each in found.moves
+        ],
         "all_moves": found.all_moves,
         "peaks": [
             {**vars(peak), "alive": [span._asdict() for span in peak.alive]} for peak in found.peaks
@@ -42,15 +38,13 @@ def record_of(found: Contents) -> dict[str, Any]:
         "collectives": [
             {**vars(each), "received_bytes": each.received_bytes} for each in found.collectives
         ],
-        "all_collectives": found.all_collectives,
-        "all_shardings": found.all_shardings,
-        "all_reshards": found.all_reshards,
-        "shardings": [_sharding_record(each) for each in found.shardings],
+        **_some(found, "all_collectives", "all_shardings", "all_reshards"),
+        "shardings": [_sharding(each) for each in found.shardings],
         "reshards": [
             {
                 **vars(each),
-                "before": _sharding_record(each.before),
-                "after": _sharding_record(each.after),
+                "before": _sharding(each.before),
+                "after": _sharding(each.after),
                 "received_bytes": each.received_bytes,
             }
             for each in found.reshards
@@ -60,68 +54,33 @@ def record_of(found: Contents) -> dict[str, Any]:
     }
 
 
-def _finding_record(finding: Finding) -> dict[str, Any]:
+_WHERE = ("line", "count", "op", "name")
+
+
+def _some(found: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in names}
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    fit, new = found.fit, found.proposal
     return {
-        **_where_record(finding),
-        **_layout_record(finding.layout),
-        "bytes_per_core": finding.bytes_per_core,
-        "last": finding.last,
-        "function": finding.function,
-        "address": finding.address,
-        "padding_share": finding.padding_share,
-        "data_bytes": finding.data_bytes,
-        "wasted_bytes": finding.wasted_bytes,
-        "expansion_factor": finding.expansion_factor,
-        "fit": None if finding.fit is None else _fit_record(finding.fit),
-        "proposal": finding.proposal and _proposal_record(finding.proposal),
+        **_some(found, *_WHERE),
+        **_layout(found.layout),
+        **_some(found, "bytes_per_core", "last", "function", "address", "padding_share"),
+        **_some(found, "data_bytes", "wasted_bytes", "expansion_factor"),
+        "fit": None if fit is None else {**vars(fit), "free": fit.free, "fits": bool(fit)},
+        "proposal": new and {**_layout(new.layout), **_some(new, "saved_bytes", "saved_per_core")},
     }
 
 
-def _sharding_record(each: ShardedTensor) -> dict[str, Any]:
+def _sharding(found: ShardedTensor) -> dict[str, Any]:
+    more = _some(found, "device_bytes", "padding_share")
+    return {**vars(found), "shard": found.shard_shape, **more}
+
+
+def _layout(layout: Described) -> dict[str, Any]:
     return {
-        **vars(each),
-        "shard": each.shard_shape,
-        "device_bytes": each.device_bytes,
-        "padding_share": each.padding_share,
-    }
-
-
-def _fit_record(fit: Fit) -> dict[str, Any]:
-    return {**vars(fit), "free": fit.free, "fits": bool(fit)}
-
-
-def _proposal_record(proposal: Proposal) -> dict[str, Any]:
-    return {
-        **_layout_record(proposal.layout),
-        "saved_bytes": proposal.saved_bytes,
-        "saved_per_core": proposal.saved_per_core,
-    }
-
-
-def _move_record(move: Move) -> dict[str, Any]:
-    return {
-        **_where_record(move),
-        "before": _layout_record(move.before),
-        "after": _layout_record(move.after),
-        "permutation": move.permutation,
-        "elements": move.elements,
-        "moved_bytes": move.moved_bytes,
-        "data_bytes": move.data_bytes,
-        "where": move.where,
-    }
-
-
-def _where_record(found: Finding | Move) -> dict[str, Any]:
-    return {"line": found.line, "count": found.count, "op": found.op, "name": found.name}
-
-
-def _layout_record(layout: Described) -> dict[str, Any]:
-    return {
-        "layout": str(layout),
-        "shape": layout.shape,
-        "dtype": layout.dtype.name,
-        "grid": layout.core_shape,
-        "shard": layout.local_shape,
-        "bytes_per_core": layout.held.per_core,
-        "bytes": layout.held.nbytes,
+        **{"layout": str(layout), "shape": layout.shape, "dtype": layout.dtype.name},
+        **{"grid": layout.core_shape, "shard": layout.local_shape},
+        **{"bytes_per_core": layout.held.per_core, "bytes": layout.held.nbytes},
     }

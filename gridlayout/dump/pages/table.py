@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
-from gridlayout.dump.findings import Finding
-from gridlayout.dump.moves.collectives import CollectiveOp
-from gridlayout.dump.moves.move import Move
-from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
-from gridlayout.dump.pages import device_rows
-from gridlayout.dump.plan import Proposal
+from gridlayout.dump.pages.sections import sections_of
 from gridlayout.layouts.memory import number, size
-from gridlayout.tables.cells import fits, grid, shard, tensor
-from gridlayout.tables.words import LEFT, WIDTH, dims, plain
+from gridlayout.tables.words import LEFT, dims, plain
 
-FINDING_HEAD = (
-    *("line", "count", "op", "value", "tensor", "grid", "shard"),
-    *("padding", "per core", "total", "wasted", "factor", "fits"),
-)
-MOVE_HEAD = ("line", "count", "op", "value", "tensor", "from", "to", "moves", "of", "where")
-PLAN_HEAD = ("line", "tensor", "grid", "shard", "per core", "saves", "total", "saves ", "text")
 # Rows are yellow from the first padding share, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
@@ -30,55 +17,13 @@ _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 def text_of(found: Contents, colour: bool = False) -> str:
     """Return the explanation as aligned tables. colour: mark rows of much padding in colour."""
     parts = [summary_of(found)]
-    if found.findings:
-        marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
-        parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
-    if more := hidden_of("values", found):
-        parts.append(f"and {more}")
-    for title, head, rows in sections_of(found):
-        parts += [title, _aligned(head, rows, [], colour)]
-        if more := hidden_of(title, found):
-            parts.append(f"and {more}")
-    if plans := plan_rows(found):
-        parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
-    parts += unknown_lines(found)
-    return "\n\n".join(parts)
-
-
-def sections_of(
-    found: Contents,
-) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Return title, head and rows of each nonempty section besides the findings and the plan."""
-    sections = [
-        ("memory peaks", device_rows.PEAK_HEAD, device_rows.peak_rows(found)),
-        ("moves", MOVE_HEAD, move_rows(found)),
-        ("collectives", device_rows.COLLECTIVE_HEAD, device_rows.collective_rows(found)),
-        ("shardings", device_rows.SHARDING_HEAD, device_rows.sharding_rows(found)),
-        ("reshards", device_rows.RESHARD_HEAD, device_rows.reshard_rows(found)),
-    ]
-    return [section for section in sections if section[2]]
-
-
-_HIDDEN = {
-    "values": "with less waste",
-    "moves": "of smaller tensors",
-    "collectives": "that receive less",
-    "shardings": "with smaller parts",
-    "reshards": "to smaller parts",
-}
-
-
-def hidden_of(title: str, found: Contents) -> str:
-    """Return how many entries a section does not show, and what they are; "" if it shows all."""
-    rows: Sequence[Move | CollectiveOp | ShardedTensor | Reshard]
-    if title == "values":
-        hidden = found.left_out if found.findings else 0
-    elif title in _HIDDEN:
-        rows, total = getattr(found, title), getattr(found, f"all_{title}")
-        hidden = total - sum(row.count for row in rows)
-    else:
-        return ""
-    return f"{number(hidden, title.removesuffix('s'))} {_HIDDEN[title]}" if hidden > 0 else ""
+    for section in sections_of(found):
+        is_values = section.rows is found.findings
+        marks = [_mark(row.padding_share) for row in section.rows] if colour and is_values else []
+        parts += [] if is_values else [section.title]
+        parts.append(_aligned(section.head, section.cells, marks, colour))
+        parts += [f"and {section.more}"] if section.more else []
+    return "\n\n".join(parts + unknown_lines(found))
 
 
 def summary_of(found: Contents) -> str:
@@ -125,82 +70,6 @@ def unknown_lines(found: Contents) -> list[str]:
     if hidden := found.all_unknown - sum(unknown.count for unknown in found.unknown):
         lines.append(f"  {hidden:,} for other reasons")
     return ["\n".join(lines)]
-
-
-# -- rows ------------------------------------------------------------------------------------------
-
-
-def finding_rows(found: Contents) -> list[tuple[str, ...]]:
-    """Return one row per finding, under `FINDING_HEAD`."""
-    return [
-        (
-            *_where(finding),
-            *(tensor(finding.layout), grid(finding.layout), shard(finding.layout)),
-            f"{finding.padding_share:.1%}",
-            *(size(finding.bytes_per_core), size(finding.nbytes)),
-            *(size(finding.wasted_bytes), f"{finding.expansion_factor:.2f}x", fits(finding.fit)),
-        )
-        for finding in found.findings
-    ]
-
-
-def move_rows(found: Contents) -> list[tuple[str, ...]]:
-    """Return one row per move, under `MOVE_HEAD`."""
-    return [
-        (
-            *_where(move),
-            *(tensor(move.before), place(move.before), place(move.after)),
-            "?" if move.moved_bytes is None else size(move.moved_bytes),
-            *(size(move.data_bytes), plain(move.where)),
-        )
-        for move in found.moves
-    ]
-
-
-def plan_title(found: Contents) -> str:
-    """Return the title of the table of proposals."""
-    cores = [(new.layout.num_cores, new.instead_of.num_cores) for new in proposals(found)]
-    more = ", or hold less per core on more cores" if any(a > b for a, b in cores) else ""
-    return f"layouts that waste less{more}"
-
-
-def plan_rows(found: Contents) -> list[tuple[str, ...]]:
-    """Return one row per proposal, under `PLAN_HEAD`."""
-    return [
-        (
-            str(line),
-            *(tensor(new.layout), grid(new.layout), shard(new.layout)),
-            *(size(new.bytes_per_core), size(new.saved_per_core)),
-            *(size(new.nbytes), size(new.saved_bytes), str(new)),
-        )
-        for new, line in proposals(found).items()
-    ]
-
-
-def proposals(found: Contents) -> dict[Proposal, int]:
-    """Return each distinct proposal, and the line of the first finding that has it."""
-    lines: dict[Proposal, int] = {}
-    for finding in found.findings:
-        if finding.proposal:
-            lines.setdefault(finding.proposal, finding.line)
-    return lines
-
-
-def _where(found: Finding | Move) -> tuple[str, ...]:
-    name, op = plain(found.name, WIDTH), plain(found.op, WIDTH)
-    return str(found.line), f"{found.count:,}", op or "-", name or "-"
-
-
-def place(layout: Described) -> str:
-    """Return grid, shard and memory of a layout, in a few words."""
-    words = [word for word in (grid(layout), shard(layout)) if word != "-"]
-    for name in ("memory_space", "buffer_type"):
-        if isinstance(word := getattr(layout, name, None), str):
-            words.append(word)
-    return " ".join(words) or "-"
-
-
-# -- text ------------------------------------------------------------------------------------------
 
 
 def _mark(share: float) -> str:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from itertools import islice
+from typing import TypeVar
 
 from gridlayout.dump.text.lines import Line
-from gridlayout.dump.text.statements import Result, Statement, Transfer, reordering
+from gridlayout.dump.text.statements import Instruction, Result, Statement, Transfer, reordering
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
@@ -43,17 +43,8 @@ _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?
 # Ops whose results own no memory: they alias their operands. So do the ends of async ops.
 _VIEWS = frozenset(
     [
-        "bitcast",
-        "tuple",
-        "get-tuple-element",
-        "while",
-        "opt-barrier",
-        "optimization-barrier",
-        "after-all",
-        "add-dependency",
-        "domain",
-        "partition-id",
-        "replica-id",
+        *("bitcast", "tuple", "get-tuple-element", "while", "opt-barrier", "optimization-barrier"),
+        *("after-all", "add-dependency", "domain", "partition-id", "replica-id"),
     ]
 )
 
@@ -80,46 +71,6 @@ def new_arrays(op: str, operands: int, arrays: Sequence[_Array]) -> Sequence[_Ar
         return arrays[:1]
     is_async = op == "send" or (op.endswith("-start") and op != "all-reduce-start")
     return arrays[operands:] if is_async and len(arrays) > operands else arrays
-
-
-class Instruction(NamedTuple):
-    """One parsed instruction.
-
-    kind: the text of its type. operands: their names. attributes: the text after the operands.
-    own: the array types with a layout in its own type. others: those after the op's name.
-    """
-
-    name: str
-    is_root: bool
-    kind: str
-    op: str
-    operands: tuple[str, ...]
-    attributes: str
-    own: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-
-
-@dataclass
-class HloContext:
-    """The types of recently defined names of one computation, in two generations."""
-
-    types: dict[str, str] = field(default_factory=dict)
-    older: dict[str, str] = field(default_factory=dict)
-
-    def clear(self) -> None:
-        """Forget all names, at the start of another computation."""
-        self.types.clear()
-        self.older.clear()
-
-    def name(self, name: str, kind: str) -> None:
-        """Record the type of a name."""
-        if len(self.types) >= MAX_NAMES // 2:
-            self.types, self.older = {}, self.types
-        self.types[name] = kind
-
-    def type_of(self, name: str) -> str | None:
-        """Return the type of a name; None if it is unknown or no longer remembered."""
-        return self.types.get(name) or self.older.get(name)
 
 
 def computation_of(text: str) -> tuple[str, bool] | None:
@@ -221,11 +172,13 @@ def braced(text: str, word: str) -> str:
     return ""
 
 
-def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Statement:
+def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> Statement:
     """Return a line of HLO as a `Statement`: its results, operands, types and transfer.
 
+    types: those of recently defined names of the computation, to which its results are added.
+
     >>> line = "%a = f32[8]{0} copy(f32[8]{0:T(256)} %b)"
-    >>> found = read_hlo(Line(1, True, line), HloContext(), instruction_of(line))
+    >>> found = read_hlo(Line(1, True, line), {}, instruction_of(line))
     >>> found.transfer.before, found.transfer.after.text
     ('f32[8]{0:T(256)}', 'f32[8]{0}')
     """
@@ -233,30 +186,36 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
     if found is None:
         first = text.split(None, 1)[0] if line.first and text.strip() else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        return Statement(number, op, (), tuple([(number, kind) for kind in TYPE.findall(text)]))
+        mentions = tuple([(number, kind) for kind in TYPE.findall(text)])
+        return Statement(number, op, mentions=mentions, text=text)
     name, _, kind, op, operands, _, own, others = found
     results: tuple[Result, ...]
     if len(own) == 1 and own[0] == kind:
         results = (_new(Result, (name, kind, number, None)),)
         if len(kind) <= MAX_NAMED:
-            context.name(name, kind)
+            if len(types) >= MAX_NAMES:
+                for old in [*islice(types, MAX_NAMES // 2)]:
+                    del types[old]
+            types[name] = kind
     else:
         arrays = new_arrays(op, len(operands), ARRAY.findall(kind))
         arrays = [each for each in arrays if each.endswith("}")]
         names = (f"{name}#{k}" if k else name for k in range(len(arrays)))
         results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
     mentions = tuple([(number, each) for each in own + others])
-    transfer = _transfer(context, found, results[0]) if op in _MOVERS and results else None
+    transfer = _transfer(types, found, results[0]) if op in _MOVERS and results else None
+    view = is_view(op)
     return _new(
-        Statement, (number, op, operands, mentions, transfer, results, (), is_view(op), False)
+        Statement,
+        (number, op, operands, mentions, transfer, results, (), view, False, text, found),
     )
 
 
-def _transfer(context: HloContext, found: Instruction, result: Result) -> Transfer | None:
+def _transfer(types: dict[str, str], found: Instruction, result: Result) -> Transfer | None:
     # Newer XLA prints operands without types, older XLA with them.
     before = found.others[0] if found.others else None
     if before is None and found.operands:
-        before = context.type_of(found.operands[0])
+        before = types.get(found.operands[0])
     if before is None:
         return None
     return Transfer(before, result, reordering(found.attributes) if found.op == "transpose" else ())

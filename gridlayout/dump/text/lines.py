@@ -10,7 +10,7 @@ import codecs
 import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gridlayout.errors import LayoutError
 from gridlayout.text import MAX_TEXT
@@ -91,21 +91,18 @@ def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:
     >>> [line.text for line in lines_of_each(["a\\n", b"b"])]
     ['a', 'b']
     """
-    for number, text in enumerate(_iterator(texts), 1):
+    try:
+        each = iter(texts)
+    except TypeError:
+        raise LayoutError(
+            f"source {texts!r} must be a path, a text, a binary stream, or lines"
+        ) from None
+    for number, text in enumerate(each, 1):
         if not isinstance(text, (str, bytes)):
             raise LayoutError(f"line {number} of the source is {text!r}, neither str nor bytes")
         data = text.encode("utf-8", "replace") if isinstance(text, str) else text
         for line in lines_of(io.BytesIO(data.rstrip(b"\r\n") or b"\n")):
             yield Line(number, line.first, line.text)
-
-
-def _iterator(texts: Any) -> Iterator[Any]:
-    try:
-        return iter(texts)
-    except TypeError:
-        raise LayoutError(
-            f"source {texts!r} must be a path, a text, a binary stream, or lines"
-        ) from None
 
 
 def _cut(data: bytes) -> int:

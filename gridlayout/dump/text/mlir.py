@@ -1,7 +1,13 @@
 """A line parser of MLIR text: aliases, operands, results, types and transfers.
 
 This module only cuts the types out; `values/type_texts.py` parses them. Aliases name attributes
-(`#layout1 = ...`) and types (`!tile = ...`), indented or not.
+(`#layout1 = ...`) and types (`!tile = ...`), indented or not. Of an op with a region, the operands
+precede it, and the types follow it:
+
+%2 = "stablehlo.all_reduce"(%1) <{replica_groups = ...}> ({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  ...
+}) : (tensor<4x4xf32>) -> tensor<4x4xf32>
 """
 
 from __future__ import annotations
@@ -9,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
@@ -36,27 +41,20 @@ _OP = re.compile(
     r'\s*(?:(%[\w$.-]{1,200})[^="]*=\s*)?"?(?!(?:tensor|memref)<)'
     r"([A-Za-z_]\w{0,99}(?:\.[\w$]{1,99}){0,5})"
 )
+_MAX_OPEN = 64  # most nested ops with a region
+_WITH_REGION = re.compile(
+    r'\s*(?:%[^="]{0,400}=\s*)?"?(?:sdy\.manual_computation|\w{1,20}\.(?:all_reduce|reduce_scatter))\b'
+)
+_RESULT_NAMES = re.compile(r"\s*(%[^=]*)=")
 _VALUE = re.compile(r"%[\w$.-]{1,200}(?:#[1-9][0-9]{0,4})?")  # `%0#0` is `%0`
 _ADDRESS = re.compile(r"\baddress = ([0-9]{1,18}) : i64")
 _SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
 # Ops that only copy data from one layout into another.
 _MOVERS = frozenset(
     [
-        "to_layout",
-        "to_memory_config",
-        "to_device",
-        "from_device",
-        "to_host",
-        "permute",
-        "transpose",
-        "reshard",
-        "copy",
-        "tilize",
-        "untilize",
-        "interleaved_to_sharded",
-        "sharded_to_interleaved",
-        "enqueue_read_buffer",
-        "enqueue_write_buffer",
+        *("to_layout", "to_memory_config", "to_device", "from_device", "to_host", "permute"),
+        *("transpose", "reshard", "copy", "tilize", "untilize", "interleaved_to_sharded"),
+        *("sharded_to_interleaved", "enqueue_read_buffer", "enqueue_write_buffer"),
     ]
 )
 _FREES = frozenset(("deallocate", "dealloc", "deallocate_buffer"))
@@ -73,9 +71,8 @@ class MlirContext:
     """The aliases of earlier lines, to which later lines refer.
 
     dropped: number of aliases that exceeded the bounds. resolved: a cache of types with their
-    aliases written out, of `resolved_characters`; it is cleared when an alias changes. sizes: those
-    of long types in it, which the reader of types adds. room: how many more characters may be
-    written out. left: number of types that were not, for lack of room.
+    aliases written out, of `resolved_characters`; it is cleared when an alias changes. room: how
+    many more characters may be written out. left: number of types that were not, for lack of room.
     """
 
     aliases: dict[str, str] = field(default_factory=dict)
@@ -83,16 +80,13 @@ class MlirContext:
     dropped: int = 0
     resolved: dict[str, str] = field(default_factory=dict)
     resolved_characters: int = 0
-    sizes: dict[str, Any] = field(default_factory=dict)
     room: int = MAX_WRITTEN
     left: int = 0
 
     def forget_resolved(self) -> None:
         """Clear the cache of types."""
-        if self.resolved:
-            self.resolved.clear()
-            self.sizes.clear()
-            self.resolved_characters = 0
+        self.resolved.clear()
+        self.resolved_characters = 0
 
 
 def define(text: str, context: MlirContext) -> bool:
@@ -205,11 +199,11 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     if names is not None:
         arguments = zip(names, mentions, strict=True)
         results = tuple([Result(name, kind, at) for name, (at, kind) in arguments if name])
-        return Statement(line.number, word, (), mentions, results=results)
+        return Statement(line.number, word, (), mentions, results=results, text=text)
     operands = tuple(_VALUE.findall(text, op.end() if op else 0))
     last = word.rpartition(".")[2]
     if last in _FREES:
-        return Statement(line.number, word, operands, mentions, frees=operands)
+        return Statement(line.number, word, operands, mentions, frees=operands, text=text)
     results, transfer = (), None
     if name:
         results = _results(text, name, mentions[-1:] if split is None else mentions[split:])
@@ -219,6 +213,7 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
         *(line.number, word, operands, mentions, transfer, results, ()),
         last in _VIEWS,
         last in _EMPTIES,
+        text,
     )
 
 
@@ -258,13 +253,23 @@ def _types(
 def _results(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Result, ...]:
     stated = _ADDRESS.search(text) if "address" in text else None
     address = int(stated[1]) if stated else None
-    if len(results) == 1:
-        return (Result(name, results[0][1], results[0][0], address),)
-    names = _VALUE.findall(text.partition("=")[0])  # `%a, %b =`, or one name of all: `%0:2 =`
-    if len(names) != len(results):
-        names = [f"{name}#{k}" if k else name for k in range(len(results))]
+    names = [name] if len(results) == 1 else result_names(text, len(results))
     values = zip(names, results, strict=True)
-    return tuple([Result(each, kind, at, address) for each, (at, kind) in values])
+    return tuple([Result(name, kind, at, address) for name, (at, kind) in values])
+
+
+def result_names(text: str, count: int) -> list[str]:
+    """Return the names of `count` results: `%a, %b =`, or one name of all: `%0:2 =`.
+
+    >>> result_names('%0:2 = "stablehlo.sort"(%a, %b)', 2), result_names("return %a", 1)
+    (['%0', '%0#1'], [''])
+    """
+    found = _RESULT_NAMES.match(text)
+    names = _VALUE.findall(found[1]) if found else []
+    if len(names) == count:
+        return names
+    first = names[0] if names else ""
+    return [f"{first}#{k}" if k else first for k in range(count)]
 
 
 def _transfer(
@@ -283,3 +288,38 @@ def _transfer(
     if not permutation and (found := _SWAP.search(text)):
         swap = (int(found[1]), int(found[2]))
     return Transfer(before.pop(), after, permutation, swap)
+
+
+class Regions:
+    """The first lines of those ops whose region has not ended yet: collectives and shard_maps."""
+
+    def __init__(self) -> None:
+        self._heads: list[tuple[str, Line]] = []  # indentation of the op, and its first line
+
+    def clear(self) -> None:
+        """Forget all ops: their function ended."""
+        self._heads.clear()
+
+    def join(self, line: Line) -> Line | None:
+        """Return the line; the last line of such an op joined to the first; None for the first.
+
+        >>> regions = Regions()
+        >>> regions.join(Line(1, True, ' %1 = "stablehlo.all_reduce"(%0) ({'))
+        >>> regions.join(Line(4, True, " }) : (tensor<4xf32>) -> tensor<4xf32>")).text[-39:]
+        '({}) : (tensor<4xf32>) -> tensor<4xf32>'
+        """
+        text = line.text
+        if text.endswith("{") and ("all_reduce" in text or "_scatter" in text or "manual_" in text):
+            if _WITH_REGION.match(text) and len(self._heads) < _MAX_OPEN:
+                self._heads.append((_indentation(text), line))
+                return None
+        elif self._heads and text.lstrip().startswith("}") and " : " in text:
+            indentation, head = self._heads[-1]
+            if indentation == _indentation(text):
+                self._heads.pop()
+                return Line(head.number, head.first, head.text + text.lstrip())
+        return line
+
+
+def _indentation(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]

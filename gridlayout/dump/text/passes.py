@@ -19,16 +19,6 @@ _FUNCTION = re.compile(r"(\s*)\"?func\.func\"?\b[^@]{0,60}@(\"[^\"]{1,200}\"|[\w
 _GENERIC = re.compile(r"(\s*)\"func\.func\"\(\) <\{.{0,99999}\bsym_name = \"([^\"]{1,200})\"")
 
 
-def mark_of(text: str) -> str | None:
-    """Return the title of the pass that a line announces; None if it announces none.
-
-    >>> mark_of("// -----// IR Dump After CSE (cse) //----- //")
-    'After CSE (cse)'
-    """
-    found = _MARK.match(text) if "IR Dump" in text else None
-    return found[1] if found else None
-
-
 class Passes:
     """The passes read so far. titles: pairs (line number of the beginning, title)."""
 
@@ -45,8 +35,8 @@ class Passes:
 
     def begins(self, text: str, line: int) -> bool:
         """Record the pass that a line begins; return whether an earlier pass ends there."""
-        if (mark := mark_of(text)) is not None:
-            return self._marked(mark, line)
+        if "IR Dump" in text and (mark := _MARK.match(text)):
+            return self._marked(mark[1], line)
         found = _MODULE.match(text)
         if not found or (self.titles and not self._runs):
             return False

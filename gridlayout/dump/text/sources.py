@@ -12,7 +12,7 @@ from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
 from gridlayout.files import opened as opened_file
-from gridlayout.mlir.text import Text
+from gridlayout.mlir.program import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import count
 from typing import NamedTuple
 
 from gridlayout.arguments import Shape
@@ -37,13 +35,30 @@ class Transfer(NamedTuple):
     swap: Shape = ()
 
 
+class Instruction(NamedTuple):
+    """One parsed instruction of HLO.
+
+    kind: the text of its type. operands: their names. attributes: the text after the operands.
+    own: the array types with a layout in its own type. others: those after the op's name.
+    """
+
+    name: str
+    is_root: bool
+    kind: str
+    op: str
+    operands: tuple[str, ...]
+    attributes: str
+    own: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
 class Statement(NamedTuple):
     """One line of a dump. line: its number. op: its operation.
 
     operands: names of the values that it reads. mentions: all types with a layout. transfer: the
     copy that it performs, if any. results: the values that it defines. frees: names of the values
     that it deallocates. is_view: its results own no memory. is_empty: it only allocates a buffer,
-    which a later op fills.
+    which a later op fills. text: the line. instruction: the parts of a line of HLO.
     """
 
     line: int
@@ -55,6 +70,8 @@ class Statement(NamedTuple):
     frees: tuple[str, ...] = ()
     is_view: bool = False
     is_empty: bool = False
+    text: str = ""
+    instruction: Instruction | None = None
 
 
 def reordering(text: str) -> Shape:
@@ -66,14 +83,3 @@ def reordering(text: str) -> Shape:
     found = _PERMUTATION.search(text)
     dims = [word for word in re.split("[, ]+", found[1]) if word] if found else []
     return tuple(int(word) for word in dims if len(word) < 4)
-
-
-def result_names(text: str) -> Iterator[str]:
-    """Yield the names of the results of a line of MLIR, without end.
-
-    >>> names = result_names('%0:2 = "stablehlo.sort"(%a, %b)')
-    >>> [next(names), next(names)]
-    ['%0', '%0#1']
-    """
-    name = text.partition("=")[0].strip().partition(":")[0] if "=" in text else ""
-    return (f"{name}#{k}" if k else name for k in count())

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gridlayout.dump.text.hlo import CALLS, Instruction, braced, called_by, is_view, new_arrays
-from gridlayout.dump.values.hlo_computation import (
+from gridlayout.dump.text.hlo import CALLS, braced, called_by, is_view, new_arrays
+from gridlayout.dump.text.statements import Instruction
+from gridlayout.dump.values.hlo_buffers import (
     APART,
     ARGUMENT,
     CONSTANT,
@@ -26,8 +27,8 @@ from gridlayout.dump.values.hlo_computation import (
     Computation,
     Finished,
     Parts,
+    most_temporary,
 )
-from gridlayout.dump.values.hlo_places import most_temporary
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak
 
 _POINTER = 8
@@ -57,7 +58,7 @@ def bodies_of(found: Instruction) -> list[str]:
 
 
 class HloMemory:
-    """The computations of one module; `peak` is that of its entry computation."""
+    """The computations of one module; `peaks` has that of its entry computation."""
 
     def __init__(self, header: str) -> None:
         self.aliased = _ALIASED.findall(braced(header, "input_output_alias="))
@@ -174,14 +175,14 @@ class HloMemory:
                 names += self.done[name].bodies
         return found
 
-    def peak(self) -> Peak | None:
+    def peaks(self) -> list[Peak]:
         """Return the peak of the entry: arguments, results and temporaries, in bytes.
 
-        None if there is no entry, or a computation has too many instructions.
+        Empty if there is no entry, or a computation has too many instructions.
         """
         now = self.entry
         if now is None or self.over:
-            return None
+            return []
         spans, marks = now.spans, now.spans.marks
         returned = {k for part in now.roots for k in part}
         arguments = sum(n for n, mark in zip(spans.nbytes, marks, strict=True) if mark == ARGUMENT)
@@ -197,7 +198,7 @@ class HloMemory:
         )
         alive = tuple(span._replace(line=line, last=line) for span in alive)
         total = arguments + held + temporary
-        return Peak(now.name, "memory", total, line, alive, arguments, held, temporary)
+        return [Peak(now.name, "memory", total, line, alive, arguments, held, temporary)]
 
     # -- one instruction ---------------------------------------------------------------------------
 

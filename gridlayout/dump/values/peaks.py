@@ -1,21 +1,31 @@
 """`Peak`: the most bytes that are live at one time, at which line, and in which values.
 
-A value is live from the line that defines it to the end of its live range: `ttnn.deallocate` in a
-dump with such lines, else its last use.
+`Spans` are values with their live ranges, of MLIR or HLO. In MLIR, `LiveRanges` of a function are
+built line by line: a live range ends with `ttnn.deallocate`. In a function without deallocations it
+ends with the last use; in a function with some, a value that is not deallocated is live to the
+function's end. A view is an alias of its operand. A result is an alias of an operand that was
+allocated for it.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from heapq import nlargest
 from sys import intern
 from typing import NamedTuple
 
+from gridlayout.dump.text.statements import Result, Statement
+from gridlayout.dump.values.type_texts import Sizes
+from gridlayout.layouts.memory import Chip, Held
+from gridlayout.live_ranges import Interval, peak
+
 MAX_ALIVE = 16  # most values that a peak lists
 # Bounds on the values of one function and the characters of their names; beyond, there is no peak.
 MAX_SPANS, MAX_CHARACTERS = 1 << 18, 1 << 24
+_MAX_EMPTIES = 1 << 12  # most buffers that are allocated and not yet filled
+_MEMORIES = ("l1", "dram")
 
 
 class Span(NamedTuple):
@@ -90,9 +100,8 @@ class Spans:
 
     def peak(self, function: str, memory: str) -> Peak:
         """Return the peak of the values, at the first line that reaches it."""
-        every = range(len(self))
-        most, line = most_of(every, self.first, self.last, self.nbytes)
-        alive = self.largest(k for k in every if self.first[k] <= line <= self.last[k])
+        most, line = peak(map(Interval, self.first, self.last, self.nbytes))
+        alive = self.largest(k for k in range(len(self)) if self.first[k] <= line <= self.last[k])
         return Peak(function, memory, most, line, alive)
 
     def largest(self, among: Iterable[int]) -> tuple[Span, ...]:
@@ -104,23 +113,86 @@ class Spans:
         )
 
 
-def most_of(
-    among: Sequence[int], first: Sequence[int], last: Sequence[int], nbytes: Sequence[int]
-) -> tuple[int, int]:
-    """Return the most bytes that are live at one time, and the first time at which they are.
+@dataclass
+class LiveRanges:
+    """The live ranges of one function of MLIR, built line by line.
 
-    among: indices of the values, sorted by `first`. Live ranges include both ends.
-
-    >>> most_of(range(3), [0, 2, 3], [2, 3, 3], [8, 4, 5])
-    (12, 2)
+    spans: the values in L1 and in DRAM; deallocated ones have mark 1. places: for each name of a
+    value or an alias, the index of the value in its spans, times 2, plus 1 if it is in DRAM.
+    aliases: their number. empties: the types of buffers that are allocated and not yet filled, by
+    name. has_ends: whether the function has deallocations.
     """
-    ends = sorted(among, key=last.__getitem__)
-    most = at = held = gone = 0
-    for k in among:
-        while last[ends[gone]] < first[k]:
-            held -= nbytes[ends[gone]]
-            gone += 1
-        held += nbytes[k]
-        if held > most:
-            most, at = held, first[k]
-    return most, at
+
+    function: str
+    chip: Chip
+    spans: tuple[Spans, Spans] = field(default_factory=lambda: (Spans(), Spans()))
+    places: dict[str, int] = field(default_factory=dict)
+    aliases: int = 0
+    empties: dict[str, str] = field(default_factory=dict)
+    has_ends: bool = False
+    over: bool = False
+    line: int = 0
+
+    def read(self, statement: Statement) -> None:
+        """Extend the ranges of the values that a line reads; end those that it deallocates."""
+        self.line = statement.line
+        for name in statement.operands:
+            if (place := self.places.get(name)) is not None:
+                spans = self.spans[place & 1]
+                if not spans.marks[place >> 1]:
+                    spans.last[place >> 1] = statement.line
+        for name in statement.frees:
+            self.has_ends = True
+            if (place := self.places.pop(name, None)) is not None:
+                self.spans[place & 1].marks[place >> 1] = 1
+
+    def is_alias(self, statement: Statement, result: Result) -> bool:
+        """Return whether a result is an alias of an operand, and record of which."""
+        owner = None
+        if statement.is_view and statement.operands:
+            owner = statement.operands[0]
+        elif self.empties:
+            of_type = (n for n in statement.operands if self.empties.get(n) == result.text)
+            owner = next(reversed([*of_type]), None)
+        if owner is None:
+            if statement.is_empty:
+                if len(self.empties) >= _MAX_EMPTIES:
+                    self.empties.clear()
+                self.empties[result.name] = result.text
+            return False
+        self.aliases += 1
+        if self.aliases > MAX_SPANS:
+            self._give_up()
+        if (place := self.places.get(owner)) is not None:
+            self.places[result.name] = place
+        return True
+
+    def add(self, statement: Statement, result: Result, sizes: Sizes) -> None:
+        """Add a value that owns memory."""
+        memory = sizes.buffers[0]
+        if self.over or memory not in _MEMORIES:
+            return
+        which = _MEMORIES.index(memory)
+        spans = self.spans[which]
+        if spans.is_full:
+            self._give_up()
+            return
+        nbytes = Held(*sizes.buffers).share(self.chip) if memory == "l1" else sizes.nbytes
+        k = spans.add(result.name, statement.op, nbytes, statement.line)
+        self.places[result.name] = k << 1 | which
+
+    def _give_up(self) -> None:
+        """Drop all data of a function with too many values: it has no peak."""
+        self.over, self.spans = True, (Spans(), Spans())
+        self.places.clear()
+
+    def peaks(self) -> list[Peak]:
+        """Return the peaks of L1 and DRAM; none if there are too many values."""
+        found = []
+        for memory, spans in zip(_MEMORIES, self.spans, strict=True):
+            for k in range(len(spans)) if self.has_ends else ():
+                if not spans.marks[k]:
+                    spans.last[k] = self.line
+            if len(spans):
+                found.append(spans.peak(self.function, memory))
+        return found
