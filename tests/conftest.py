@@ -62,6 +62,13 @@ def pytest_configure(config) -> None:
         )
 
 
+@pytest.fixture(scope="module", name="frozen")
+def fixture_frozen():
+    """For modules that collect garbage often: what others left is looked through only once."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_finish() -> None:
     # What JAX and its caches hold is not worth looking through again and again.
     gc.freeze()
