@@ -1,6 +1,7 @@
 """What results hold: grids and tiles that fit them, and how much padding there is at most."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from devices import turn as device_of
 from jax.sharding import AbstractMesh
 from laid_out import assert_same, is_grid, poisoned
 from test_primitives import DEVICE, TABLE, drawn, ways
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.caching import drop_all
@@ -255,8 +257,7 @@ def layouts_of(tree):
     return [x.layout if is_grid(x) else None for x in leaves]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(("name", "place"), few(itertools.product(OPTIMIZERS, PLACES), 5))
 def test_three_steps_of_training_are_one_program(name, place, compilations):
     batch = RNG.normal(size=(40, 60)).astype("f4")
     x = gl.put(batch, gl.GridLayout((40, 60), grid=(8, 1)), MESH)
