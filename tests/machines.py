@@ -3,6 +3,7 @@
 import pytest
 
 import gridlayout as gl
+from gridlayout.sharding.machines import measure
 from gridlayout.sharding.machines.default_machine import FAST
 
 
@@ -18,11 +19,12 @@ _SMALL = {
 }
 
 
-def measured(device):
-    """`gl.Machine.measure`, of fewer and smaller runs."""
+def measured(device, kinds=tuple(measure._COLLECTIVES)):
+    """`gl.Machine.measure`, of fewer and smaller runs, and of these collectives alone."""
+    some = {kind: measure._COLLECTIVES[kind] for kind in kinds}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in _SMALL.items():
-            patch.setattr(f"gridlayout.sharding.machines.measure.{name}", value)
+        for name, value in {**_SMALL, "_COLLECTIVES": some}.items():
+            patch.setattr(measure, name, value)
         return gl.Machine.measure(device)
 
 

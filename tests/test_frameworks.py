@@ -63,7 +63,7 @@ EQUINOX = {
 }
 
 
-@pytest.mark.parametrize("name", EQUINOX)
+@pytest.mark.parametrize("name", few(EQUINOX, 3))
 def test_equinox_on_the_grid(name):
     fn, plain = EQUINOX[name]
     assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), plain(MLP, X))
@@ -427,7 +427,7 @@ NNX = {
 }
 
 
-@pytest.mark.parametrize("name", NNX)
+@pytest.mark.parametrize("name", few(NNX, 3))
 def test_nnx_on_the_grid(name):
     fn, plain = NNX[name]
     assert_close(fn(on_device(Net()), laid(X)), plain(Net(), X))

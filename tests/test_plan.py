@@ -106,7 +106,7 @@ SIZES = {
 EVERY = list(itertools.product(PLACEMENTS, SIZES, [None, (4, 4)]))
 
 
-@pytest.mark.parametrize(("name", "sizes", "tile"), few(EVERY, 8))
+@pytest.mark.parametrize(("name", "sizes", "tile"), few(EVERY, 5))
 def test_steps_are_jaxs_and_their_reports_are_true(name, sizes, tile):
     shapes, grids = SIZES[sizes], PLACEMENTS[name]
     arrays = [array(s, k) for k, s in enumerate(shapes)]

@@ -369,7 +369,7 @@ MEASURED = """
 from gridlayout.sharding.machines import measure
 
 measure.ROUNDS, measure.LARGE, measure.TIMES, measure.PASS = 1, 1 << 12, 2, 1 << 12
-measure.PRODUCT = 64
+measure.PRODUCT, measure.LARGEST, measure.REPEATED = 64, 128, 8
 device = gl.DeviceGrid((2, 2))
 print("default", device.machine.hosts, device.machine.axis_names)
 machine = gl.Machine.measure(device)
