@@ -18,7 +18,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from time import perf_counter, process_time
@@ -126,6 +127,9 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
     return found
 
 
+Times = tuple[float, float, float, float]
+
+
 class _Clock:
     """Times calls: seconds in all, of the CPU, of XLA's compiler, and of all else."""
 
@@ -138,7 +142,7 @@ class _Clock:
     def _add(self, event: str, seconds: float, **_: Any) -> None:
         self.compiling += seconds * (event == _COMPILING)
 
-    def __call__(self, fn: Callable[[], Any]) -> tuple[Any, tuple[float, float, float, float]]:
+    def __call__(self, fn: Callable[[], Any]) -> tuple[Any, Times]:
         """Return the result of `fn`, and the four times."""
         import jax
 
@@ -149,46 +153,70 @@ class _Clock:
         return found, (took, cpu, self.compiling, took - self.compiling)
 
 
-def first_calls() -> dict[str, tuple[float, float, str, float]]:
-    """Rows of the first calls of ten steps against GSPMD's: geometric means of medians."""
-    gl.emulate_devices(8)
+@dataclass(frozen=True)
+class First:
+    """A step whose first calls are timed.
+
+    arrays: a function that returns the arguments; each number gives other shapes. grids: those of
+    the arguments; None: replicated.
+    """
+
+    name: str
+    fn: Callable[..., Any]
+    arrays: Callable[[int], Sequence[Any]]
+    grids: Sequence[tuple[int, ...] | None]
+
+
+def first_times(calls: Sequence[First]) -> dict[str, list[tuple[Times, Times]]]:
+    """By name, the times of the first calls on some new shapes: ours, and GSPMD's."""
     import jax
     from jax.sharding import NamedSharding
 
     from benchmarks import steps
 
     device, clock = gl.DeviceGrid(MESHES[8]), _Clock()
-    known = {case.name: case for case in steps.cases()}
 
-    def layouts(name: str, more: int) -> list[gl.GridLayout]:
-        pairs = zip(_longer(name, known[name].shapes, more), known[name].grids, strict=True)
-        return [
-            gl.GridLayout(shape, "float32", grid=grid or (1,) * len(shape), collapse=[])
-            for shape, grid in pairs
-        ]
+    def arguments(call: First, number: int, is_ours: bool) -> list[Any]:
+        found = []
+        for x, grid in zip(call.arrays(number), call.grids, strict=True):
+            if x.ndim:  # a scalar is on every device
+                layout = gl.GridLayout(x.shape, x.dtype, grid=grid or (1,) * x.ndim, collapse=[])
+                sharding = NamedSharding(device.fine, device.placement(layout.grid).spec)
+                x = gl.put(x, layout, device) if is_ours else jax.device_put(x, sharding)
+            found.append(x)
+        return found
 
-    def divided(layout: gl.GridLayout) -> Any:
-        sharding = NamedSharding(device.fine, device.placement(layout.grid).spec)
-        return jax.device_put(np.full(layout.shape, 0.1, np.float32), sharding)
-
-    times: dict[str, list[Any]] = {}
+    times: dict[str, list[tuple[Times, Times]]] = {}
     for k in range(SHAPES + 1):
-        for name in FIRST:
+        for call in calls:
             # JAX remembers what it has traced: each has shapes of its own, the larger ones in turn.
             own, other = (2 * k, 2 * k + 1) if k % 2 else (2 * k + 1, 2 * k)
-            laid = [gl.put(np.full(x.shape, 0.1, "f4"), x, device) for x in layouts(name, own)]
-            plain, fn = list(map(divided, layouts(name, other))), known[name].fn
-            on_grid = gl.on_grid(lambda *xs, fn=fn: fn(*xs))
+            laid, plain = arguments(call, own, True), arguments(call, other, False)
+            on_grid = gl.on_grid(lambda *xs, fn=call.fn: fn(*xs))
             made, ours = clock(partial(on_grid, *laid))
             outs = jax.tree.map(lambda y: steps._sharding(y, device), made, is_leaf=steps._is_grid)
-            gspmd = jax.jit(lambda *xs, fn=fn: fn(*xs), out_shardings=outs)
+            gspmd = jax.jit(lambda *xs, fn=call.fn: fn(*xs), out_shardings=outs)
             _, theirs = clock(partial(gspmd, *plain))
             if k:  # the first round warms JAX up
-                times.setdefault(name, []).append((ours, theirs))
+                times.setdefault(call.name, []).append((ours, theirs))
+    return times
+
+
+def first_calls() -> dict[str, tuple[float, float, str, float]]:
+    """Rows of the first calls of ten steps against GSPMD's: geometric means of medians."""
+    gl.emulate_devices(8)
+    from benchmarks import steps
+
+    def arrays(case: Any, more: int) -> list[Any]:
+        return [np.full(x, 0.1, np.float32) for x in _longer(case.name, case.shapes, more)]
+
+    known = {case.name: case for case in steps.cases()}
+    chosen = [known[name] for name in FIRST]
+    times = first_times([First(x.name, x.fn, partial(arrays, x), x.grids) for x in chosen])
     found = {}
     for k, what in enumerate(("", ", CPU time", ", compiling", ", all but compiling")):
         pair = [
-            steps.geometric_mean([median(each[who][k] for each in times[name]) for name in FIRST])
+            steps.geometric_mean([median(each[who][k] for each in rows) for rows in times.values()])
             for who in (0, 1)
         ]
         found[f"first calls of ten steps{what}"] = (*pair, "GSPMD", 1.3)

@@ -5,6 +5,7 @@ another platform.
 """
 
 import gc
+import itertools
 import os
 
 import hypothesis
@@ -60,6 +61,24 @@ def pytest_configure(config) -> None:
             f"the suite needs {DEVICES} devices, JAX has {found} ({jax.default_backend()}); "
             "set GRIDLAYOUT_TEST_DEVICES to run it on fewer"
         )
+
+
+TESTS_RUN = itertools.count(1)
+
+
+@pytest.fixture(name="few_programs")
+def fixture_few_programs():
+    """For modules whose compiled programs together take gigabytes: they are dropped in between."""
+    yield
+    if next(TESTS_RUN) % 25 == 0:
+        jax.clear_caches()
+
+
+@pytest.fixture(scope="module", name="frozen")
+def fixture_frozen():
+    """For modules that collect garbage often: what others left is looked through only once."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_finish() -> None:

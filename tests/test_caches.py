@@ -21,6 +21,7 @@ from gridlayout import caching
 from gridlayout.caching import Kept, array_bytes, cached
 
 MIB = 1 << 20
+pytestmark = pytest.mark.usefixtures("frozen")
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 The padding of every operand is poisoned, and no check reports it.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,18 +12,14 @@ import pytest
 from jax import lax
 from jax.experimental import checkify
 from laid_out import poisoned, read
+from tiers import few
 
 import gridlayout as gl
 
 DEVICE = gl.DeviceGrid((2, 4))
 A = np.linspace(1, 3, 35, dtype="f4").reshape(5, 7)
 LAYOUT = gl.GridLayout(A.shape, "float32", (3, 3), (2, 2))
-
-
-@pytest.fixture(autouse=True)
-def fixture_few_programs():
-    yield
-    jax.clear_caches()
+pytestmark = pytest.mark.usefixtures("few_programs")
 
 
 def limited(a):
@@ -67,8 +65,7 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize(("name", "around"), few(itertools.product(CHECKED, AROUND), 20))
 def test_errors_are_those_of_plain_jax(name, around):
     errors, fn = CHECKED[name]
     expected, out = jax.jit(checkify.checkify(fn, errors=errors))(A)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiers
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -65,6 +66,7 @@ def test_examples_run_and_print(name, tmp_path):
 
 
 # `supervisor.py` is run by test_faults.py.
+@pytest.mark.skipif(not tiers.ALL, reason="three trainings; with --all-cases")
 def test_a_killed_training_goes_on_with_the_same_losses(tmp_path):
     def losses(out):
         return dict(re.findall(r"^step (\d+)  loss (.*)$", out, re.MULTILINE))

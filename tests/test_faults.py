@@ -279,7 +279,7 @@ print("interrupted", interrupted, flush=True)
 """
 
 
-@pytest.mark.parametrize("kind", ["calls", "plan"])
+@pytest.mark.parametrize("kind", few(["calls", "plan"], 1))
 def test_an_interrupted_session_goes_on(kind):
     cases = 20 if tiers.ALL else 3
     ended = run_alone(f"KIND, SEED, CASES = {kind!r}, 0, {cases}\n{SESSION}")

@@ -13,6 +13,7 @@ import pytest
 from flax import nnx
 from laid_out import is_grid
 from processes import alone, run_alone
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.libraries import imported
@@ -62,7 +63,7 @@ EQUINOX = {
 }
 
 
-@pytest.mark.parametrize("name", EQUINOX)
+@pytest.mark.parametrize("name", few(EQUINOX, 3))
 def test_equinox_on_the_grid(name):
     fn, plain = EQUINOX[name]
     assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), plain(MLP, X))
@@ -182,7 +183,7 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("name", few(AROUND, 6))
 def test_equinox_around_the_grid(name):
     fn, arguments = AROUND[name](gl.on_grid)
     plain, _ = AROUND[name](lambda fn: fn)
@@ -265,7 +266,7 @@ assert np.all(np.asarray(grad) == 2) and is_array(x)
 """
 
 
-@pytest.mark.parametrize("place", ["FIRST", "SECOND", "THIRD"])
+@pytest.mark.parametrize("place", few(["FIRST", "THIRD", "SECOND"], 2))
 def test_equinox_is_told_wherever_it_is_imported(place):
     names = {"FIRST": "", "SECOND": "import gridlayout as gl", "THIRD": ""}
     program = ORDER
@@ -426,7 +427,7 @@ NNX = {
 }
 
 
-@pytest.mark.parametrize("name", NNX)
+@pytest.mark.parametrize("name", few(NNX, 3))
 def test_nnx_on_the_grid(name):
     fn, plain = NNX[name]
     assert_close(fn(on_device(Net()), laid(X)), plain(Net(), X))

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from jax.sharding import AbstractMesh
+from machines import measured
 
 import gridlayout as gl
 from gridlayout.ops.decisions.flops import transposed
@@ -260,12 +261,10 @@ def test_repetitions_take_longer_than_calls_vary(each):
     assert found == pytest.approx(each, rel=0.2)
 
 
-def test_a_machine_is_measured_kept_and_used(tmp_path, monkeypatch):
-    monkeypatch.setattr("gridlayout.sharding.machines.measure.ROUNDS", 1)
-    monkeypatch.setattr("gridlayout.sharding.machines.measure.LARGE", 1 << 14)
+def test_a_machine_is_measured_kept_and_used(tmp_path):
     count = len(jax.devices())
-    device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
-    machine = gl.Machine.measure(device)
+    device = gl.DeviceGrid((2, 2) if count >= 4 else (count,))
+    machine = measured(device)
     kinds = {each.kind for each in machine.figures}
     assert count == 1 or len(kinds) == 5
     assert all(each.bandwidth > 0 and each.wait >= 0 for each in machine.figures)
@@ -276,10 +275,10 @@ def test_a_machine_is_measured_kept_and_used(tmp_path, monkeypatch):
     assert again == machine
     assert hash(again) == hash(machine)
     assert json.loads((tmp_path / "machine.json").read_text())["mesh"] == list(device.shape)
-    measured = gl.DeviceGrid(device.mesh, machine=again)
-    assert measured != device
+    other = gl.DeviceGrid(device.mesh, machine=again)
+    assert other != device
     array = np.arange(35, dtype="f4").reshape(5, 7)
-    x = gl.put(array, gl.GridLayout((5, 7), grid=(2, 2)), measured)
+    x = gl.put(array, gl.GridLayout((5, 7), grid=(2, 2)), other)
     np.testing.assert_array_equal(np.asarray(x + x), 2 * array)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
+import tiers
 from execute import HERE, SOURCES, executed
 
 
@@ -40,7 +41,8 @@ def test_both_files_hold_the_same_cells(source: Path):
     ]
 
 
-@pytest.mark.parametrize("source", pairs())
+# The last one plans for half a minute.
+@pytest.mark.parametrize("source", pairs() if tiers.ALL else tiers.few(pairs()[:-1], 3))
 def test_a_fresh_kernel_shows_what_is_saved(source: Path):
     found = shown(executed(source))  # raises where a cell does
     saved = shown(nbformat.read(source.with_suffix(".ipynb"), 4))

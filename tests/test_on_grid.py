@@ -41,15 +41,7 @@ from gridlayout.ops.decisions.facts import EXACT
 
 DEVICE = gl.DeviceGrid((2, 4))
 TURNS = 4
-TESTS_RUN = itertools.count(1)
-
-
-@pytest.fixture(autouse=True)
-def fixture_few_programs():
-    yield
-    # All compiled programs of this file together take 3 GB.
-    if next(TESTS_RUN) % 50 == 0:
-        jax.clear_caches()
+pytestmark = pytest.mark.usefixtures("few_programs")
 
 
 A, B, C, V, T, U, R, K = (5, 7), (5, 7), (7, 3), (7,), (2, 5, 7), (2, 7, 3), (1, 7), (5, 1)
@@ -409,7 +401,7 @@ def test_gradients_are_jaxs(kind):
         if name not in smooth:
             continue
         traced = Traced(gradients(fn, shapes), examples(shapes))
-        for turn, chosen in enumerate(choices(shapes, TURNS, seed)):
+        for turn, chosen in enumerate(choices(shapes, TURNS if tiers.ALL else 2, seed)):
             device = device_of(DEVICE, seed + turn)
             kinds = traced.kinds(chosen, device, name)
             every = name if kind == "calls" or not tiers.ALL else None

@@ -12,6 +12,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
+import tiers
 from processes import run_alone
 from readme import README, ROOT, blocks, commands, session_fails
 
@@ -43,7 +44,13 @@ def printed(*arguments):
     return run.stdout
 
 
-@pytest.mark.parametrize("page", pages("python"))
+# Those that take longest.
+SLOW = ("docs/how-to/plan", "docs/how-to/models")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages("python") if tiers.ALL or page.id not in SLOW]
+)
 def test_programs_print_what_is_shown(page):
     found = blocks(page, "python", "text")
     assert found[0][0] == "python"

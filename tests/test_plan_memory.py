@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.sharding.limits import LIMITS
@@ -156,6 +157,7 @@ SLOW = ("attention", "training", "scan")  # to plan
 QUICK = [name for name in PROGRAMS if name not in SLOW]
 REPLAYED = [*((name, "n150") for name in PROGRAMS), *((name, "p150") for name in QUICK)]
 REPLAYED += [(name, "n300") for name in ("small mlp", "chain", "products", "reductions")]
+REPLAYED = few(REPLAYED, 17)
 
 
 @pytest.mark.parametrize(("name", "machine"), REPLAYED)
@@ -268,7 +270,7 @@ LESS = [(name, "n150") for name in QUICK if name != "identity"]
 LESS += [(name, "p150") for name in ("small mlp", "chain", "gated", "products")]
 
 
-@pytest.mark.parametrize(("name", "machine"), LESS)
+@pytest.mark.parametrize(("name", "machine"), few(LESS, 8))
 def test_one_byte_less_changes_the_plan(name, machine):
     fn, *args = PROGRAMS[name]
     plan = planned(name, machine)
@@ -321,7 +323,7 @@ def test_what_has_room_in_dram_is_not_refused():
 @pytest.mark.parametrize("name", ["small mlp", "chain", "softmax", "gated", "many arrays"])
 def test_more_memory_is_never_slower(name):
     fn, *args = PROGRAMS[name]
-    rooms = [2**k for k in (12, 14, 16, 17, 18, 19, 20)]
+    rooms = [2**k for k in few((12, 14, 16, 17, 18, 19, 20), 4)]
     plans = [gl.plan(fn, *args, machine=with_room("n150", room)) for room in rooms]
     for room, plan in zip(rooms, plans, strict=True):
         assert plan.peak_bytes <= room

@@ -127,7 +127,7 @@ def emulated(mesh):
 
 @needs_8
 @pytest.mark.parametrize(
-    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 15)
+    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 10)
 )
 def test_planned_programs_are_jaxs(name, mesh):
     fn, shapes = PROGRAMS[name]
@@ -151,7 +151,7 @@ def test_planned_programs_are_jaxs(name, mesh):
 
 @needs_8
 # A compiled branch is not visited; a loop's is.
-@pytest.mark.parametrize("name", few([name for name in PROGRAMS if name != "branches"], 6))
+@pytest.mark.parametrize("name", few([name for name in PROGRAMS if name != "branches"], 4))
 def test_collectives_of_plans_are_those_of_the_compiled_program(name):
     fn, shapes = PROGRAMS[name]
     args = arguments(shapes)

@@ -26,6 +26,7 @@ COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
 DEVICE = gl.DeviceGrid(MESH)
 SHAPE = (13, 9)
+pytestmark = pytest.mark.usefixtures("frozen")
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.sharding import AbstractMesh
 from laid_out import assert_same, choices, poisoned
-from tiers import few
+from tiers import few, together
 
 import gridlayout as gl
 from gridlayout.ops.decisions.specs import Replicated
@@ -284,11 +284,15 @@ def test_indices_out_of_bounds_of_a_dim_are_clipped_or_dropped_as_in_jax(shape, 
             return jax.grad(lambda x: (x.at[where].get(mode=mode) ** 2).sum())(x)
         return getattr(x.at[where], fn)(0.5, mode=mode)
 
-    for mode in ("promise_in_bounds", "clip", "drop" if fn != "get" else "fill"):
-        for dim in (0, 1):
-            found = gl.on_grid(lambda x, dim=dim, mode=mode: run(x, dim, mode))(laid)
-            expected = jax.jit(run, static_argnums=(1, 2))(jnp.asarray(x), dim, mode)
-            assert_same(found, expected, rtol=1e-5)
+    modes = ("promise_in_bounds", "clip", "drop" if fn != "get" else "fill")
+    for ways in together(itertools.product((0, 1), modes), 6):
+
+        def every(x, ways=ways):
+            return {way: run(x, *way) for way in ways}
+
+        found, expected = gl.on_grid(every)(laid), jax.jit(every)(jnp.asarray(x))
+        for way in ways:
+            assert_same(found[way], expected[way], rtol=1e-5)
 
 
 @pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2)])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiers
 
 from benchmarks import sharding
 from gridlayout.errors import LayoutError
@@ -472,6 +473,7 @@ for methods in (METHODS, (LOCAL,)):
 """
 
 
+@pytest.mark.skipif(not tiers.ALL, reason="other processes; with --all-cases")
 def test_same_answer_in_every_process():
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     answers = set()

@@ -13,6 +13,7 @@ import gridlayout as gl
 from gridlayout.mlir.program import MAX_RESULTS
 from gridlayout.ops.tenstorrent.linking import MAX_DEPTH, MAX_OPS, MAX_OPS_PER_OP
 
+pytestmark = pytest.mark.usefixtures("frozen")  # each case empties the caches
 # Those that take seconds are left to `make test-all`.
 SLOW = ("relayouts", "chain_of_ops", "tree_of_ops", "constants", "long_alias_of_equal_types")
 CASES = [
