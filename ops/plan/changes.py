@@ -7,6 +7,7 @@ tiles. `Strategies.refined` finds them for the moves of a solution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -28,6 +29,36 @@ class Share(NamedTuple):
     units: tuple[int, ...]
     received: float
     copied: float = 0.0
+
+
+class Sent(NamedTuple):
+    """The cost of a move or a sum: seconds, and the number of collectives that run unjoined."""
+
+    seconds: float = 0.0
+    alone: int = 0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to change a division: seconds of latency and per byte, and a number of collectives.
+
+    copied: seconds per byte to copy what is received, where the collectives are joined with others.
+    """
+
+    latency: float
+    per_byte: float
+    copied: float
+    collectives: int
+
+    def alone(self, nbytes: int) -> Sent:
+        """Return the cost for a value of `nbytes`."""
+        return Sent(self.latency + self.per_byte * nbytes, self.collectives)
+
+    def joined(self, nbytes: int) -> Sent:
+        """Return the cost where the collectives are joined, if that takes less time."""
+        if self.copied * nbytes >= self.latency:
+            return self.alone(nbytes)
+        return Sent((self.per_byte + self.copied) * nbytes)
 
 
 @cached

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import sent_between
-from gridlayout.ops.plan.changes import Share, ways_to_change
+from gridlayout.ops.plan.changes import Sent, Share, Way, ways_to_change
 from gridlayout.sharding.collectives import (
     ALL_REDUCE,
     ALL_TO_ALL,
@@ -39,36 +39,6 @@ Division = tuple[tuple[int, ...], ...]
 _MUCH = 1 << 30  # bytes, from which the bandwidth of links follows
 
 
-class Sent(NamedTuple):
-    """The cost of a move or a sum: seconds, and the number of collectives that run unjoined."""
-
-    seconds: float = 0.0
-    alone: int = 0
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A way to change a division: seconds of latency and per byte, and a number of collectives.
-
-    copied: seconds per byte to copy what is received, where the collectives are joined with others.
-    """
-
-    latency: float
-    per_byte: float
-    copied: float
-    collectives: int
-
-    def alone(self, nbytes: int) -> Sent:
-        """Return the cost for a value of `nbytes`."""
-        return Sent(self.latency + self.per_byte * nbytes, self.collectives)
-
-    def joined(self, nbytes: int) -> Sent:
-        """Return the cost where the collectives are joined, if that takes less time."""
-        if self.copied * nbytes >= self.latency:
-            return self.alone(nbytes)
-        return Sent((self.per_byte + self.copied) * nbytes)
-
-
 @dataclass(eq=False)
 class Units:
     """The units of a device grid, in mesh order, as their axes of `device.fine`.
@@ -81,7 +51,7 @@ class Units:
     axes: tuple[Axes, ...]
     idle: bool = False
     work: float = 0.0
-    _moves: dict[Any, list[_Way]] = field(default_factory=dict, init=False)
+    _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
     _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
@@ -288,7 +258,7 @@ class Units:
         """The number of devices along each unit."""
         return tuple(map(self.device.count, self.axes))
 
-    def _ways(self, before: Division | None, after: Division) -> list[_Way]:
+    def _ways(self, before: Division | None, after: Division) -> list[Way]:
         """Return the ways to change a division, as functions of bytes."""
         key = before, after
         if key not in self._moves:
@@ -303,7 +273,7 @@ class Units:
             self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 
-    def _way(self, shares: Sequence[Share]) -> _Way:
+    def _way(self, shares: Sequence[Share]) -> Way:
         """Return what some collectives take; times are linear in the bytes."""
         passed = 2 * self.machine.work_seconds(nbytes=1)
         latency = per_byte = received = 0.0
@@ -320,7 +290,7 @@ class Units:
             latency += start
             per_byte += each_byte * each.received + passed * each.copied
             received += each.received
-        return _Way(latency, per_byte, passed * received, len(shares))
+        return Way(latency, per_byte, passed * received, len(shares))
 
     def exact_move(self, shape: Shape, dtype: Any, before: Division, after: Division) -> float:
         """Return the seconds to relay an array of blocks out, by the collectives that it takes."""

@@ -6,7 +6,7 @@ fit in memory (`room.py`). A value is relaid out once to each division in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,28 +18,12 @@ from numpy.typing import NDArray
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
+from gridlayout.ops.plan.joined import Latencies, sum_levels
 from gridlayout.ops.plan.room import Room
 from gridlayout.ops.plan.variables import Place, Variable, Variables
 from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
-
-
-@dataclass(eq=False)
-class _Joined:
-    """The latency that joined collectives share, and for each variable the choices that have one.
-
-    reads: for each variable, 0 for such a choice and -1 for any other.
-    """
-
-    seconds: float
-    reads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-
-    def add(self, variable: int, choices: int, choice: int) -> None:
-        """Add a choice of a variable."""
-        if variable not in self.reads:
-            self.reads[variable] = np.full(choices, -1)
-        self.reads[variable][choice] = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +104,13 @@ class Strategies(Variables):
                 values.setdefault(key, v)
         fetches = []
         self._reads = []
-        joined: dict[Hashable, _Joined] = {}
+        joined = Latencies()
         for key, count in counts.items():
             self.each_step()
             fetches.append(self._fetch(values[key], key, count, joined))
         fetches += self._dram_reads()
-        fetches += self._joined(costs, joined)
+        self._join_sums(costs, joined)
+        fetches += joined.fetches(costs)
         for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
@@ -143,7 +128,7 @@ class Strategies(Variables):
                 costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
 
-    def _fetch(self, value: int, what: Any, count: float, joined: dict[Hashable, _Joined]) -> Fetch:
+    def _fetch(self, value: int, what: Any, count: float, joined: Latencies) -> Fetch:
         """Return the costs of moving a value to its users, for all their choices.
 
         what: the value's variable, number among its results and bytes, and its users. joined: gets
@@ -234,7 +219,7 @@ class Strategies(Variables):
         size: int,
         consumers: Sequence[tuple[int, NDArray[np.int64]]],
         count: float,
-        joined: dict[Hashable, _Joined],
+        joined: Latencies,
     ) -> NDArray[np.float64]:
         """Return what a move to each form saves where it is joined; add its latency to `joined`."""
         found = np.zeros((1, len(forms)))
@@ -242,10 +227,10 @@ class Strategies(Variables):
             if held.in_dram or (saved := self.units.saved_by_move(held.division, need, size)) <= 0:
                 continue
             found[0, form] = saved * count
-            each = joined.setdefault((held.division, need, count), _Joined(saved * count))
+            key = held.division, need, count
             for consumer, read in consumers:
                 for k in np.flatnonzero(read == form):
-                    each.add(consumer, len(read), int(k))
+                    joined.add(key, saved * count, consumer, len(read), int(k))
         return found
 
     @property
@@ -315,23 +300,14 @@ class Strategies(Variables):
             made.append(self._cheapest_division(held, divisions, size)[1])
         return made
 
-    def _joined(
-        self, costs: list[NDArray[np.float64]], moves: Mapping[Hashable, _Joined]
-    ) -> list[Fetch]:
-        """Return the latencies that joined collectives share, once for each kind of collective.
-
-        Sums that do not depend on each other are joined, and so are equal moves of operands.
-        costs: of all choices; the shared latencies of sums are subtracted from them. A variable
-        with one choice is appended to them: it is the source of the latencies. moves: as made by
-        `_joined_moves`.
-        """
-        found = dict(moves)
-        levels, ends = self._levels(), self._ends()
+    def _join_sums(self, costs: list[NDArray[np.float64]], joined: Latencies) -> None:
+        """Add the latencies of sums to `joined`, and subtract them from costs of choices."""
+        levels = sum_levels(self.graph)
         for at, variable in enumerate(self.variables):
             node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
             if node is None or node.factors is None or not node.factors.summed:
                 continue
-            level = -1 if node.outs[0] in ends else levels[node.outs[0]]
+            level = levels[node.outs[0]]
             own = costs[at].copy()
             for k, choice in enumerate(variable.choices):
                 if choice is None or not choice.summed or (choice.scattered and level >= 0):
@@ -339,51 +315,11 @@ class Strategies(Variables):
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
                 saved = self.units.saved(*given, dim=dim) * node.times
-                if saved <= 0:
-                    continue
-                key = level, choice.summed, choice.scattered, node.times
-                joined = found.setdefault(key, _Joined(saved))
-                joined.add(at, len(variable.choices), k)
-                own[k] = max(own[k] - saved * len(variable.members), 0.0)
+                if saved > 0:
+                    key = level, choice.summed, choice.scattered, node.times
+                    joined.add(key, saved, at, len(own), k)
+                    own[k] = max(own[k] - saved * len(variable.members), 0.0)
             costs[at] = own
-        several = [each for each in found.values() if each.seconds and len(each.reads) > 1]
-        for each in found.values():
-            for at, read in each.reads.items() if len(each.reads) == 1 else ():
-                costs[at] = costs[at] + np.where(read >= 0, each.seconds, 0.0)
-        if not several:
-            return []
-        costs.append(np.zeros(1))
-        latencies = np.array([[each.seconds for each in several]])
-        reads = (
-            (at, np.where(read >= 0, form, -1))
-            for form, each in enumerate(several)
-            for at, read in each.reads.items()
-        )
-        return [Fetch(len(costs) - 1, latencies, tuple(reads))]
-
-    def _levels(self) -> dict[int, int]:
-        """Return for each value how many sums, one after another, it can depend on."""
-        found: dict[int, int] = {}
-        for node in self.graph.nodes:
-            level = max((found.get(v, 0) for v in node.ins if v is not None), default=0)
-            sums = node.factors is not None and bool(node.factors.summed)
-            # Sums of one level do not depend on each other.
-            found |= dict.fromkeys(node.outs, level + sums)
-        return found
-
-    def _ends(self) -> set[int]:
-        """Return the values that reach results through elementwise ops, transposes and reshapes."""
-        graph = self.graph
-        found = {v for v in graph.outs if v is not None}
-        others: set[int] = set()
-        for node in reversed(graph.nodes):
-            if node.outs[0] in others:
-                found.discard(node.outs[0])
-            is_chain = (node.members or node.record.is_chain) and node.outs[0] in found
-            for v in node.ins:
-                if v is not None:
-                    (found if is_chain else others).add(v)
-        return found - others
 
     def _place_move(self, place: Place, need: Division, size: int) -> float:
         """Return the seconds to move an operand; one in DRAM moves between chips only."""

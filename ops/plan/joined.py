@@ -1,0 +1,84 @@
+"""Joined collectives: the latencies that several collectives of a program share.
+
+Collectives of one kind over the same devices become one if none depends on another: sums of one
+level, and equal moves of operands. The latency is then paid once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.solver.problem import Fetch
+
+
+@dataclass(eq=False)
+class _Group:
+    """A latency, and the choices that share it: 0 for such a choice, -1 for any other."""
+
+    seconds: float
+    reads: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Latencies:
+    """The shared latencies of a problem, by what the collectives have in common."""
+
+    groups: dict[Hashable, _Group] = field(default_factory=dict)
+
+    def add(self, key: Hashable, seconds: float, variable: int, choices: int, choice: int) -> None:
+        """Add one of a variable's `choices`, whose price lacks the latency of `seconds`."""
+        group = self.groups.setdefault(key, _Group(seconds))
+        group.reads.setdefault(variable, np.full(choices, -1))[choice] = 0
+
+    def fetches(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
+        """Return the fetch of all latencies, of which each is paid once.
+
+        costs: of all choices. Latencies that only one variable has are added to them, and a
+        variable with one choice is appended: the source of the latencies.
+        """
+        shared = [group for group in self.groups.values() if len(group.reads) > 1]
+        for group in self.groups.values():
+            for at, read in group.reads.items() if len(group.reads) == 1 else ():
+                costs[at] = costs[at] + np.where(read >= 0, group.seconds, 0.0)
+        if not shared:
+            return []
+        costs.append(np.zeros(1))
+        prices = np.array([[group.seconds for group in shared]])
+        reads = (
+            (at, np.where(read >= 0, form, -1))
+            for form, group in enumerate(shared)
+            for at, read in group.reads.items()
+        )
+        return [Fetch(len(costs) - 1, prices, tuple(reads))]
+
+
+def sum_levels(graph: Graph) -> dict[int, int]:
+    """Return for each value a level such that sums of one level do not depend on each other.
+
+    -1 for values that reach results through elementwise operations, transposes and reshapes alone,
+    which can wait until the end.
+    """
+    found: dict[int, int] = {}
+    for node in graph.nodes:
+        level = max((found.get(v, 0) for v in node.ins if v is not None), default=0)
+        sums = node.factors is not None and bool(node.factors.summed)
+        found |= dict.fromkeys(node.outs, level + sums)
+    return found | dict.fromkeys(_ends(graph), -1)
+
+
+def _ends(graph: Graph) -> set[int]:
+    found = {v for v in graph.outs if v is not None}
+    others: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.outs[0] in others:
+            found.discard(node.outs[0])
+        is_chain = (node.members or node.record.is_chain) and node.outs[0] in found
+        for v in node.ins:
+            if v is not None:
+                (found if is_chain else others).add(v)
+    return found - others
