@@ -6,7 +6,7 @@ from collections import Counter
 from hashlib import sha256
 from typing import Any
 
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -26,7 +26,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
 
     nodes = [
         _digest(
-            *(node.name, node.factors, node.flops, node.times, [*map(text, node.outs)]),
+            *(node.name, _dims(node), node.flops, node.times, [*map(text, node.outs)]),
             str(node.eqn.params["layout"]) if node.name == WITH_LAYOUT else "",
         )
         for node in graph.nodes
@@ -50,6 +50,12 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
             for n, node in enumerate(graph.nodes)
         ]
     return values[:operands], nodes
+
+
+def _dims(node: Node) -> Any:
+    """Return the factors of a node; their sizes follow from the shapes of its values."""
+    factors = node.factors
+    return None if factors is None else (factors.ins, factors.outs, factors.kinds)
 
 
 def _digest(*parts: Any) -> bytes:

@@ -1,7 +1,8 @@
 """Primitives that work along some dims: those dims are unsharded, the others stay sharded.
 
 A primitive runs along the unsharded dims of a part (`unsharded.py`). The other dims, the rest, are
-a batch. If there are no other dims, the primitive falls back, except for those in `vectors.py`.
+a batch: those that are through by its factors. If there are no other dims, the primitive falls
+back, except for those in `vectors.py`.
 """
 
 from __future__ import annotations
