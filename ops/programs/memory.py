@@ -61,22 +61,23 @@ class Memory:
 def _memory(program: Program, known: dict[int, Memory]) -> Memory:
     """Return the memory of a program; known: that of programs inside of it, by their ids."""
     buffers = _Buffers(program, known)
-    found, outs = buffers.found, buffers.read(out.at for out in program.outs)
-    is_cpu = program.device.platform == "cpu"
-    order = _earliest_order(found) if is_cpu else list(range(len(found)))
+    found = buffers.found
+    outs = buffers.expanded(buffers.read(out.at for out in program.outs))
+    order = _order(found, program.device.platform == "cpu")
     _set_live_ranges(found, order, outs)
     always = sum(spec.device_bytes for spec in program.operands)
     always += sum(found[n].nbytes for n in outs)
     temporary = _temporary(found, order, outs)
-    times = held_over_time((Interval(*each[2:], each.nbytes) for each in temporary), len(found))
-    cores = [Interval(each.first, each.last, each.core) for each in found]
-    cores += [Interval(each.first, each.first, each.inner[1]) for each in found]
-    core = max(held_over_time(cores, len(found)), default=0)
+    times = held_over_time((Interval(*each[2:], each.nbytes) for each in temporary), len(order))
+    made = [found[n] for n in order]
+    cores = [Interval(each.first, each.last, each.core) for each in made]
+    cores += [Interval(each.first, each.first, each.inner[1]) for each in made]
+    core = max(held_over_time(cores, len(order)), default=0)
     samples = [
-        Sample(found[n].owner, found[n].step, always + nbytes)
-        for n, nbytes in zip(order, times, strict=True)
+        Sample(each.owner, each.step, always + nbytes)
+        for each, nbytes in zip(made, times, strict=True)
     ]
-    end = len(found) - 1
+    end = len(order) - 1
     results = [BufferPlace(found[n].owner, found[n].nbytes, 0, end) for n in sorted(outs)]
     return Memory(
         max((each.nbytes for each in samples), default=always),
@@ -91,32 +92,29 @@ class _Buffer:
     """A buffer: its bytes on a device and on a core, and the buffers that it is made from.
 
     may_reuse: whether it may reuse the place of a buffer of which it is the last consumer.
+    is_fused: whether it stands for a value without a buffer, which is computed where it is read.
     """
 
     nbytes: int
     core: int
     reads: set[int]
     may_reuse: bool = False
+    is_fused: bool = False
     inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
     owner: int = 0  # the number of the decision that makes it
     step: int = 0  # and of its step in the program
     first: int = 0
-    last: int = 0
+    last: int = -1
 
 
 @dataclass
 class _Buffers:
-    """The buffers of a program.
-
-    own: the buffers of each register, or those that it is made from. fused: the registers that a
-    register without buffers is computed from where it is read.
-    """
+    """The buffers of a program; own: for each register, its buffers, or those it is made from."""
 
     program: Program
     known: dict[int, Memory]
     found: list[_Buffer] = field(default_factory=list)
     own: dict[int, frozenset[int]] = field(default_factory=dict)
-    fused: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
@@ -131,16 +129,17 @@ class _Buffers:
 
     def read(self, registers: Iterable[object]) -> set[int]:
         """Return the buffers of registers, or those that these are made from."""
-        waiting = [k for k in registers if isinstance(k, int)]
-        found, seen = set[int](), set(waiting)
+        return {n for k in registers if isinstance(k, int) for n in self.own.get(k, ())}
+
+    def expanded(self, numbers: set[int]) -> set[int]:
+        """Return buffers, with those that fused values are made from instead of these."""
+        waiting, seen = list(numbers), set(numbers)
         while waiting:
-            k = waiting.pop()
-            found |= self.own.get(k, frozenset())
-            for read in self.fused.get(k, ()):
-                if read not in seen:
-                    seen.add(read)
-                    waiting.append(read)
-        return found
+            each = self.found[waiting.pop()]
+            new = each.reads - seen if each.is_fused else set()
+            seen |= new
+            waiting += new
+        return {n for n in seen if not self.found[n].is_fused}
 
     def _new(
         self, nbytes: int, reads: set[int], core: int = 0, may_reuse: bool = False
@@ -150,6 +149,8 @@ class _Buffers:
 
     def _chained(self, chain: Chain, own: set[int]) -> set[int]:
         """Add the buffers of a chain that starts from `own`; return the last ones."""
+        if chain.is_apart:
+            own = self.expanded(own)
         if chain.made and not chain.copies:
             own = own | self._new(0, own)  # a view, which takes a turn in the order
         first: set[int] = set()
@@ -162,10 +163,6 @@ class _Buffers:
 
     def _add(self, step: Step, space: Workspace, fused_registers: set[int]) -> None:
         has_own = bool(space.together) or any(chain.made for chain in space.operands)
-        if not has_own and fused_registers.issuperset(step.writes):
-            reads = tuple(k for k in step.reads if isinstance(k, int))
-            self.fused |= dict.fromkeys(step.writes, reads)
-            return
         now: set[int] = set()
         for n, k in enumerate(step.reads):
             own = self.read([k])
@@ -177,9 +174,13 @@ class _Buffers:
         inner = self._inside(step)
         for k in step.writes:
             spec = self.program.registers[k]
+            if k in fused_registers and len(now) > 1:
+                (n,) = self._new(0, now)
+                self.found[n].is_fused = True
+                now = {n}
             if k in fused_registers or (has_own and not space.is_view):
                 self.own[k] = frozenset(now)
-                for m in now if k not in fused_registers else ():
+                for m in self.expanded(now) if k not in fused_registers else ():
                     self.found[m].core = spec.core_bytes
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
@@ -264,28 +265,36 @@ def _makers(consumer: Step, found: set[int], makes: dict[int, tuple[int, ...]]) 
 # -- time and places -------------------------------------------------------------------------------
 
 
-def _earliest_order(found: list[_Buffer]) -> list[int]:
-    """Return the order in which XLA makes buffers on CPUs: each once all that it reads exist."""
+def _order(found: list[_Buffer], earliest: bool) -> list[int]:
+    """Return the order in which buffers are made; earliest: each once all that it reads exist."""
+    made = [n for n, each in enumerate(found) if not each.is_fused]
+    if not earliest:
+        return made
     waits = [len(each.reads) for each in found]
     consumers: dict[int, list[int]] = {}
     for n, each in enumerate(found):
         for k in each.reads:
             consumers.setdefault(k, []).append(n)
-    queue, order = deque(n for n, count in enumerate(waits) if not count), []
+    queue, order = deque(n for n in made if not waits[n]), []
     while queue:
         order.append(n := queue.popleft())
-        for consumer in consumers.get(n, ()):
-            waits[consumer] -= 1
-            if not waits[consumer]:
-                queue.append(consumer)
+        existing, ready = [n], list[int]()
+        while existing:
+            for consumer in consumers.get(existing.pop(), ()):
+                waits[consumer] -= 1
+                if not waits[consumer]:
+                    (existing if found[consumer].is_fused else ready).append(consumer)
+        queue += sorted(ready)
     return order
 
 
 def _set_live_ranges(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
     for time, n in enumerate(order):
         found[n].first = found[n].last = time
-        for k in found[n].reads:
-            found[k].last = time
+    for each in reversed(found):  # consumers before what they read
+        time = each.last if each.is_fused else each.first
+        for k in each.reads:
+            found[k].last = max(found[k].last, time)
     for n in outs:
         found[n].last = len(order)
 
@@ -293,11 +302,15 @@ def _set_live_ranges(found: list[_Buffer], order: list[int], outs: set[int]) -> 
 def _temporary(found: list[_Buffer], order: list[int], outs: set[int]) -> list[BufferPlace]:
     """Return the places that are needed in addition to those of results."""
     first, last = [each.first for each in found], [each.last for each in found]
+    ending: dict[int, list[int]] = {}  # the buffers that are last read at each time
+    for n, each in enumerate(found):
+        if not each.is_fused:
+            ending.setdefault(each.last, []).append(n)
     same = (
         (n, k)
         for n in order
         if found[n].may_reuse
-        for k in sorted(found[n].reads)
+        for k in ending.get(first[n], ())
         if found[k].nbytes == found[n].nbytes
     )
     place, end = in_turn(first, last, same)
