@@ -395,7 +395,7 @@ def test_trees_are_put_by_a_plan():
 
 
 @needs_8
-@pytest.mark.parametrize("name", few(list(PROGRAMS), 5))
+@pytest.mark.parametrize("name", few(list(PROGRAMS), 3))
 def test_plans_are_saved_and_loaded(name, tmp_path):
     fn, shapes = PROGRAMS[name]
     args = arguments(shapes)
@@ -700,7 +700,7 @@ ODD = {
 
 
 @needs_8
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", few(ODD, 12))
 def test_odd_programs_are_planned_and_run(name):
     fn, args = ODD[name]
     plan = gl.plan(fn, *args, machine=emulated((2, 4)))
@@ -854,8 +854,7 @@ GRIDS = [
 
 
 @needs_8
-@pytest.mark.parametrize("grids", GRIDS)
-@pytest.mark.parametrize("name", ["mlp", "training"])
+@pytest.mark.parametrize(("grids", "name"), few(product(GRIDS, ["mlp", "training"]), 4))
 def test_arrays_are_laid_out_otherwise_only_where_that_saves_much(name, grids, tmp_path):
     x, *weights = (array(shape, k) for k, shape in enumerate([(64, 40), (40, 96), (96, 24)]))
     device = gl.DeviceGrid((2, 4))

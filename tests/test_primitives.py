@@ -519,12 +519,19 @@ def draws(kind):
         )
 
 
+@functools.cache
+def expected_of(kind):
+    """JAX's results of each way."""
+    arrays, _ = TABLE[kind]
+    return jax.jit(lambda *args: [fn(*args) for _, fn in ways(kind)])(*arrays)
+
+
 @pytest.mark.parametrize("kind", TABLE)
 def test_primitives_are_jaxs_on_every_layout(kind):
     arrays, _ = TABLE[kind]
     every = ways(kind)
     traced = [Traced(fn, arrays) for _, fn in every]
-    expected = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
+    expected = expected_of(kind)
     seen, compiled = set(), set()
     for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
@@ -550,7 +557,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 def test_padding_is_not_reported_by_jaxs_checks_of_numbers(kind):
     arrays, _ = TABLE[kind]
     every = ways(kind)
-    expected = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
+    expected = expected_of(kind)
     finite = [k for k in range(len(every)) if is_finite(expected[k])]
     one_each = list({every[k][0]: k for k in finite}.values())
     assert len(one_each) > len(TABLE[kind][1]) // 2
