@@ -34,6 +34,7 @@ def starts(variables: Variables, problem: Problem) -> list[dict[int, int]]:
     found = [restricted(model, [_mask(some, _is_together, units) for some in parts])]
     if len(units) > 1:
         found += [_one_by_one(parts, model, units), _one_by_one(parts, model, units[::-1])]
+        found.append(restricted(model, []))  # among all choices, where the graph is narrow
     first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
     return [start for start in found if start is not None] or [first]
 
