@@ -12,6 +12,7 @@ import numpy as np
 
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
+from gridlayout.ops.solver.restricted import restricted
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
@@ -23,14 +24,23 @@ ROUNDS = 40  # of raising the prices of exceeded limits
 def descended(problem: Problem, starts: Iterable[Mapping[int, int]]) -> tuple[int, ...]:
     """Return the best assignment that a descent from some assignments reaches.
 
-    Single variables are changed from each of them, pairs from the best result alone.
+    Single variables are changed from each of them. The best mix of the results is another one; from
+    the best of all of these, pairs are changed too.
     """
-    descent = Descent(Model.of(problem))
+    model = Model.of(problem)
+    descent = Descent(model)
 
     def choices(state: Mapping[int, int]) -> tuple[int, ...]:
         return tuple(state[v] for v in range(len(problem.costs)))
 
     found = {choices(descent.run(start, pairs=False)) for start in starts}
+    if len(found) > 1:
+        kept = [np.zeros(len(own), bool) for own in problem.costs]
+        for each in found:
+            for v, choice in enumerate(each):
+                kept[v][choice] = True
+        if (mixed := restricted(model, kept)) is not None:
+            found.add(choices(descent.run(mixed, pairs=False)))
     best = min(found, key=lambda each: (problem.cost(each), each))
     return choices(descent.run(dict(enumerate(best))))
 
