@@ -14,6 +14,9 @@ class Limits:
 
     # -- whole programs --
 
+    # Measured collectives are taken to need this share of their time more, as times in a program
+    # differ from measured ones: a program that sends more must save more.
+    margin: float = 0.4
     # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
     # has at most one product and is in no loop, it must also have this number of collectives.
     collectives: int = 3

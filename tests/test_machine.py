@@ -13,6 +13,7 @@ import gridlayout as gl
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.division import Units
+from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.passes import computing, passed_bytes
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.machines.chips import BOARDS, Figure
@@ -181,7 +182,7 @@ def test_a_cpu_packs_the_operands_of_products():
     assert more == pytest.approx(nbytes / 3 / cpu.rates.transposed)
     assert chip.computing(flops, nbytes, transposed=nbytes / 3) == chip.computing(flops, nbytes)
     # A product with a vector starts no kernel.
-    vector = computing("dot_general", 2 * 256**2, [4 * 256, 4 * 256**2], [4 * 256], cpu)
+    vector = computing(record_of("dot_general"), 2 * 256**2, [4 * 256, 4 * 256**2], [4 * 256], cpu)
     assert sum(vector.values()) == cpu.seconds(nbytes=4 * (256**2 + 2 * 256))
 
 
@@ -239,9 +240,9 @@ def test_parts_of_replicated_operands_are_copied_for_a_product():
 
 def test_updates_in_place_pass_over_what_is_new():
     ins, outs = [1 << 20, 64, 4, 4], [1 << 20]
-    assert passed_bytes("dynamic_update_slice", ins, outs, emulated(8)) == 2 * 64
+    assert passed_bytes(record_of("dynamic_update_slice"), ins, outs, emulated(8)) == 2 * 64
     core = gl.Machine("n150").by_core
-    assert passed_bytes("dynamic_update_slice", ins, outs, core) == 1 << 20
+    assert passed_bytes(record_of("dynamic_update_slice"), ins, outs, core) == 1 << 20
 
 
 def test_devices_are_known_by_their_kind():

@@ -280,8 +280,9 @@ def test_one_byte_less_changes_the_plan(name, machine):
     less = gl.plan(fn, *args, machine=with_room(machine, plan.peak_bytes - 1))
     assert less.peak_bytes < plan.peak_bytes
     assert less.live_ranges != plan.live_ranges
-    # A plan that is nearly as fast as the bound is the last that is looked for.
-    assert less.time >= min(plan.time, plan.bound * (1 + LIMITS.memory_gap)) * (1 - 1e-9)
+    # A plan that is nearly as fast as the bound is the last that is looked for: another one may be
+    # faster by that share.
+    assert less.time * (1 + LIMITS.memory_gap) >= plan.time * (1 - 1e-9)
     assert replayed(less)[1] <= less.peak_bytes
     assert gl.simulate(fn, *args, plan=less) == less.simulation
 

@@ -448,7 +448,7 @@ def test_other_keys_draw_on_every_device_and_are_counted(kind):
         report = made.report(x, key)
     row = next(row for row in report.rows if row.primitive == "random_bits")
     assert row.outputs == (None,)
-    assert report.peak_bytes > 3 * 16 * 24 * 4 // 8 + 16 * 24 * 4
+    assert report.peak_bytes > 16 * 24 * 4  # every device draws all of it
 
 
 # -- what the report says --------------------------------------------------------------------------

@@ -105,7 +105,11 @@ class TtnnDocument(Layout):
         defaults: dict[str, Any] = {"stride": contiguous(self.shape), "shard_shape": shard}
         defaults |= {"grid": (1, 1), "memory_space": "l1"}
         given = {name: getattr(self, name) for name in _ARGUMENTS}
-        return TtnnDocument, {k: v for k, v in given.items() if v != defaults.get(k)}
+        # A dtype of float64 equals None.
+        known = {k: v for k, v in given.items() if v is not None}
+        return TtnnDocument, {
+            k: v for k, v in known.items() if k not in defaults or v != defaults[k]
+        }
 
     def __repr__(self) -> str:
         return call_text("tenstorrent.ttnn_document", self._call()[1], 2)

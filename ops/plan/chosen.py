@@ -244,6 +244,7 @@ def choices_for(
     """
     placed = [*operands, *(spec for spec in results if spec is not None)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
+    units = replace(units, margin=LIMITS.margin)
     if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]

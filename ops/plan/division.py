@@ -44,13 +44,15 @@ class Units:
     """The units of a device grid, in mesh order, as their axes of `device.fine`.
 
     idle: whether a dim may have fewer elements than the devices that divide it, if it has more than
-    half as many. work: seconds that a device computes before each collective.
+    half as many. work: seconds that a device computes before each collective. margin: the share of
+    their time that measured collectives are taken to need more.
     """
 
     device: DeviceGrid
     axes: tuple[Axes, ...]
     idle: bool = False
     work: float = 0.0
+    margin: float = 0.0
     _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
     _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
@@ -108,7 +110,8 @@ class Units:
     @cached_property
     def machine(self) -> Machine:
         """The machine that prices collectives and computation."""
-        return self.device.machine.after(self.work)
+        machine = self.device.machine.after(self.work)
+        return machine.with_slower_figures(self.margin) if self.margin else machine
 
     def between(self, flops: float, nbytes: float) -> Units:
         """Return the same units, with the work of all devices between two collectives.

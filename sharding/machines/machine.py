@@ -274,6 +274,14 @@ class Machine(Sending):
             return self
         return self._with(figures=self._figures.after(work))
 
+    def with_slower_figures(self, share: float) -> Machine:
+        """Return this machine with measured collectives that take a share of their time more."""
+        more = 1 + share
+        figures = (
+            replace(x, latency=x.latency * more, bandwidth=x.bandwidth / more) for x in self.figures
+        )
+        return self._with(figures=tuple(figures)) if self.figures else self
+
     def on(self, mesh: Shape | None) -> Machine:
         """Return the machine of another mesh with the same chips and links; None for any mesh.
 

@@ -450,9 +450,9 @@ OPS = [
         "tests/test_solver.py::test_least_of_all_assignments",
     ),
     Mutation(
-        "ops/programs/memory.py",
-        "changes[last + 1] = changes.get(last + 1, 0) - nbytes",
-        "changes[last] = changes.get(last, 0) - nbytes",
+        "gridlayout/live_ranges.py",
+        "changes[min(last + 1, times)] -= nbytes",
+        "changes[min(last, times)] -= nbytes",
         "tests/test_memory.py::test_the_peak_is_within_a_tenth_of_the_compiled_program",
     ),
     Mutation(
