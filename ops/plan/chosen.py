@@ -248,10 +248,8 @@ def choices_for(
     if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
-    if any(division is None for division in given):
-        return None
     requested = [units.division(spec) if isinstance(spec, Sharded) else None for spec in results]
-    places = [[Place(division)] for division in given if division is not None]
+    places = [[Place(division)] for division in given]
     targets = [[] if division is None else [division] for division in requested]
     most = LIMITS.few_choices if len(units.axes) > 2 else None
     strategies = Strategies(with_chains(graph), units, places, targets, most=most)

@@ -171,7 +171,7 @@ class Strategies(Variables):
         problem, new = self.problem, set[Any]()
         for read, fetch in zip(self._reads, problem.fetches, strict=False):
             place = read.held[found[fetch.source]]
-            if place.in_dram:
+            if place.in_dram or place.division is None:
                 continue
             for form in {int(forms[found[v]]) for v, forms in fetch.consumers} - {-1}:
                 key = self._move_key(read.value, place.division, read.forms[form])
@@ -348,7 +348,7 @@ class Strategies(Variables):
                 found.append(Fetch(at, prices, ((consumer, np.arange(len(more))),)))
         return found
 
-    def _move(self, before: Division, after: Division, size: int) -> float:
+    def _move(self, before: Division | None, after: Division, size: int) -> float:
         sent = self.units.move(before, after, size)
         return sent.seconds + LIMITS.collective_penalty * sent.alone
 

@@ -26,9 +26,12 @@ from gridlayout.sharding.limits import LIMITS
 
 
 class Place(NamedTuple):
-    """The place of an operand: its division, and whether it is in the DRAM behind the cores."""
+    """The place of an operand: its division, and whether it is in the DRAM behind the cores.
 
-    division: Division
+    division: None for an operand of `gl.on_grid` whose blocks are those of no division.
+    """
+
+    division: Division | None
     in_dram: bool = False
 
 
@@ -90,7 +93,10 @@ class Variables:
 
     def _operand(self, number: int) -> Variable:
         choices = list(self.given[number])
-        held = [self.ways.nbytes(number, place.division) for place in choices]
+        held = [
+            0 if place.division is None else self.ways.nbytes(number, place.division)
+            for place in choices
+        ]
         seconds = [LIMITS.read_penalty * self.units.machine.seconds(nbytes=each) for each in held]
         return Variable(True, [number], choices, np.array(seconds))
 

@@ -138,7 +138,9 @@ class _Search:
         for v, end in zip(self.graph.outs, ends, strict=False):
             if v is not None and end.in_dram is not None:
                 self.fixed.setdefault(v, end.in_dram)
-        self.held: dict[int, Division] = {k: place.division for k, place in enumerate(places)}
+        self.held: dict[int, Division] = {
+            k: place.division for k, place in enumerate(places) if place.division is not None
+        }
         for node in self.graph.nodes:
             choice = choices.get(node.path)
             for v in node.outs:

@@ -154,6 +154,7 @@ class Traced:
     def layout(self, units: Units, operand: int, place: Place) -> Layout:
         """Return the layout of an operand at a place."""
         spec = self.specs[operand]
+        assert place.division is not None
         space = "dram" if place.in_dram else "l1"
         made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
         return self.tiled(made.layout)
