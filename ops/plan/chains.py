@@ -14,7 +14,6 @@ from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.graph import Graph, Node
 
-CHAIN = "chain"
 _BROADCAST = "broadcast_in_dim"  # can be the first operation of a chain
 
 
@@ -24,14 +23,14 @@ def with_chains(graph: Graph) -> Graph:
     A value joins the operation that is its only consumer with the one that makes it, if either of
     the two reads no other array of its size.
     """
-    made_by = {node.outs[0]: n for n, node in enumerate(graph.nodes) if _can_join(graph, node)}
+    made_by = {node.outs[0]: n for n, node in enumerate(graph.nodes) if _can_join(node)}
     reads = Counter(v for node in graph.nodes for v in {*node.ins} if v is not None)
     reads.update(v for v in graph.outs if v is not None)
     into: dict[int, list[int]] = {}  # node: members of the chain that ends there, in order
     wide: dict[int, int] = {}  # the arrays of full size that this chain reads
     joined: set[int] = set()
     for n, node in enumerate(graph.nodes):
-        if n not in made_by.values():
+        if not node.outs or made_by.get(node.outs[0]) != n:
             continue
         into[n] = [n]
         wide[n] = len({v for v in node.ins if _is_wide(graph, v, node)})
@@ -55,7 +54,7 @@ def with_chains(graph: Graph) -> Graph:
     return replace(graph, nodes=nodes)
 
 
-def _can_join(graph: Graph, node: Node) -> bool:
+def _can_join(node: Node) -> bool:
     can = node.record.is_elementwise or node.name == _BROADCAST
     return can and node.eqn is not None and node.factors is not None and len(node.outs) == 1
 
@@ -88,7 +87,7 @@ def _chain(members: list[Node]) -> Node:
             if v is not None and v not in inner:
                 ins[v, tuple(None if d is None else outs[d] for d in dims)] = None
     factors = replace(last.factors, ins=tuple(dims for _, dims in ins))
-    label = " ".join((CHAIN, *(node.name for node in members)))
+    label = " ".join(("chain", *(node.name for node in members)))
     own = tuple(v for v, _ in ins)
     return replace(last, ins=own, factors=factors, label=label, members=tuple(members))
 
@@ -102,9 +101,12 @@ def of_member(node: Node, choice: Choice) -> Choice:
     return Choice(ins, choice.out, choice.out)
 
 
-def divided(dims: Dims, division: Division) -> Division:
-    """Return the division of an operand whose dims are these dims of a divided result."""
-    return tuple(() if d is None else division[d] for d in dims)
+def divided(dims: Dims, along: Division) -> Division:
+    """Return the division of dims that are given by their numbers, of factors or of a result.
+
+    along: the units along each of these.
+    """
+    return tuple(() if d is None else along[d] for d in dims)
 
 
 def _result_dims(node: Node) -> list[Dims]:

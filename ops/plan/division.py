@@ -303,18 +303,16 @@ class Units:
             return self.machine.seconds(sent)
         return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds
 
-    def _priced(self, made: Collectives, joins: bool, always: bool = False) -> Sent:
+    def _priced(self, made: Collectives, joins: bool) -> Sent:
         machine, total = self.machine, self.machine.seconds(made.found)
         count = sum(each.count for each in made.found)
-        if not made.found or not (joins or always):
+        if not made.found or not joins:
             return Sent(total, count)
         own = sum(machine.once(each.latency_only) for each in made.found)
         if made.found[0].kind == ALL_REDUCE and machine.combines:
             return Sent(total - own)
         copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
-        if not joins:  # the first of the joined collectives
-            return Sent(total + copied, count)
-        return Sent(total - own + copied) if always or copied < own else Sent(total, count)
+        return Sent(total - own + copied) if copied < own else Sent(total, count)
 
     def saved(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> float:
         """Return the seconds that a sum of `local` bytes saves by joining another one."""
@@ -326,37 +324,27 @@ class Units:
         alone, joined = (self.move(before, after, nbytes, x) for x in (False, True))
         return alone.seconds - joined.seconds
 
-    def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
-        """Return whether the collectives of a move would be joined with others."""
-        return self.move(before, after, nbytes, True).alone < self.move(before, after, nbytes).alone
-
-    def is_summed_joined(self, units: Sequence[int], local: int, scattered: bool) -> bool:
-        """Return whether a sum's collective would be joined with others."""
-        by_itself = self.summed(units, local, scattered).alone
-        return self.summed(units, local, scattered, True).alone < by_itself
-
     def summed(
         self,
         units: Sequence[int],
         local: int,
         scattered: bool,
         joins: bool = False,
-        always: bool = False,
         dim: int = 0,
     ) -> Sent:
         """Return the cost of summing partial results of `local` bytes per device.
 
         scattered: whether each device gets its part of the sum, along `dim`. joins: whether it can
-        be joined with another sum. always: whether to join even where that takes longer.
+        be joined with another sum.
         """
-        key = tuple(units), local, scattered, joins, always, dim
+        key = tuple(units), local, scattered, joins, dim
         if key not in self._sent:
             made = Collectives(self.device)
             if scattered:
                 made.reduce_scatter(self.mesh_axes(units), local, dim)
             else:
                 made.all_reduce(self.mesh_axes(units), local)
-            self._sent[key] = self._priced(made, joins, always)
+            self._sent[key] = self._priced(made, joins)
         return self._sent[key]
 
 

@@ -115,21 +115,6 @@ class Graph:
                 found.append(node)
         return found[::-1]
 
-    @cached_property
-    def materialized(self) -> frozenset[int]:
-        """The values that are written to memory: results, and values not fused into consumers.
-
-        Operands and constants are included: they are in memory already.
-        """
-        found = {value for value in self.outs if value is not None}
-        for node in self.nodes:
-            if not node.record.takes_fused:
-                found |= {value for value in node.ins if value is not None}
-            if not node.record.is_fused:
-                found |= set(node.outs)
-        made = {value for node in self.nodes for value in node.outs}
-        return frozenset(found | set(range(len(self.shapes))) - made)
-
     @property
     def has_choice(self) -> bool:
         """Whether there is a product whose result is not read by a `with_layout`."""

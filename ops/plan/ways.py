@@ -21,7 +21,7 @@ from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.plan.chains import of_member
+from gridlayout.ops.plan.chains import divided, of_member
 from gridlayout.ops.plan.choice import Choice
 from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
@@ -69,9 +69,9 @@ class Ways:
         shape = self.graph.shapes[node.outs[0]]
         found: dict[Choice, None] = {}
         for along in self._alongs(factors):
-            made = _division(factors.outs[0], along)
+            made = divided(factors.outs[0], along)
             ins = tuple(
-                None if v is None or not self.graph.shapes[v] else _division(dims, along)
+                None if v is None or not self.graph.shapes[v] else divided(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
             is_any = node.members or node.record.takes_any_division or node.name in _OF_LOOPS
@@ -336,7 +336,3 @@ class Ways:
         """Return the number of different parts on the cores of one chip."""
         cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
         return self.units.count(u for units in division for u in units if u in cores)
-
-
-def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:
-    return tuple(() if f is None else along[f] for f in dims)
