@@ -1,6 +1,6 @@
 """`cheapest`: chooses the fastest of several ways to perform one operation.
 
-It is used for single relayouts, slices and products; `ops/plan/` chooses for complete programs.
+It is used for single relayouts, slices and products; `ops/choose/` chooses for complete programs.
 Rules and moves list the ways, a `Machine` estimates the time of each, and `LIMITS` bounds the
 search.
 """

@@ -20,6 +20,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.decide import offers
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.planner import planned
@@ -41,7 +42,9 @@ class Traced:
     def program(self, layouts, device):
         """What is done on operands in these layouts: pure Python, nothing is compiled."""
         specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
-        return planned(Env(device, templates=(layouts[0],)), self.jaxpr, [*self.consts, *specs])
+        return planned(
+            Env(device, templates=(layouts[0],)), Graph.of(self.jaxpr), [*self.consts, *specs]
+        )
 
     def sound_program(self, layouts, device, what):
         """The same, which is sound; `what` is said where it is not."""

@@ -21,6 +21,7 @@ from tiers import few
 import gridlayout as gl
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.planner import planned
@@ -325,7 +326,7 @@ def test_deciding_asks_no_device_and_traces_nothing(monkeypatch):
     ]:
         for name in names:
             monkeypatch.setattr(module, name, refused)
-    program = planned(Env(device), jaxpr, specs)
+    program = planned(Env(device), Graph.of(jaxpr), specs)
     monkeypatch.undo()
     report = Report.of(program)
     assert len(report.rows) == 25

@@ -14,7 +14,7 @@ from test_primitives import LATER, RULED, TABLE, example, ways
 
 import gridlayout as gl
 from gridlayout.ops.decisions.factors import SUMMED, THROUGH, UPDATED
-from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.primitives.table import factors_of
 
 IMAGE = (2, 6, 6, 4)

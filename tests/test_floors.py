@@ -148,7 +148,8 @@ ROOMS = {
         *(
             "primitives",
             "solver",
-            "plan",
+            "graph",
+            "choose",
             "interpret",
             "planning",
             "user",

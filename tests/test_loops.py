@@ -17,8 +17,9 @@ import gridlayout as gl
 from gridlayout.caching import drop_all
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.interpret import loops
 from gridlayout.ops.interpret.planner import planned
-from gridlayout.ops.plan import loops
 from gridlayout.sharding.limits import LIMITS
 
 EIGHT = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
@@ -39,7 +40,7 @@ def bodies(fn, layouts, machine=FAST):
     specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
     program = planned(
         Env(device, templates=tuple(layouts)),
-        jax.make_jaxpr(fn)(*structs),
+        Graph.of(jax.make_jaxpr(fn)(*structs)),
         specs,
     )
     return [body.program for step in program.steps for body in step.bodies]

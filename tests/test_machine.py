@@ -10,9 +10,9 @@ from jax.sharding import AbstractMesh
 from machines import measured
 
 import gridlayout as gl
+from gridlayout.ops.choose.division import Units
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.plan.division import Units
 from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.passes import computing, passed_bytes
 from gridlayout.sharding.collectives import Collective, Collectives

@@ -19,8 +19,8 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.caching import drop_all
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret import planner
-from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.primitives.table import factors_of
 from gridlayout.ops.programs.together import joined
 

@@ -21,14 +21,14 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.errors import LayoutError
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.chosen import Chosen
+from gridlayout.ops.choose.division import Units
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import RequestedLoop
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.chosen import Chosen
-from gridlayout.ops.plan.division import Units
-from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve

@@ -12,7 +12,7 @@ import tiers
 
 import gridlayout as gl
 from gridlayout.errors import LayoutError
-from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.planning import clock, making, priced, searching, traced
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for

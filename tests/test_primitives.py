@@ -24,7 +24,7 @@ from machines import FAST
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.interpret.planner import CALLS
+from gridlayout.ops.decisions.jaxprs import CALLS
 from gridlayout.ops.primitives.table import RECORDS
 
 COUNT = len(jax.devices())

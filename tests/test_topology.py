@@ -11,7 +11,7 @@ from processes import run_together
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.plan.division import Units
+from gridlayout.ops.choose.division import Units
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.machines.chips import BETWEEN_NODES, KINDS, Figure
 from gridlayout.sharding.machines.default_machine import default_machine

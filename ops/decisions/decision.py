@@ -112,6 +112,13 @@ class Inner(Protocol):
     def is_local(self) -> bool:
         """Whether every step works on one device's parts."""
 
+    @property
+    def results(self) -> tuple[Spec, ...]:
+        """The results' specs."""
+
+    def run_inside(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run it on one device's parts, inside of `shard_map`."""
+
 
 # The note of bodies that count once, since the number of iterations is not known.
 PER_TRIP = "per trip"

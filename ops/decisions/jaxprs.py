@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jax.extend import core
@@ -16,14 +17,38 @@ CALLS = {
         ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
     ),
 }
-# The other parameters of calls that this library reads.
-READ_OF_CALLS = ("name", "differentiated", "prevent_cse")
+_SOLVE = "custom_linear_solve"
 
 
-def called(eqn: Any) -> Any:
-    """Return the closed jaxpr that an equation calls."""
-    inner = eqn.params[CALLS[eqn.primitive.name]]
-    return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
+def closed_of(jaxpr: Any) -> Any:
+    """Return a jaxpr with its constants; those of an open one become operands."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        return jaxpr
+    if not jaxpr.constvars:
+        return ClosedJaxpr(jaxpr, ())
+    operands = [*jaxpr.constvars, *jaxpr.invars]
+    return jaxpr_of(operands, jaxpr.eqns, jaxpr.outvars, jaxpr)
+
+
+def is_call(eqn: Any) -> bool:
+    """Return whether an equation calls a function once, on its operands."""
+    return eqn.primitive.name in CALLS or eqn.primitive.name == _SOLVE
+
+
+def called(eqn: Any) -> tuple[Any, list[int]]:
+    """Return the closed jaxpr that an equation calls, and the operands that it calls it on."""
+    if eqn.primitive.name == _SOLVE:
+        # The matrix and its transpose are for derivatives, which have been taken by then.
+        counts = eqn.params["const_lengths"]
+        first, number = counts.matvec + counts.vecmat, len(eqn.invars)
+        own = [*range(first, first + counts.solve), *range(sum(counts), number)]
+        return eqn.params["jaxprs"].solve, own
+    return closed_of(eqn.params[CALLS[eqn.primitive.name]]), list(range(len(eqn.invars)))
+
+
+def keeps_apart(eqn: Any) -> bool:
+    """Return whether a call computes anew what the forward pass has: it is rematerialized."""
+    return bool(eqn.params.get("differentiated") and eqn.params.get("prevent_cse"))
 
 
 def jaxprs_in(params: Any) -> list[Any]:
@@ -37,6 +62,33 @@ def jaxprs_in(params: Any) -> list[Any]:
     return [each for each in found if hasattr(each, "eqns")]
 
 
+def equations_of(jaxpr: Any) -> list[Any]:
+    """Return the equations of a jaxpr, as they are."""
+    return list(getattr(jaxpr, "jaxpr", jaxpr).eqns)
+
+
+def equations(eqn: Any) -> Iterator[Any]:
+    """Yield an equation, and those of the jaxprs among its parameters, nested ones too."""
+    yield eqn
+    yield from inner_equations(eqn.params)
+
+
+def inner_equations(params: Any) -> Iterator[Any]:
+    """Yield the equations of the jaxprs among parameters, nested ones too."""
+    for jaxpr in jaxprs_in(params):
+        for eqn in equations_of(jaxpr):
+            yield from equations(eqn)
+
+
+def jaxpr_of(operands: Sequence[Any], eqns: Sequence[Any], outs: Sequence[Any], like: Any) -> Any:
+    """Return the closed jaxpr of equations; like: a jaxpr or an equation that has its effects."""
+    names = ("x",) * len(operands), ("",) * len(outs)
+    info = core.DebugInfo("gridlayout", "program", *names)
+    return ClosedJaxpr(
+        core.Jaxpr((), list(operands), list(outs), list(eqns), like.effects, info), ()
+    )
+
+
 def scan_parts(params: Any) -> tuple[int, int]:
     """Return (number of constants, number of constants and carried values) of a scan."""
     if "ft_in" not in params:  # JAX 0.10
@@ -45,14 +97,3 @@ def scan_parts(params: Any) -> tuple[int, int]:
     consts, carry, _ = params["ft_in"].unpack()
     count = len(consts.vals)
     return count, count + len(carry.vals)
-
-
-def requested_layouts(jaxpr: Any) -> list[Any]:
-    """Return the layouts that `with_layout` requests in a jaxpr, inner jaxprs included."""
-    found = []
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "with_layout":
-            found.append(eqn.params["layout"])
-        for inner in jaxprs_in(eqn.params):
-            found += requested_layouts(inner)
-    return found

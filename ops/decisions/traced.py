@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from gridlayout import dtypes
-from gridlayout.ops.decisions.jaxprs import jaxprs_in
+from gridlayout.ops.decisions.jaxprs import equations_of, jaxprs_in
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -23,7 +23,7 @@ def traced_collectives(closed: Any, device: DeviceGrid) -> tuple[Collective, ...
 
 
 def _of(jaxpr: Any, device: DeviceGrid) -> Iterator[Collective]:
-    for eqn in jaxpr.eqns:
+    for eqn in equations_of(jaxpr):
         name, params = eqn.primitive.name, eqn.params
         inner = [_of(each, device) for each in jaxprs_in(params)]
         if name == "cond":

@@ -42,7 +42,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
-from gridlayout.ops.plan.loops import draws_much, sends_often, with_small_replicated
+from gridlayout.ops.interpret.loops import draws_much, sends_often, with_small_replicated
 from gridlayout.ops.primitives.empty import without_elements
 from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
 from gridlayout.ops.primitives.sorting import sort

@@ -16,8 +16,10 @@ from gridlayout.caching import Kept
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
+from gridlayout.ops.choose.chosen import Stated
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.grid_call import (
     GridCall,
@@ -28,7 +30,6 @@ from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
 from gridlayout.ops.interpret.operands import struct
 from gridlayout.ops.interpret.static import Results, StaticLeaf
-from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -103,7 +104,7 @@ class Function:
         closed, results, env = self.jaxpr(signature)
         jaxpr, consts = with_constants_as_operands(closed)
         if self.stated is not None:
-            self.stated.check(jaxpr, signature.device)
+            self.stated.check(Graph.of(jaxpr), signature.device)
         call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + signature.specs)
         found = call, consts, results
         if not any(isinstance(x, jax.core.Tracer) for x in consts):

@@ -26,7 +26,7 @@ from gridlayout.ops.array.grid_type import GridType, grid_type
 from gridlayout.ops.array.mapped import along
 from gridlayout.ops.array.storage_primitives import Primitive
 from gridlayout.ops.decisions.env import Env, trace_context
-from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.jaxprs import equations_of, jaxpr_of
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.gradient import Gradient, loss_of
 from gridlayout.ops.interpret.invalid_numbers import check_results
@@ -363,10 +363,7 @@ def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
     """
     outer = closed.jaxpr
     operands = [*outer.constvars, *outer.invars]
-    names = ("x",) * len(operands), ("",) * len(outer.outvars)
-    info = core.DebugInfo("gridlayout", "program", *names)
-    jaxpr = core.Jaxpr((), operands, outer.outvars, outer.eqns, outer.effects, info)
-    return ClosedJaxpr(jaxpr, ()), list(closed.consts)
+    return jaxpr_of(operands, equations_of(closed), outer.outvars, outer), list(closed.consts)
 
 
 # -- values and specs ------------------------------------------------------------------------------

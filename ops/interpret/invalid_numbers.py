@@ -16,7 +16,9 @@ import numpy as np
 from jax.extend import core
 
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.decisions.jaxprs import CALLS, ClosedJaxpr, called
+from gridlayout.ops.decisions.jaxprs import jaxpr_of
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import BARRIER, Atom
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
 
@@ -68,23 +70,20 @@ class _Search:
 
         A loop is one equation.
         """
-        jaxpr = closed.jaxpr
-        inputs = (*jaxpr.constvars, *jaxpr.invars)
-        values = dict(zip(inputs, (*closed.consts, *operands), strict=True))
+        graph = Graph.of(closed)
+        values = {**graph.constants, **dict(enumerate(operands))}
 
-        def read(atom: Any) -> Any:
-            return values[atom] if isinstance(atom, core.Var) else np.asarray(atom.val)
+        def read(atom: Atom) -> Any:
+            return values[atom] if isinstance(atom, int) else np.asarray(atom.val)
 
-        for eqn in jaxpr.eqns:
-            given = list(map(read, eqn.invars))
-            if eqn.primitive.name in CALLS:
-                outs = self.evaluated(called(eqn), given)
-            elif eqn.primitive.name == "cond":
-                outs = self.evaluated(eqn.params["branches"][int(given[0])], given[1:])
+        for node in graph.nodes:
+            given = list(map(read, node.atoms))
+            if node.name == "cond":
+                outs = self.evaluated(node.params["branches"][int(given[0])], given[1:])
             else:
-                outs = self.equation(eqn, given)
-            values.update(zip(eqn.outvars, outs, strict=True))
-        return list(map(read, jaxpr.outvars))
+                outs = given if node.label == BARRIER else self.equation(node.eqn, given)
+            values.update(zip(node.outs, outs, strict=True))
+        return list(map(read, graph.results))
 
     def equation(self, eqn: Any, given: Sequence[Any]) -> Any:
         """Return the results of one equation."""
@@ -105,10 +104,7 @@ class _Search:
 def _alone(eqn: Any) -> Any:
     """Return an equation as a closed jaxpr of the variables that it reads."""
     operands = [atom for atom in eqn.invars if isinstance(atom, core.Var)]
-    names = ("x",) * len(operands), ("",) * len(eqn.outvars)
-    info = core.DebugInfo("gridlayout", "equation", *names)
-    jaxpr = core.Jaxpr((), operands, eqn.outvars, [eqn], eqn.effects, info)
-    return ClosedJaxpr(jaxpr, ())
+    return jaxpr_of(operands, [eqn], eqn.outvars, eqn)
 
 
 def _error(eqn: Any, name: str) -> FloatingPointError:

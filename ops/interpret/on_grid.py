@@ -24,6 +24,7 @@ from gridlayout.ops.array.grid_array import (
 )
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
+from gridlayout.ops.choose.chosen import Stated
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import AgreedProgram, agreed_call
 from gridlayout.ops.interpret.compiled import Compiled
@@ -33,7 +34,6 @@ from gridlayout.ops.interpret.logical_jaxpr import is_tracing
 from gridlayout.ops.interpret.names import argument_names
 from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
 from gridlayout.ops.moves.packing import with_auto_axes
-from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report

@@ -1,8 +1,8 @@
-"""`planned`: plan a jaxpr, equation by equation, into one program. Nothing runs or is traced."""
+"""`planned`: plan a graph, node by node, into one program. Nothing runs or is traced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -15,9 +15,9 @@ from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.choose.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
     Deferred,
@@ -31,77 +31,78 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.graph.consumers import Consumers
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import BARRIER, Atom, Call, Node
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.result_placement import ResultPlacement
-from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
-from gridlayout.ops.plan.consumers import Consumers
-from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.primitives.composed import composition
-from gridlayout.ops.primitives.table import record_of
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
+_OUTERMOST = Call()
 
 
 def planned(
-    env: Env, closed: Any, operands: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
+    env: Env, graph: Graph, operands: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
 ) -> Program:
     """Return the program of a whole call, whose array operands and results are laid out.
 
-    If the environment states a plan for this jaxpr, its choices are taken. result_specs: the
+    If the environment states a plan for this program, its choices are taken. result_specs: the
     requested specs of the first results, None for no request.
     """
     stated, nexts = env.stated, dict(env.nexts)
     env = replace(env, stated=None, nexts=())
-    if stated is not None and stated.chosen is not None and stated.is_of(closed):
+    if stated is not None and stated.chosen is not None and stated.is_of(graph):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
         placement = ResultPlacement.of(
-            env, closed.jaxpr, operands, result_specs or stated.requested(env.device)
+            env, graph, operands, result_specs or stated.requested(env.device)
         )
-        made = _plan_with(env, closed, operands, placement, chosen)
+        made = _plan_with(env, graph, operands, placement, chosen)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not result_specs and set(spaces) != {"l1"}:  # some results are in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
             made.outs = tuple(out.with_spec(in_space(out.spec, space)) for out, space in pairs)
         return made
 
-    placement = ResultPlacement.of(env, closed.jaxpr, operands, result_specs, nexts)
-    graph = Graph.of(closed, LIMITS.trips) if is_open(env, operands) else None
-    if graph is None or not graph.has_choice:
-        return _plan_with(env, closed, operands, placement)
-    return _cheapest(env, closed, graph, operands, placement)
+    placement = ResultPlacement.of(env, graph, operands, result_specs, nexts)
+    whole = graph.inlined(LIMITS.trips) if is_open(env, operands) else None
+    if whole is None or not whole.has_choice:
+        return _plan_with(env, graph, operands, placement)
+    return _cheapest(env, graph, whole, operands, placement)
 
 
 def _cheapest(
-    env: Env, closed: Any, graph: Graph, operands: Sequence[Spec], placement: ResultPlacement
+    env: Env, graph: Graph, whole: Graph, operands: Sequence[Spec], placement: ResultPlacement
 ) -> Program:
     """Return the cheaper of two programs: chosen as a whole, or equation by equation.
 
-    The second one is made if there are few products, because it considers more algorithms for each
-    of them; and if the layouts of results follow from it.
+    whole: the graph with the bodies of loops inlined. The second program is made if there are few
+    products, because it considers more algorithms for each of them; and if the layouts of results
+    follow from it.
     """
     alone = None
-    is_small = graph.products <= LIMITS.products
+    is_small = whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
     if is_small or results is None:
         # The placement of results does not depend on the algorithms of products.
         algorithm = None if is_small else "gathered"
-        alone = _plan_with(replace(env, algorithm=algorithm), closed, operands, placement)
+        alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
         placement, results = placement.matching(alone.results), alone.results
-        if graph.products < 2 and sum(x.count for x in alone.collectives) < LIMITS.collectives:
+        if whole.products < 2 and sum(x.count for x in alone.collectives) < LIMITS.collectives:
             return alone
-    chosen = choices_for(env, graph, operands, results)
+    chosen = choices_for(env, whole, operands, results)
     together = None
     if chosen is not None:
-        together = _plan_with(env, closed, operands, placement, chosen)
+        together = _plan_with(env, graph, operands, placement, chosen)
     if together is None or not together.is_local:
-        return alone if is_small and alone else _plan_with(env, closed, operands, placement)
+        return alone if is_small and alone else _plan_with(env, graph, operands, placement)
     together.chosen = chosen
     if alone is None:
         return together
     if not is_small and alone.seconds < together.seconds:
-        alone = _plan_with(env, closed, operands, placement)
+        alone = _plan_with(env, graph, operands, placement)
     if alone.seconds < LIMITS.cheaper_share * together.seconds:
         alone.against = together.seconds
         return alone
@@ -128,14 +129,14 @@ def _known_results(
 
 def _plan_with(
     env: Env,
-    closed: Any,
+    graph: Graph,
     operands: Sequence[Spec],
     placement: ResultPlacement,
     chosen: Chosen | None = None,
 ) -> Program:
     planner = Planner(env, operands, chosen)
     inputs = [planner.apply(_lay_out_operand, value) for value in planner.operands]
-    outs = planner.evaluate(closed, inputs, placement.layouts)
+    outs = planner.append(graph, inputs, placement.layouts)
     outs = [planner.apply(placement.place, out, number) for number, out in enumerate(outs)]
     return planner.program(outs, placement.specs)
 
@@ -148,7 +149,7 @@ def _lay_out_operand(b: Builder, x: Value) -> Value:
 
 
 class Planner:
-    """Appends decisions to a program, equation by equation."""
+    """Appends decisions to a program, node by node."""
 
     def __init__(self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
@@ -156,7 +157,7 @@ class Planner:
         self.chosen = chosen
         self._path: tuple[int, ...] = ()  # equation numbers: of enclosing calls, then its own
         self._call_stack: tuple[tuple[str, int], ...] = ()  # (name, number) of enclosing calls
-        self._calls = 0
+        self._calls = 0  # named calls so far
 
     @property
     def operands(self) -> list[Value]:
@@ -185,86 +186,81 @@ class Planner:
         return self.made.append(decision, [value], listed=listed, within=self._call_stack)[0]
 
     def evaluate(
+        self, closed: Any, values: Sequence[Value], result_layouts: Sequence[Layout | None] = ()
+    ) -> list[Value]:
+        """Append a closed jaxpr applied to values, and return its results; see `append`."""
+        return self.append(Graph.of(closed), values, result_layouts)
+
+    def append(
         self,
-        closed: Any,
+        graph: Graph,
         values: Sequence[Value],
         result_layouts: Sequence[Layout | None] = (),
-        scope: str = "",
+        outer: Call = _OUTERMOST,
     ) -> list[Value]:
-        """Append a closed jaxpr applied to values, and return its results.
+        """Append the nodes of a graph applied to values, and return its results.
 
-        result_layouts: the layouts that the caller requests of the results later, if known.
+        result_layouts: the layouts that the caller requests of the results later, if known. outer:
+        the call that encloses the graph.
         """
-        jaxpr = closed.jaxpr
-        env: dict[Any, Value] = {}
-        for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
-            env[var] = _constant_value(const)
-        env.update(zip(jaxpr.invars, values, strict=True))
-
-        def read(atom: Any) -> Value:
-            return (
-                _constant_value(atom.val, atom.aval)
-                if isinstance(atom, core.Literal)
-                else env[atom]
-            )
-
-        consumers = Consumers(jaxpr, env, result_layouts)
-        folded = consumers.folded_transposes()
-        outside = self._path
-        for number, eqn in enumerate(jaxpr.eqns):
-            if number in folded.values():
+        held = dict(enumerate(values))
+        held.update((v, _constant_value(const)) for v, const in graph.constants.items())
+        consumers = Consumers(graph, held, result_layouts)
+        outside, first = self._path, self._calls
+        self._calls += graph.calls
+        folded = {id(node) for node in graph.folded.values()}
+        for node in graph.nodes:
+            if id(node) in folded:
                 continue
-            self._path = (*outside, number)
-            follower = jaxpr.eqns[folded[number]] if number in folded else None
-            given = [read(atom) for atom in eqn.invars]
-            outs = self.equation(eqn, given, follower, consumers, scope)
-            env.update(zip((follower or eqn).outvars, outs, strict=True))
-        self._path = outside
-        return [read(atom) for atom in jaxpr.outvars]
+            self._path = (*outside, *node.path)
+            follower = graph.folded.get(node.outs[0]) if node.outs else None
+            given = [self._read(atom, held) for atom in node.atoms]
+            call = node.call.inside(outer, first)
+            self._call_stack = call.functions
+            if node.label == BARRIER:
+                outs: Sequence[Value] = self._behind_barrier(given)
+            else:
+                outs = self._node(node, given, follower, consumers, call)
+            held.update(zip((follower or node).outs, outs, strict=True))
+        self._path, self._call_stack = outside, outer.functions
+        return [self._read(atom, held) for atom in graph.results]
 
-    def equation(
-        self, eqn: Any, values: Sequence[Value], follower: Any, consumers: Consumers, scope: str
+    @staticmethod
+    def _read(atom: Atom, held: Mapping[int, Value]) -> Value:
+        return held[atom] if isinstance(atom, int) else _constant_value(atom.val, atom.aval)
+
+    def _node(
+        self,
+        node: Node,
+        values: Sequence[Value],
+        follower: Node | None,
+        consumers: Consumers,
+        call: Call,
     ) -> Sequence[Value]:
-        """Append one equation, or the equations of the function that it calls.
+        """Append an equation, or the equations of its implementation.
 
-        follower: the equation of a transpose that is fused with it, or None.
+        follower: a transpose that is fused with it, or None.
         """
-        names = str(eqn.source_info.name_stack)
-        scope = f"{scope}/{names}" if scope and names else scope or names
-        name = eqn.primitive.name
-        if name == "custom_linear_solve":
-            # The matrix and its transpose are for derivatives, which have been taken by then.
-            counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
-            first = counts.matvec + counts.vecmat
-            consts = values[first : first + counts.solve]
-            return self.evaluate(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
-        if name in CALLS:
-            if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
-                # Rematerialization: keep XLA from reusing the result of the forward pass.
-                values = self._behind_barrier(values)
-            result_layouts = [consumers.layout(out, 0) for out in eqn.outvars]
-            return self._called(
-                str(eqn.params.get("name", "")), called(eqn), values, result_layouts, scope
-            )
-        layout, requested, record = None, None, record_of(name)
+        layout, requested, record = None, None, node.record
         if self.chosen is not None:
-            requested = self.chosen.requested(self._path, eqn, values, follower)
+            requested = self.chosen.requested(self._path, node, values, follower)
         if requested is None and record.multiplies and self.env.policy is same_grid_and_tile:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
-            layout = consumers.layout((follower or eqn).outvars[0], cores)
-        op = Op.of(eqn, follower, layout, requested)
+            layout = consumers.layout((follower or node).outs[0], cores)
+        op = Op.of(node.eqn, None if follower is None else follower.eqn, layout, requested)
         specs = tuple(value.spec for value in values)
         is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
         is_unknown = listed and not record.rules and not has_effects(op)
+        here = call.around(node.eqn)
         if is_unknown and (made_of := composition(op)) is not None:
-            return self.evaluate(made_of, values, scope=scope)
+            return self.append(Graph.of(made_of), values, outer=here)
         decision = decide(op, specs, self.env, Planner)
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
         listed = listed or any(map(_is_array, (*specs, *decision.results)))
-        outs = self.made.append(decision, values, scope, listed, self._call_stack, path)
+        outs = self.made.append(decision, values, here.scope, listed, call.functions, path)
         return (
             [self._replicate_if_small(out) for out in outs] if self.env.replicates_small else outs
         )
@@ -273,24 +269,6 @@ class Planner:
         if is_laid_out(out.spec) and self.env.replicates(out.spec):
             return self.apply(Builder.replicated, out)
         return out
-
-    def _called(
-        self,
-        name: str,
-        closed: Any,
-        values: Sequence[Value],
-        result_layouts: Sequence[Layout | None],
-        scope: str,
-    ) -> Sequence[Value]:
-        """Append a called function, grouped under its name if it has one."""
-        if not name:
-            return self.evaluate(closed, values, result_layouts, scope)
-        self._calls += 1
-        outside, self._call_stack = self._call_stack, (*self._call_stack, (name, self._calls))
-        try:
-            return self.evaluate(closed, values, result_layouts, scope)
-        finally:
-            self._call_stack = outside
 
     def _behind_barrier(self, values: Sequence[Value]) -> list[Value]:
         materialized = [self.apply(Builder.materialize, value) for value in values]

@@ -2,7 +2,7 @@
 
 Equal jaxprs come up if a notebook cell runs again, if a test defines its function again, or if a
 loss is differentiated in several places. Two jaxprs are equal if they differ only in the names of
-their variables.
+their variables and in what no result depends on.
 
 A program that the cache drops is found while a call of it exists. So a function that calls it twice
 lowers it once, whatever is planned in between.
@@ -16,14 +16,15 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from jax.extend import core
 
 from gridlayout.caching import Kept
 from gridlayout.key import Key
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, READ_OF_CALLS
+from gridlayout.ops.decisions.jaxprs import closed_of
 from gridlayout.ops.decisions.op import bits_of
 from gridlayout.ops.decisions.specs import Spec
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import Atom
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.jitted import arm
 from gridlayout.ops.primitives.table import rules_version
@@ -52,7 +53,7 @@ def planned_for(
     result_specs: the specs to return the first results in; None leaves the choice to the planner.
     """
     arm()
-    given = env, closed, tuple(operands), tuple(result_specs)
+    given = env, Graph.of(closed), tuple(operands), tuple(result_specs)
     if (key := _key_of(*given)) is None:
         return Planned(planned(*given))
     if (found := _known.get(key)) is None:
@@ -64,49 +65,47 @@ def planned_for(
 
 
 def _key_of(
-    env: Env, closed: Any, operands: tuple[Spec, ...], result_specs: tuple[Spec | None, ...]
+    env: Env, graph: Graph, operands: tuple[Spec, ...], result_specs: tuple[Spec | None, ...]
 ) -> Key | None:
     """Return a key that is equal for equal calls; None for a call that can't be cached."""
-    if not closed.effects:
+    if not graph.closed.effects:
         with suppress(_NoKey):
-            key = env, operands, result_specs, rules_version(), _jaxpr_key(closed)
+            key = env, operands, result_specs, rules_version(), _graph_key(graph)
             with suppress(TypeError):  # a parameter that can't be hashed
                 return Key(*key)
     return None
 
 
 class _NoKey(Exception):
-    """Raised for a jaxpr without a key: one that holds arrays or calls the host."""
+    """Raised for a program without a key: one that holds arrays or calls the host."""
 
 
-def _jaxpr_key(closed: Any) -> Hashable:
-    """Return a key that is equal for equal jaxprs."""
-    jaxpr = getattr(closed, "jaxpr", closed)
-    if getattr(closed, "consts", ()):
+def _jaxpr_key(jaxpr: Any) -> Hashable:
+    return _graph_key(Graph.of(closed_of(jaxpr)))
+
+
+def _graph_key(graph: Graph) -> Hashable:
+    """Return a key that is equal for equal graphs."""
+    if graph.constants:
         raise _NoKey
-    inputs = (*jaxpr.constvars, *jaxpr.invars)
-    names = {var: k for k, var in enumerate(inputs)}
-
-    def read(atom: Any) -> Hashable:
-        if not isinstance(atom, core.Literal):
-            return names[atom]
-        aval: Any = atom.aval
-        value = np.asarray(atom.val)
-        if value.ndim:
-            raise _NoKey
-        return constant_key(value), aval.dtype, getattr(aval, "weak_type", False)
-
-    found: list[Hashable] = [tuple(var.aval for var in inputs)]
-    for eqn in jaxpr.eqns:
-        params = eqn.params
+    found: list[Hashable] = [tuple(graph.closed.in_avals)]
+    for node in graph.nodes:
+        params = node.params
         if "callback" in params:  # a new function of the host each time, which must not be held
             raise _NoKey
-        if (called := CALLS.get(eqn.primitive.name)) is not None:
-            params = {name: params.get(name) for name in (called, *READ_OF_CALLS)}
         values = tuple(bits_of(value, _jaxpr_key) for value in params.values())
-        reads = tuple(map(read, eqn.invars))
-        found.append((eqn.primitive, tuple(params), values, reads))
-        found.append((eqn.source_info.name_stack, eqn.ctx))
-        for var in eqn.outvars:
-            names[var] = len(names)
-    return tuple(found), tuple(map(read, jaxpr.outvars))
+        found.append((node.label, node.path, node.call, tuple(params), values))
+        found.append((tuple(map(_atom_key, node.atoms)), node.outs))
+        if node.eqn is not None:
+            found.append((node.eqn.primitive, node.eqn.source_info.name_stack, node.eqn.ctx))
+    return tuple(found), tuple(map(_atom_key, graph.results))
+
+
+def _atom_key(atom: Atom) -> Hashable:
+    if isinstance(atom, int):
+        return atom
+    aval: Any = atom.aval
+    value = np.asarray(atom.val)
+    if value.ndim:
+        raise _NoKey
+    return constant_key(value), aval.dtype, getattr(aval, "weak_type", False)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import requested_layouts
 from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.plan.next_values import next_value_layouts
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.next_values import next_value_layouts
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,16 @@ class ResultPlacement:
     def of(
         cls,
         env: Env,
-        jaxpr: Any,
+        graph: Graph,
         operands: Sequence[Spec],
         specs: Sequence[Spec | None],
         nexts: Mapping[int, int] | None = None,
     ) -> ResultPlacement:
-        """Return the placement for a jaxpr on operands.
+        """Return the placement for a graph on operands.
 
         specs: the requested specs of its first results. nexts: see `Env`.
         """
-        count = len(jaxpr.outvars)
+        count = len(graph.results)
         requested = (*specs, *(None for _ in range(count - len(specs))))
         if env.policy is not same_grid_and_tile:
             return cls(requested, (None,) * count, (False,) * count, ())
@@ -53,8 +52,8 @@ class ResultPlacement:
         last = len(specs) or count
         is_free = tuple(k < last and spec is None for k, spec in enumerate(requested))
         layouts = list(map(layout_of, operands))
-        pairs = zip(next_value_layouts(jaxpr, layouts, nexts or {}), is_free, strict=True)
-        references = (x for x in (*layouts, *requested_layouts(jaxpr)) if x is not None)
+        pairs = zip(next_value_layouts(graph, layouts, nexts or {}), is_free, strict=True)
+        references = (x for x in (*layouts, *graph.stated) if x is not None)
         own = tuple(x if free else None for x, free in pairs)
         return cls(requested, own, is_free, tuple(references))
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from gridlayout.arguments import check_progress, one_of
 from gridlayout.errors import LayoutError
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.interpret.names import function_name
-from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
@@ -164,13 +163,13 @@ def by_default(traced: Traced, algorithm: str | None) -> Simulation:
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     """Return the simulation of a program with the layouts and choices of a plan."""
-    plan.stated.check(traced.closed, traced.device)
+    plan.stated.check(traced.graph, traced.device)
     layouts, trips = [*plan.layouts.values()], plan.stated.trips
     report = traced.report(layouts, plan.stated)
     if plan.stated.chosen is None or not traced.device.machine.has_cores:
         return Simulation.of(report, None, trips)
     chosen = plan.stated.chosen.on(traced.device)
-    graph, specs = Graph.of(traced.closed, trips), traced.specs_in(layouts)
+    graph, specs = traced.inlined(trips), traced.specs_in(layouts)
     strategies = Strategies(
         graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs), traced.operand_names
     )

@@ -7,11 +7,11 @@ from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.choose.chosen import Chosen, Stated
+from gridlayout.ops.choose.division import Division
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
-from gridlayout.ops.plan.chosen import Chosen, Stated
-from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names

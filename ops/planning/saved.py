@@ -13,9 +13,9 @@ from jax.sharding import AbstractMesh
 from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.chosen import Chosen, Stated
-from gridlayout.ops.plan.division import Units
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.chosen import Chosen, Stated
+from gridlayout.ops.choose.division import Units
 from gridlayout.ops.planning.plan import FORMAT, VERSION, Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.records import checked

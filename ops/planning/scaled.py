@@ -12,9 +12,9 @@ import jax
 from gridlayout import dtypes
 from gridlayout.arguments import as_flag, as_items, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.ops.decisions.jaxprs import jaxprs_in
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import Node
 from gridlayout.ops.interpret.names import function_name
-from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.planning.making import by_default, check_search, planned
 from gridlayout.ops.planning.meshes import Meshes
 from gridlayout.ops.planning.scaling import PLANNED, Scaling
@@ -206,7 +206,6 @@ def _check_weak(fn: Any, args: Any, weak: Any) -> bool:
 
 def _ways(fn: Any, traced: Traced, ways: Any) -> list[str]:
     """The names of the ways, each once."""
-    jaxpr = traced.closed.jaxpr
     if ways is None:
         return [*ALGORITHMS] if _product(traced) is not None else [DEFAULT, PLANNED]
     if isinstance(ways, str):
@@ -218,7 +217,7 @@ def _ways(fn: Any, traced: Traced, ways: Any) -> list[str]:
     if len(set(named)) < len(named):
         raise LayoutError(f"ways {named} has a name twice: give each once")
     algorithms = [way for way in named if way in ALGORITHMS]
-    if algorithms and not _multiplies(jaxpr):
+    if algorithms and not _multiplies(traced.graph):
         raise LayoutError(
             f"ways {algorithms} are algorithms of matrix products, and {function_name(fn)} has "
             f"none: give {DEFAULT!r} or {PLANNED!r}, or leave ways out"
@@ -226,12 +225,9 @@ def _ways(fn: Any, traced: Traced, ways: Any) -> list[str]:
     return named
 
 
-def _multiplies(jaxpr: Any) -> bool:
-    """Whether there is a product in a jaxpr, or in what it calls."""
-    return any(
-        eqn.primitive.name == "dot_general" or any(map(_multiplies, jaxprs_in(eqn.params)))
-        for eqn in jaxpr.eqns
-    )
+def _multiplies(graph: Graph) -> bool:
+    """Whether there is a product in a graph, or in the bodies of its loops and branches."""
+    return any(eqn.primitive.name == "dot_general" for eqn in graph.equations)
 
 
 def _simulated(fn: Any, args: Any, traced: Traced, way: str, seconds: float) -> Simulation:
@@ -240,9 +236,9 @@ def _simulated(fn: Any, args: Any, traced: Traced, way: str, seconds: float) -> 
     return by_default(traced, None if way == DEFAULT else way)
 
 
-def _product(traced: Traced) -> Any:
+def _product(traced: Traced) -> Node | None:
     """Return the node of the product that a function consists of; None for any other function."""
-    nodes = Graph.of(traced.closed).nodes
+    nodes = traced.graph.nodes
     products = [node for node in nodes if node.name == "dot_general"]
     others = {node.name for node in nodes} - {"dot_general", *_MOVES}
     return products[0] if len(products) == 1 and not others else None
@@ -253,16 +249,13 @@ def _bound(traced: Traced) -> float | None:
 
     It is unknown for any other function, and where devices do not have one part of each operand.
     """
-    # Do not build the graph of a large function, which can be no such product.
-    if len(traced.closed.jaxpr.eqns) != 1 or len(traced.specs) != 2:
-        return None
     node, device = _product(traced), traced.device
-    if node is None or node.ins != (0, 1):
+    if node is None or node.ins != (0, 1) or len(traced.specs) != 2 or len(traced.graph.nodes) != 1:
         return None
     layouts = [traced.default(k) for k in (0, 1)]
     parts = [0 if layout is None else prod(layout.core_shape) for layout in layouts]
-    x, y, out = (each.aval for each in (*node.eqn.invars, *node.eqn.outvars))
-    (contracted, _), (batch, _) = node.eqn.params["dimension_numbers"]
+    x, y, out = (*node.op.ins, *node.op.outs)
+    (contracted, _), (batch, _) = node.params["dimension_numbers"]
     k = prod(x.shape[d] for d in contracted)
     if batch or parts != [device.size] * 2 or not prod((k, *x.shape, *y.shape)):
         return None

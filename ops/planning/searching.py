@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from gridlayout.ops.plan.starts import starts
-from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.choose.starts import starts
+from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan, made_plan

@@ -22,11 +22,11 @@ from gridlayout.live_ranges import (
     highest_over_time,
     live_values,
 )
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.live_ranges import live_ranges
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division
+from gridlayout.ops.choose.live_ranges import live_ranges
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve

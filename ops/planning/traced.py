@@ -18,21 +18,22 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
+from gridlayout.ops.choose.chains import with_chains
+from gridlayout.ops.choose.chosen import Stated
+from gridlayout.ops.choose.division import Division, Units
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
+from gridlayout.ops.graph.digest import digest_of
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.names import function_name, positional_names
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
-from gridlayout.ops.plan.chains import with_chains
-from gridlayout.ops.plan.chosen import Stated, digest_of
-from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.terms import no_step
@@ -64,9 +65,14 @@ class Traced:
     next_of: Mapping[int, int]
     space: str | None = None
 
-    def graph(self, trips: int | None) -> Graph:
-        """Return the graph of the program."""
-        return Graph.of(self.closed, LIMITS.trips if trips is None else trips)
+    @cached_property
+    def graph(self) -> Graph:
+        """The program, with loops as they are."""
+        return Graph.of(self.closed)
+
+    def inlined(self, trips: int | None) -> Graph:
+        """Return the program with the bodies of loops inlined."""
+        return self.graph.inlined(LIMITS.trips if trips is None else trips)
 
     def units(self, graph: Graph, idle: bool = False) -> Units:
         """Return the units of the mesh that divide its values; idle: as in `strategies`."""
@@ -94,7 +100,7 @@ class Traced:
 
         That applies only to small programs, because it adds choices. each_step: called on the way.
         """
-        graph = self.graph(trips)
+        graph = self.inlined(trips)
         units = self.units(graph, idle)
         return Strategies(
             graph if self.device.machine.has_cores else with_chains(graph),
@@ -110,8 +116,8 @@ class Traced:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the jaxpr, by which a plan recognises its program."""
-        return digest_of(self.closed)
+        """A digest of the graph, by which a plan recognises its program."""
+        return digest_of(self.graph)
 
     def specs_in(self, layouts: Sequence[Layout | None]) -> list[Spec]:
         """Return the operands' specs, the last ones with these layouts, if they are not None."""
@@ -238,7 +244,7 @@ class Traced:
             nexts=tuple(self.next_of.items()),
         )
         names = (*["constant"] * self.consts, *self.names)
-        found = Report.of(planned(env, self.closed, specs))
+        found = Report.of(planned(env, self.graph, specs))
         return found.named(names, self.result_names, function_name(self.fn))
 
 

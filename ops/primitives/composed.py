@@ -14,7 +14,7 @@ import jax
 
 from gridlayout.caching import cached
 from gridlayout.ops.decisions.env import trace_context
-from gridlayout.ops.decisions.jaxprs import jaxprs_in
+from gridlayout.ops.decisions.jaxprs import equations_of, jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.primitives.sparse import bcoo_dot_general
 
@@ -46,7 +46,7 @@ def _trace(op: Op) -> Any:
         return None  # it needs concrete arrays, such as buffers or the host
     if [(x.shape, x.dtype) for x in closed.out_avals] != [(x.shape, x.dtype) for x in op.outs]:
         return None
-    return None if _is_only(closed.jaxpr, op.primitive) else closed
+    return None if _is_only(closed, op.primitive) else closed
 
 
 def _implementation(op: Op) -> Callable[..., Any]:
@@ -58,8 +58,8 @@ def _implementation(op: Op) -> Callable[..., Any]:
 
 def _is_only(jaxpr: Any, primitive: Any) -> bool:
     """Whether a jaxpr only applies this primitive, as for those that JAX compiles directly."""
-    if len(jaxpr.eqns) != 1:
+    found = equations_of(jaxpr)
+    if len(found) != 1:
         return False
-    (eqn,) = jaxpr.eqns
-    inner = jaxprs_in(eqn.params)
-    return eqn.primitive is primitive or any(_is_only(each, primitive) for each in inner)
+    inner = jaxprs_in(found[0].params)
+    return found[0].primitive is primitive or any(_is_only(each, primitive) for each in inner)

@@ -19,7 +19,7 @@ from jax.extend import core
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.flops import per_result
-from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.jaxprs import equations_of, jaxpr_of
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.record import Record
@@ -117,15 +117,13 @@ def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
     def drawn(keys: Any, alpha: jax.Array) -> jax.Array:
         closed = jax.make_jaxpr(draw)(keys, alpha.ravel())
         jaxpr = closed.jaxpr
-        first, second, *rest = jaxpr.eqns
+        first, second, *rest = equations_of(closed)
         if [first.primitive.name, second.primitive.name] != ["random_split", "reshape"]:
             raise NotImplementedError(f"random_gamma in JAX {jax.__version__}")
         (split,) = second.outvars
-        info = core.DebugInfo("gridlayout", "gamma", ("keys", "alpha"), ("variates",))
-        own = core.Jaxpr(
-            jaxpr.constvars, [split, jaxpr.invars[1]], jaxpr.outvars, rest, jaxpr.effects, info
-        )
-        (out,) = core.jaxpr_as_fun(ClosedJaxpr(own, closed.consts))(keys, alpha.ravel())
+        operands = [*jaxpr.constvars, split, jaxpr.invars[1]]
+        own = core.jaxpr_as_fun(jaxpr_of(operands, rest, jaxpr.outvars, jaxpr))
+        (out,) = own(*closed.consts, keys, alpha.ravel())
         return out.reshape(alpha.shape)
 
     one = jax.eval_shape(jax.random.key, 0)

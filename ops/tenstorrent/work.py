@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from gridlayout import dtypes
 from gridlayout.ops.decisions.flops import of_blocks
-from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.plan.graph import Graph, Node
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import Node
 from gridlayout.ops.programs.passes import keeps_tiles, passed_bytes
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.sharding.machines.machine import Machine
@@ -39,7 +39,7 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
     wide = max(map(dtypes.bits, types), default=32)
     for node in graph.nodes:
         if node.record.multiplies:
-            flops += of_blocks(Op.of(node.eqn), *_shapes(graph, node), machine)
+            flops += of_blocks(node.op, *_shapes(graph, node), machine)
         elif not node.record.is_view and node.name not in _WITHIN:
             ins = [_held(graph, v, machine, wide) for v in node.ins if v is not None]
             outs = [_held(graph, v, machine, wide) for v in node.outs]
@@ -51,8 +51,7 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
 
 def _shapes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shapes of a product's left operand and of its result."""
-    aval = node.eqn.invars[0].aval
-    return tuple(aval.shape), graph.shapes[node.outs[0]]
+    return node.op.ins[0].shape, graph.shapes[node.outs[0]]
 
 
 def _held(graph: Graph, value: int, machine: Machine, wide: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gridlayout.ops.plan.graph import CARRY, STACK, Graph, Node, Path
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import CARRY, STACK, Node, Path
 
 Span = tuple[int, int]
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.choose.chains import divided, of_member
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division, Units, scattered_dim
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
-from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.plan.chains import divided, of_member
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division, Units, scattered_dim
-from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import CARRY, SLICE, STACK, WITH_LAYOUT, Node
 from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.limits import LIMITS
 
@@ -41,7 +41,6 @@ class Ways:
     graph: Graph
     units: Units
     most: int | None = None
-    _ops: dict[Any, Op] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
     _bytes: dict[Any, int] = field(default_factory=dict)
 
@@ -53,7 +52,7 @@ class Ways:
             for v in (*node.ins, *node.outs)
         )
         dtype = graph.dtypes[node.outs[0]]
-        folded = graph.folded.get(node.outs[0])
+        folded = graph.permutation(node.outs[0])
         key = node.name, node.factors, values, node.flops, dtype, node.times, folded
         if key not in self._known:
             choices = self._ways(node)
@@ -244,7 +243,7 @@ class Ways:
     def scattered_dim(self, node: Node, choice: Choice) -> int:
         """Return the last dim of the array as it is made along which a sum is scattered, or 0."""
         dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
-        order = self.graph.folded.get(node.outs[0])
+        order = self.graph.permutation(node.outs[0])
         return dim if order is None else order.index(dim)
 
     def computing(self, node: Node, choice: Choice) -> float:
@@ -257,7 +256,13 @@ class Ways:
         if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-        given = self._read(node, choice), outs, machine, node.transposed, node.width(self.graph)
+        given = (
+            self._read(node, choice),
+            outs,
+            machine,
+            node.transposed,
+            self.graph.first_width(node),
+        )
         return sum(computing(node.record, flops, *given).values())
 
     def _is_view(self, node: Node) -> bool:
@@ -266,14 +271,11 @@ class Ways:
         is_same = node.record.is_reduction and len({prod(shape) for shape in shapes}) == 1
         if is_same or node.name in _OF_LOOPS:
             return True
-        params = {} if node.eqn is None else node.eqn.params
-        return is_view(node.record, params, shapes[0], shapes[-1], self.units.machine)
+        return is_view(node.record, node.params, shapes[0], shapes[-1], self.units.machine)
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Return the operations of a device's part of a product."""
-        if node.path not in self._ops:
-            self._ops[node.path] = Op.of(node.eqn)
-        op, (lhs, need) = self._ops[node.path], (node.ins[0], choice.ins[0])
+        op, lhs, need = node.op, node.ins[0], choice.ins[0]
         # A single number, which has no division, is whole on every device.
         left = op.ins[0].shape if lhs is None or need is None else self.part(lhs, need)
         made = self.part(node.outs[0], choice.made)

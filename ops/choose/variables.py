@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.chains import of_member
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
-from gridlayout.ops.plan.labels import labels
-from gridlayout.ops.plan.ways import Ways
+from gridlayout.ops.choose.chains import of_member
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division, Units
+from gridlayout.ops.choose.labels import labels
+from gridlayout.ops.choose.ways import Ways
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import WITH_LAYOUT, Node
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 
@@ -111,7 +112,7 @@ class Variables:
 
     def _stated(self, number: int) -> Variable:
         """Return the variable of a `with_layout`, whose only choice is the division it states."""
-        layout = self.graph.nodes[number].eqn.params["layout"]
+        layout = self.graph.nodes[number].params["layout"]
         division = self.units.stated(layout, f"with_layout: {layout!r}")
         rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
         return Variable(

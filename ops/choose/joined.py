@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.solver.problem import Fetch
 
 

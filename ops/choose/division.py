@@ -19,10 +19,10 @@ from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.choose.changes import Sent, Share, Way, ways_to_change
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import sent_between
-from gridlayout.ops.plan.changes import Sent, Share, Way, ways_to_change
 from gridlayout.sharding.collectives import (
     ALL_REDUCE,
     ALL_TO_ALL,

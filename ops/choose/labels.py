@@ -6,7 +6,8 @@ from collections import Counter
 from hashlib import sha256
 from typing import Any
 
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import WITH_LAYOUT, Node
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -27,7 +28,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
     nodes = [
         _digest(
             *(node.name, _dims(node), node.flops, node.times, [*map(text, node.outs)]),
-            str(node.eqn.params["layout"]) if node.name == WITH_LAYOUT else "",
+            str(node.params["layout"]) if node.name == WITH_LAYOUT else "",
         )
         for node in graph.nodes
     ]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.live_ranges import changes, live_values
-from gridlayout.ops.plan.live_ranges import live_ranges
-from gridlayout.ops.plan.variables import Variables
+from gridlayout.ops.choose.live_ranges import live_ranges
+from gridlayout.ops.choose.variables import Variables
 from gridlayout.ops.solver.problem import Row
 from gridlayout.sharding.limits import LIMITS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gridlayout.ops.plan.division import Division
+from gridlayout.ops.choose.division import Division
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division
 from gridlayout.ops.decisions.factors import Dims
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.graph import Graph, Node
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import Node
 
 _BROADCAST = "broadcast_in_dim"  # can be the first operation of a chain
 
@@ -89,7 +90,7 @@ def _chain(members: list[Node]) -> Node:
     factors = replace(last.factors, ins=tuple(dims for _, dims in ins))
     label = " ".join(("chain", *(node.name for node in members)))
     own = tuple(v for v, _ in ins)
-    return replace(last, ins=own, factors=factors, label=label, members=tuple(members))
+    return replace(last, atoms=own, stated=factors, label=label, members=tuple(members))
 
 
 def of_member(node: Node, choice: Choice) -> Choice:

@@ -9,12 +9,11 @@ each device keeps its part, so that results have the layouts that they would hav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import jaxprs_in
+from gridlayout.ops.decisions.jaxprs import inner_equations
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
@@ -80,7 +79,7 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
 
 def draws_much(op: Op, env: Env) -> bool:
     """Return whether a loop or a branch draws a random array too large for one device to draw."""
-    drawn = (eqn for eqn in _equations(op.params) if eqn.primitive.name == "random_bits")
+    drawn = (eqn for eqn in inner_equations(op.params) if eqn.primitive.name == "random_bits")
     avals = (eqn.outvars[0].aval for eqn in drawn if is_threefry(eqn.invars[0].aval.dtype))
     return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
 
@@ -90,12 +89,5 @@ def _is_requested(op: Op) -> bool:
     return any(
         eqn.primitive.name == "with_layout"
         or any(is_user_rule(rule) for rule in rules_of(Op.of(eqn)))
-        for eqn in _equations(op.params)
+        for eqn in inner_equations(op.params)
     )
-
-
-def _equations(params: Any) -> Iterator[Any]:
-    """Yield the equations of the jaxprs among parameters, nested ones too."""
-    for eqn in (eqn for jaxpr in jaxprs_in(params) for eqn in jaxpr.eqns):
-        yield eqn
-        yield from _equations(eqn.params)

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.choose.chains import with_chains
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division, Units
+from gridlayout.ops.choose.starts import starts
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.variables import Place
+from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import jaxprs_in, scan_parts
-from gridlayout.ops.decisions.op import NOT_READ
+from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.plan.chains import with_chains
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division, Units
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
-from gridlayout.ops.plan.starts import starts
-from gridlayout.ops.plan.strategies import Strategies
-from gridlayout.ops.plan.variables import Place
-from gridlayout.ops.plan.ways import Ways
-from gridlayout.ops.primitives.table import record_of
+from gridlayout.ops.graph.digest import digest_of
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import WITH_LAYOUT, Node, Path
 from gridlayout.ops.solver.descent import descended
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.processes.jaxprs import common_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Chosen:
     """
 
     units: Units
-    choices: dict[tuple[int, ...], Choice]
+    choices: dict[Path, Choice]
     products: float
     prefix: tuple[int, ...] = ()
 
@@ -66,17 +63,20 @@ class Chosen:
         return Chosen(Units(device, self.units.axes), self.choices, self.products)
 
     def requested(
-        self, path: tuple[int, ...], eqn: Any, values: Sequence[Value], follower: Any = None
+        self,
+        path: Path,
+        node: Node,
+        values: Sequence[Value],
+        follower: Node | None = None,
     ) -> Requested | RequestedLoop | None:
-        """Return the placements requested of an equation; None leaves them to its rule.
+        """Return the placements requested of a node; None leaves them to its rule.
 
         follower: a transpose of its result that is folded into it.
         """
-        if eqn.primitive.name in ("scan", "while"):
-            return self._loop(path, eqn)
+        if node.name in ("scan", "while"):
+            return self._loop(path, node.eqn)
         choice = self.choices.get(path)
-        name, aval = eqn.primitive.name, (follower or eqn).outvars[0].aval
-        record = record_of(name)
+        name, aval, record = node.name, (follower or node).eqn.outvars[0].aval, node.record
         if choice is None or not aval.shape or record.is_made_in_place or name == WITH_LAYOUT:
             return None
         if choice.summed and aval.dtype == bool:
@@ -107,7 +107,7 @@ class Chosen:
         axes = units.mesh_axes(choice.summed)
         return Requested(ins, made, out, axes, choice.scattered, choice.joined)
 
-    def _loop(self, path: tuple[int, ...], eqn: Any) -> RequestedLoop | None:
+    def _loop(self, path: Path, eqn: Any) -> RequestedLoop | None:
         """Return the requested placements of a loop's carries and rows, with its body's choices."""
         depth, is_scan = len(path), eqn.primitive.name == "scan"
         inside = {
@@ -149,7 +149,7 @@ class Stated:
     """Choices that a user states for one program: those of a plan.
 
     device: the mesh that they are for. chosen: None for the program that `gl.on_grid` makes without
-    a plan. digest: of the program's jaxpr. results: the layout of each result, None where its rule
+    a plan. digest: of the program. results: the layout of each result, None where its rule
     decides. trips: the assumed trip count of loops of unknown length.
     """
 
@@ -159,7 +159,7 @@ class Stated:
     results: tuple[Layout | None, ...] = ()
     trips: int = LIMITS.trips
 
-    def check(self, closed: Any, device: DeviceGrid) -> None:
+    def check(self, graph: Graph, device: DeviceGrid) -> None:
         """Raise `LayoutError` unless they are for this program and a mesh like `device`'s."""
         own = self.device
         if own.fine.axis_names != device.fine.axis_names or own.shape != device.shape:
@@ -167,22 +167,21 @@ class Stated:
                 f"the plan is for a mesh {dict(own.mesh.shape)}, the device grid is {device!r}: "
                 "make the plan for this mesh, gl.plan(..., machine=gl.Machine(..., mesh=...))"
             )
-        if not self.is_of(closed):
+        if not self.is_of(graph):
             raise LayoutError(
                 "the plan is for another program: for another function, other shapes or types of "
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
         if self.chosen is not None:
-            self._check_choices(self.chosen, closed, device)
-        if self.results and len(self.results) != len(closed.jaxpr.outvars):
+            self._check_choices(self.chosen, graph, device)
+        if self.results and len(self.results) != len(graph.results):
             raise LayoutError(
                 f"the plan has {len(self.results)} results, but the program has "
-                f"{len(closed.jaxpr.outvars)}: make the plan again with gl.plan"
+                f"{len(graph.results)}: make the plan again with gl.plan"
             )
 
-    def _check_choices(self, chosen: Chosen, closed: Any, device: DeviceGrid) -> None:
-        graph = Graph.of(closed, self.trips)
-        ways = Ways(graph, replace(chosen.units, idle=device.machine.has_cores))
+    def _check_choices(self, chosen: Chosen, graph: Graph, device: DeviceGrid) -> None:
+        ways = Ways(graph.inlined(self.trips), replace(chosen.units, idle=device.machine.has_cores))
         for path, choice in chosen.choices.items():
             if not ways.has(path, choice):
                 raise LayoutError(
@@ -198,41 +197,9 @@ class Stated:
         )
         return [None if spec is None else in_space(spec, "l1") for spec in specs]
 
-    def is_of(self, closed: Any) -> bool:
-        """Return whether they are for this jaxpr."""
-        return digest_of(closed) == self.digest
-
-
-def digest_of(closed: Any) -> str:
-    """Return a digest of a jaxpr.
-
-    It does not depend on names of variables, values of array constants, or shardings.
-    """
-    return sha256("\n".join(_lines(closed)).encode()).hexdigest()
-
-
-def _lines(closed: Any) -> Iterator[str]:
-    """Yield the lines of a jaxpr, with called jaxprs at their calls, whether shared or not."""
-    jaxpr = getattr(closed, "jaxpr", closed)
-    names: dict[Any, int] = {}
-
-    def written(var: Any) -> str:
-        return f"{names.setdefault(var, len(names))}:{var.aval}"
-
-    def read(atom: Any) -> str:
-        return repr(atom.val) if isinstance(atom, core.Literal) else str(names[atom])
-
-    yield f"in {[*map(written, (*jaxpr.constvars, *jaxpr.invars))]}"
-    for eqn in jaxpr.eqns:
-        yield f"{eqn.primitive.name} {[*map(read, eqn.invars)]} -> {[*map(written, eqn.outvars)]}"
-        for name, value in sorted(eqn.params.items()):
-            if name in NOT_READ or "sharding" in name:
-                continue
-            inner = jaxprs_in({name: value})
-            yield f"{name} {common_text(repr(value)) if not inner else len(inner)}"
-            for each in inner:
-                yield from _lines(each)
-    yield f"out {[*map(read, jaxpr.outvars)]}"
+    def is_of(self, graph: Graph) -> bool:
+        """Return whether they are for this program."""
+        return digest_of(graph) == self.digest
 
 
 def choices_for(
@@ -256,7 +223,7 @@ def choices_for(
     return Chosen(units, best_choices(strategies), graph.products)
 
 
-def best_choices(strategies: Strategies) -> dict[tuple[int, ...], Choice]:
+def best_choices(strategies: Strategies) -> dict[Path, Choice]:
     """Return good choices for a program whose operands have one place each, without a time limit.
 
     They are the same in every process.

@@ -10,21 +10,17 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from jax.extend import core
-
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.primitives.table import record_of
-
-_Makers = dict[Any, Mapping[Any, Any]]  # for each jaxpr: the equation that defines each value
+from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import BARRIER, WITH_LAYOUT
 
 
 def next_value_layouts(
-    jaxpr: Any, operands: Sequence[Layout | None], nexts: Mapping[int, int]
+    graph: Graph, operands: Sequence[Layout | None], nexts: Mapping[int, int]
 ) -> list[Layout | None]:
     """Return for each result the layout of the operand that it is the next value of, or None.
 
-    operands: the layouts of the jaxpr's operands. nexts: results and the operands that they are the
+    operands: the layouts of the graph's operands. nexts: results and the operands that they are the
     next values of, by number, as far as the program's structure states it. Any other result is the
     next value of an operand of its shape and dtype from which elementwise operations make it. If
     there are several such operands in different layouts, it is the one that no other result is made
@@ -32,27 +28,29 @@ def next_value_layouts(
     parameter, when the moments have theirs. A result that depends on a `with_layout` is the next
     value of none.
     """
-    laid_out = {
-        var: layout
-        for var, layout in zip(jaxpr.invars, operands, strict=True)
-        if layout is not None
-    }
-    makers: _Makers = {}
-    sources: list[list[Any]] = []
-    for number, atom in enumerate(jaxpr.outvars):
-        reached = _reached(jaxpr, atom, makers)
-        if reached is None:
-            reached = []
-        elif number in nexts:
-            reached = [jaxpr.invars[nexts[number]]]
-        sources.append([var for var in reached if var in laid_out and _kind(var) == _kind(atom)])
+    sources: list[list[int]] = []
+    for number, v in enumerate(graph.outs):
+        reached = None if v is None else _reached(graph, v)
+        if reached is not None and number in nexts:
+            reached = [nexts[number]]
+        sources.append(
+            [
+                k
+                for k in reached or ()
+                if operands[k] is not None and v is not None and _kind(graph, k) == _kind(graph, v)
+            ]
+        )
     found: list[Layout | None] = []
     for own, some in zip(_nexts(sources), sources, strict=True):
-        layouts = {laid_out[var].with_oob(None): laid_out[var] for var in reversed(some)}
+        by_data = {}
+        for k in reversed(some):
+            layout = operands[k]
+            assert layout is not None
+            by_data[layout.with_oob(None)] = layout
         if own is not None:
-            found.append(laid_out[own])
+            found.append(operands[own])
         else:
-            found.append(next(iter(layouts.values())) if len(layouts) == 1 else None)
+            found.append(next(iter(by_data.values())) if len(by_data) == 1 else None)
     return found
 
 
@@ -91,38 +89,30 @@ def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
     return found
 
 
-def _kind(atom: Any) -> tuple[Any, Any]:
-    return atom.aval.shape, atom.aval.dtype
+def _kind(graph: Graph, value: int) -> tuple[Any, Any]:
+    return graph.shapes[value], graph.dtypes[value]
 
 
-def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
+def _reached(graph: Graph, result: int) -> list[int] | None:
     """Return the operands of the result's shape that it is made of by elementwise operations.
 
     They are in order. None where a `with_layout` is among these operations.
     """
-    if jaxpr not in makers:
-        makers[jaxpr] = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
-    seen: dict[Any, None] = {}
+    seen: dict[int, None] = {}
     left = [result]
     while left:
-        atom = left.pop()
-        if isinstance(atom, core.Literal) or atom in seen or atom.aval.shape != result.aval.shape:
+        v = left.pop()
+        if v in seen or graph.shapes[v] != graph.shapes[result]:
             continue
-        seen[atom] = None
-        eqn = makers[jaxpr].get(atom)
-        if eqn is None:
+        seen[v] = None
+        node = graph.makers.get(v)
+        if node is None:
             continue
-        name = eqn.primitive.name
-        if name == "with_layout":
+        if node.name == WITH_LAYOUT:
             return None
-        if name in CALLS:
-            inner = called(eqn).jaxpr
-            own = dict(zip(inner.invars, eqn.invars, strict=True))
-            reached = _reached(inner, inner.outvars[eqn.outvars.index(atom)], makers)
-            if reached is None:
-                return None
-            # The others are constants of the called function.
-            left += [own[var] for var in reversed(reached) if var in own]
-        elif record_of(name).is_elementwise:
-            left += reversed(eqn.invars)
-    return [atom for atom in seen if atom not in makers[jaxpr]]
+        if node.label == BARRIER:
+            ins = node.ins[node.outs.index(v) :][:1]
+        else:
+            ins = node.ins if node.record.is_elementwise else ()
+        left += [each for each in reversed(ins) if each is not None]
+    return [v for v in seen if v < graph.operands]

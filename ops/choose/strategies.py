@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
-from gridlayout.ops.plan.joined import Latencies, sum_levels
-from gridlayout.ops.plan.room import Room
-from gridlayout.ops.plan.variables import Place, Variable, Variables
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division
+from gridlayout.ops.choose.joined import Latencies, sum_levels
+from gridlayout.ops.choose.room import Room
+from gridlayout.ops.choose.variables import Place, Variable, Variables
+from gridlayout.ops.graph.node import WITH_LAYOUT, Node
 from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.choice import Choice
-from gridlayout.ops.plan.variables import Variables
+from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.variables import Variables
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.restricted import restricted

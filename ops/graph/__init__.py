@@ -1,0 +1,1 @@
+"""A jaxpr as nodes and numbered values, and what follows from that alone."""

@@ -1,0 +1,124 @@
+"""`Node`: an equation of a program, or a step of a loop, on numbered values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jax.extend import core
+
+from gridlayout.ops.decisions.factors import Factors
+from gridlayout.ops.decisions.flops import transposed
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import PLAIN, Record
+from gridlayout.ops.primitives.table import factors_of, flops, record_of
+
+Shape = tuple[int, ...]
+Path = tuple[int, ...]  # an equation's number in its jaxpr, after the numbers of enclosing calls
+Atom = int | core.Literal  # a value by its number, or a literal
+
+
+WITH_LAYOUT = "with_layout"
+CARRY, SLICE, STACK = "carry", "slice of a scan", "stack of a scan"
+BARRIER = "barrier"  # what rematerialization reads, kept apart from the forward pass's values
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that encloses equations.
+
+    scope: the names of its `jax.named_scope`s. functions: the names and numbers of the functions
+    that are called, outer ones first.
+    """
+
+    scope: str = ""
+    functions: tuple[tuple[str, int], ...] = ()
+
+    def around(self, eqn: Any, name: str = "", number: int = 0) -> Call:
+        """Return this call with an equation's own scopes; name, number: of what that calls."""
+        functions = (*self.functions, (name, number)) if name else self.functions
+        return Call(_joined(self.scope, str(eqn.source_info.name_stack)), functions)
+
+    def inside(self, outer: Call, first: int) -> Call:
+        """Return this call inside of another one, its functions numbered from `first` on."""
+        own = ((name, first + number) for name, number in self.functions)
+        return Call(_joined(outer.scope, self.scope), (*outer.functions, *own))
+
+
+def _joined(outer: str, inner: str) -> str:
+    return f"{outer}/{inner}" if outer and inner else outer or inner
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An equation, with the atoms that it reads and the values that it makes.
+
+    times: how often it runs, in loops. A `carry` reads its second operand that often, and its first
+    one only when the loop starts. length: the loop's trip count, for a `carry`. eqn: None for nodes
+    that are no equation. stated: the factors of a loop's node or a chain. members: the nodes of a
+    chain (`chains.py`).
+    """
+
+    eqn: Any
+    path: Path
+    atoms: tuple[Atom, ...]
+    outs: tuple[int, ...]
+    call: Call = Call()
+    times: float = 1
+    label: str = ""
+    length: float = 1
+    stated: Factors | None = None
+    members: tuple[Node, ...] = ()
+
+    @cached_property
+    def ins(self) -> tuple[int | None, ...]:
+        """The values that it reads, None for literals."""
+        return tuple(atom if isinstance(atom, int) else None for atom in self.atoms)
+
+    @property
+    def starts(self) -> float:
+        """How often it reads its first operand."""
+        return self.times / self.length
+
+    @property
+    def name(self) -> str:
+        """The primitive's name, or the label of a node that is no equation."""
+        return self.label or str(self.eqn.primitive.name)
+
+    @property
+    def params(self) -> Any:
+        """The parameters of its equation."""
+        return {} if self.eqn is None else self.eqn.params
+
+    @cached_property
+    def op(self) -> Op:
+        """Its equation as an op."""
+        return Op.of(self.eqn)
+
+    @cached_property
+    def record(self) -> Record:
+        """The record of its primitive."""
+        return PLAIN if self.label else record_of(self.name)
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        """Its factors; None where its rule decides how to run it, whatever the operands."""
+        if self.label:
+            return self.stated
+        found = factors_of(self.eqn) if self.atoms else None
+        if found is None or self.name == WITH_LAYOUT:
+            return found
+        return found if found.divisible and found.has_equal_results else None
+
+    @cached_property
+    def flops(self) -> int:
+        """The FLOPs of a product; 0 for any other node."""
+        return flops(self.op) if self.record.multiplies else 0
+
+    @cached_property
+    def transposed(self) -> tuple[int, ...]:
+        """When a kernel transposes each operand of a product first; see `flops.transposed`."""
+        if self.eqn is None or self.name != "dot_general":
+            return (0,) * len(self.atoms)
+        return transposed(self.op)
