@@ -1,7 +1,9 @@
 """JAX's checks of numbers, which `jax.debug_nans` and `jax.debug_infs` turn on.
 
 JAX checks every number that a program returns. Of a storage that includes the padding, which holds
-no elements, so the library's programs run without these checks, and the library checks elements.
+no elements, so the library's programs run without these checks, and the library checks elements:
+`ops/array/checked.py` sets numbers in padding that JAX would report to another one and looks for
+them in elements, and `ops/interpret/invalid_numbers.py` finds the equation that makes one.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import gridlayout as gl
@@ -247,12 +249,64 @@ def test_a_front_door_lists_its_names_and_no_others(door):
     assert all(getattr(door, name) is not None for name in public)
 
 
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def test_architecture_is_one_page():
+    assert len(ARCHITECTURE.split()) <= 1500
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_architecture_names_every_room(floor):
+    listed = ARCHITECTURE.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    listed = listed.partition(f"\n`{floor}/`:\n")[2].partition("`:\n")[0]
+    found = re.findall(r"`(\w+)(?:/|\.py)`", listed)
+    assert sorted(found) == sorted(ROOMS[floor])
+
+
+def test_the_trips_of_architecture_are_true():
+    text = " ".join(ARCHITECTURE.split())
+    layout = gl.GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
+    assert f"`{layout.index_map}`" in text
+    assert f"`{layout.physical_shape}`" in text
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    placement = device.placement(layout.core_shape)
+    assert (placement.slots, [len(axes) for axes in placement.axes]) == ((4, 2), [2, 1])
+    program = gl.on_grid(lambda x: jnp.exp(x).sum(axis=1), device).report(layout).program
+    names = [program.made[owner].decision.op.name for owner in program.owners]
+    assert names == ["exp", "reduce_sum", "reduce_sum", "reduce_sum"]
+    assert [step.masks for step in program.steps] == [0, 1, 0, 0]
+    assert [each.received_bytes for each in program.collectives] == [128]
+    (found,) = gl.explain("f32[1000,3]{1,0:T(8,128)}", plan=True).findings
+    assert f"{found.layout.nbytes:,} bytes for {found.data_bytes:,}" in text
+    better = found.proposal
+    assert f"`{str(better.layout)[11:]}` saves {better.saved_bytes >> 10} KiB" in text
+
+
+def named_files(text):
+    """The files that a text names."""
+    return set(re.findall(r"`([\w/]+\.(?:py|js|html))`", text))
+
+
 def test_the_files_that_architecture_names_exist():
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    named = set(re.findall(r"`([\w/]+\.(?:py|js|html))`", text))
     tracked = [path.as_posix() for path in ROOT.rglob("*.*") if ".venv" not in path.parts]
-    assert len(named) > 50
+    named = named_files(ARCHITECTURE)
+    assert len(named) > 20
     assert not {name for name in named if not any(path.endswith(f"/{name}") for path in tracked)}
+
+
+def test_the_files_that_rooms_name_exist():
+    # In the room itself, or with the name of their own room before them.
+    wrong, count = [], 0
+    for room in (name for name in python_files() if name.endswith("/__init__.py")):
+        text = ast.get_docstring(ast.parse((ROOT / room).read_text(encoding="utf-8"))) or ""
+        for name in named_files(text):
+            count += 1
+            places = [(ROOT / room).parent, *(ROOT / floor for floor in FLOORS)]
+            if not any((place / name).exists() for place in places):
+                wrong.append(f"{room} names {name}")
+    assert count > 200
+    assert not wrong
 
 
 @pytest.mark.parametrize("floor", FLOORS)

@@ -4,6 +4,11 @@
 
 A dump is read once, line by line, and not stored. Only aliases, the values of the current function
 and the findings of most waste are stored.
+
+`explanation.py` and `compare.py` are what users call. `reading.py` goes through the lines
+(`text/`), asks `values/` for bytes and live ranges and `moves/` for relayouts, collectives and
+shardings, and adds them up in `tally.py`. `contents.py` is the result, `plan.py` proposes better
+layouts, `pages/` prints, and `comparing/` sets several programs side by side.
 """
 
 from __future__ import annotations

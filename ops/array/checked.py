@@ -1,4 +1,8 @@
-"""Storages as JAX's checks of numbers may see them: padding holds no number that JAX reports."""
+"""Storages as JAX's checks of numbers may see them: padding holds no number that JAX reports.
+
+A function that JAX traces itself returns storages by `GridType.lower_val`, which changes their
+padding too. The lowered type states the checks that are on, because JAX's caches do not.
+"""
 
 from __future__ import annotations
 
