@@ -382,6 +382,18 @@ def function_lengths(source):
             yield node.name, lines
 
 
+def test_only_the_graph_goes_through_a_jaxpr():
+    # `sharding` writes the texts of programs that processes compare; it is below the graph.
+    found = {
+        name
+        for name in python_files()
+        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "eqns"
+    }
+    jaxprs = {"ops/decisions/jaxprs.py", "sharding/processes/jaxprs.py"}
+    assert found == {"ops/graph/graph.py", *jaxprs}
+
+
 def test_no_function_is_too_long():
     found = {
         f"{name}: {function}": lines

@@ -1,7 +1,7 @@
 """The choice of divisions for all values of a program together, on a given machine.
 
 A `Division` states which units of the mesh (its axes, or prime factors of them) divide which dims
-of a value. There is one variable for each operand and each node of the graph of the jaxpr; its
+of a value. There is one variable for each operand and each node of the graph; its
 choices are the ways to divide it, which follow from the factors of primitives. `Strategies` prices
 the choices: a value is moved once to each division in which it is read, and what is live at one
 time has to fit in memory. Prices of moves are first estimated from the two divisions; those of a

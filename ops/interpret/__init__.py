@@ -6,9 +6,10 @@ Its jaxpr and the specs of its operands make a `GridCall`, one primitive to JAX,
 transpose and vmap are calls of other jaxprs, planned like any other. So padding takes no part in
 derivatives.
 
-The planner asks for one decision per equation (`decide`, which caches them by op, specs and `Env`),
-and appends it to a `Program`. Nothing runs, and nothing is traced again. If the choices are made
-for the whole jaxpr, a function of few products is also planned equation by equation, with more
+The planner walks the jaxpr's `Graph`. It asks for one decision per node (`decide`, which caches
+them by op, specs and `Env`), and appends it to a `Program`. Nothing runs, and nothing is traced
+again. If the choices are made for the whole graph, a function of few products is also planned node
+by node, with more
 algorithms for each product, and the cheaper program runs. Calls with concrete arrays are compiled
 as a function of storages. A new function with the jaxpr of an earlier one reuses its program.
 
