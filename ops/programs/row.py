@@ -70,7 +70,8 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     op, record, nothing = decision.op, decision.record, {"products": 0.0, "memory": 0.0}
     if decision.bodies or (decision.how == VIEW and not op.outs):
         return nothing
-    if decision.how == VIEW or (record.is_view and record.is_elementwise):
+    is_local = record.is_elementwise or isinstance(op.requested, Requested)
+    if decision.how == VIEW or (record.is_view and is_local):
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
         before, after = shapes[0], shapes[-1]
         if not record.is_view or is_view(record, op.params, before, after, machine):

@@ -16,7 +16,7 @@ from gridlayout.ops.solver.restricted import restricted
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
-LEAST = 1e-12  # fraction of the cost that a change has to save
+LEAST = 1e-13  # fraction of the ceiling that a change has to save: less may be rounding
 MOST_PAIRED = 6  # variables of a fetch of which each two are changed at once
 ROUNDS = 40  # of raising the prices of exceeded limits
 
@@ -51,6 +51,7 @@ class Descent:
     def __init__(self, model: Model, each_step: Callable[[], None] = no_step) -> None:
         self.model, self.each_step = model, each_step
         self.ceiling = model.ceiling
+        self.least = LEAST * self.ceiling
         self.own = {v: np.minimum(own, self.ceiling) for v, own in model.costs.items()}
         self.tables = {
             v: {w: np.minimum(table, self.ceiling) for w, table in near.items()}
@@ -113,7 +114,7 @@ class Descent:
             waiting.discard(v)
             costs = self.conditional(v)
             best, now = int(costs.argmin()), self.state[v]
-            if costs[best] < costs[now] - LEAST * abs(costs[now]):
+            if costs[best] < costs[now] - self.least:
                 self.set(v, best)
                 for w in self.links[v]:
                     if w not in waiting:
@@ -153,7 +154,7 @@ class Descent:
         costs = (self.conditional(v) - table[:, d])[:, None] + self.conditional(w) - table[c]
         costs += table
         best = int(costs.argmin())
-        if costs.flat[best] >= costs[c, d] - LEAST * abs(costs[c, d]):
+        if costs.flat[best] >= costs[c, d] - self.least:
             return None
         return best // table.shape[1], best % table.shape[1]
 
@@ -167,7 +168,7 @@ class Descent:
         costs, other = self.conditional(v), self.conditional(w)
         more = costs - costs[c]
         link = self.tables[v][w][:, d] if w in self.tables[v] else np.zeros(len(more))
-        best, least = None, -LEAST * abs(float(costs[c]) + float(other[d]))
+        best, least = None, -self.least
         for choice in np.flatnonzero(more - (link - link[c]) < other[d]).tolist():
             if choice == c:
                 continue
