@@ -1,6 +1,7 @@
 """The solver against all assignments, dynamic programmes, and its own promises."""
 
 import gzip
+import itertools
 import json
 import os
 import subprocess
@@ -26,6 +27,8 @@ from gridlayout.ops.solver import (
     search,
     solve,
 )
+from gridlayout.ops.solver.descent import Descent
+from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.quick import quick
 from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
@@ -576,3 +579,23 @@ def test_contest_file(tmp_path, capsys):
     assert (found.choices, found.cost) == ((1, 1, 1, 0), 11)
     assert sharding.main([str(path)]) == 0
     assert "small.json.gz  4  2  8  11  11  0.00%" in capsys.readouterr().out
+
+
+def test_descents_end_where_costs_differ_by_rounding_only():
+    # Terms of very different sizes cancel: an assignment seems to cost less than an equal one.
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        pairs = [(v, w) for v in range(8) for w in range(v + 1, 8)]
+        own = [1e-9 * rng.choice([0, 0.1, 0.3], 4) for _ in range(8)]
+        edges = [
+            edge(v, w, rng.choice([0, 0, 0.1, 0.3, 0.7], (4, 4)))
+            for v, w in pairs
+            if rng.random() < 0.5
+        ]
+        steps = itertools.count()
+
+        def each_step(steps=steps, seed=seed):
+            assert next(steps) < 20_000, seed
+
+        model = Model.of(Problem(tuple(own), tuple(edges)))
+        Descent(model, each_step).run(dict.fromkeys(range(8), 0))
