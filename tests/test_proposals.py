@@ -150,7 +150,7 @@ def test_a_machine_places_what_a_plan_offers(name):
         x = jax.ShapeDtypeStruct(shape, "float32")
         traced = traced_for(lambda x: 2 * x, (x,), name, None)
         for idle in (False, True):
-            units = traced.units(traced.graph(None), idle)
+            units = traced.units(traced.inlined(None), idle)
             for place in traced.places(units, 0):
                 layout = traced.layout(units, 0, place)
                 assert machine.places(layout) == bool(layout.fits(machine.chip))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -21,6 +22,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.choose.changes import Sent, Share, Way, ways_to_change
 from gridlayout.ops.decisions.blocks import block_spec
+from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.collectives import (
@@ -211,6 +213,22 @@ class Units:
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
+
+    def all_stated(self, shape: Shape) -> list[Division]:
+        """Return the divisions of an array that a layout can state, the undivided one first."""
+        rank = len(shape)
+        if 0 in shape or not rank:
+            return [((),) * rank]
+        found = []
+        for given in product((None, *range(rank)), repeat=len(self.axes)):
+            division = tuple(
+                tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
+            )
+            pairs = zip(shape, division, strict=True)
+            is_held = all(fits(n, self.count(us), self.idle) for n, us in pairs if us)
+            if is_held and self.can_be_stated(shape, division):
+                found.append(division)
+        return found
 
     def words(
         self,

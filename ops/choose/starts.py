@@ -33,7 +33,7 @@ def starts(variables: Variables, problem: Problem) -> list[dict[int, int]]:
     parts = _parts(variables)
     found = [restricted(model, [_mask(some, _is_together, units) for some in parts])]
     if len(units) > 1:
-        found += [_one_by_one(parts, model, units), _one_by_one(parts, model, units[::-1])]
+        found += _one_by_one(parts, model, units) + _one_by_one(parts, model, units[::-1])
         found.append(restricted(model, []))  # among all choices, where the graph is narrow
     first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
     return [start for start in found if start is not None] or [first]
@@ -77,18 +77,18 @@ def _is_together(part: Part, units: Sequence[int]) -> bool:
 
 def _one_by_one(
     parts: Sequence[Sequence[Part]], model: Model, order: Sequence[int]
-) -> dict[int, int] | None:
-    """Return the assignment where units are added in this order, each to the best one before."""
-    found: dict[int, int] | None = None
+) -> list[dict[int, int]]:
+    """Return assignments where units are added in this order, each to the best one before."""
+    found: list[dict[int, int]] = []
     for k, unit in enumerate(order):
         later, masks = set(order[k + 1 :]), []
         for v, own in enumerate(parts):
-            before = {} if found is None else own[found[v]]
+            before = own[found[-1][v]] if found else {}
             masks.append(np.array([_adds(part, before, unit, later) for part in own]))
         made = restricted(model, masks)
         if made is None:
-            return found
-        found = made
+            break
+        found.append(made)
     return found
 
 

@@ -21,7 +21,7 @@ from gridlayout.ops.choose.joined import Latencies, sum_levels
 from gridlayout.ops.choose.room import Room
 from gridlayout.ops.choose.variables import Place, Variable, Variables
 from gridlayout.ops.graph.node import WITH_LAYOUT, Node
-from gridlayout.ops.solver.descent import descended
+from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
 
@@ -206,7 +206,7 @@ class Strategies(Variables):
         for _ in range(LIMITS.refinements):
             if (problem := self.refined(choices)) is None:
                 break
-            choices = descended(problem, [dict(enumerate(choices))])
+            choices = improved(problem, choices)
         return choices, self.problem
 
     def _move_key(self, value: int, before: Division, after: Division) -> Any:
@@ -310,7 +310,7 @@ class Strategies(Variables):
             level = levels[node.outs[0]]
             own = costs[at].copy()
             for k, choice in enumerate(variable.choices):
-                if choice is None or not choice.summed or (choice.scattered and level >= 0):
+                if choice is None or not choice.summed:
                     continue
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered

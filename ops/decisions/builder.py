@@ -49,10 +49,10 @@ class Builder(Mover):
 
     # -- relaying values out ---------------------------------------------------------------------
 
-    def to_layout(self, value: Value, layout: Layout) -> Value:
+    def to_layout(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
         """Return the value in a requested layout, also where that is in another memory space."""
         before = None if value.layout is None else value.layout.memory
-        out = self.as_sharded(value, layout)
+        out = self.as_sharded(value, layout, placement=placement)
         assert isinstance(out.spec, Sharded)
         copied = self.collectives().copy(before, layout.memory, out.spec.device_bytes)
         if not copied.found:

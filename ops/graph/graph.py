@@ -67,11 +67,12 @@ class Graph:
         made = cls(closed, trips, len(closed.jaxpr.invars))
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.results = made._inline(closed, operands, (), Call())
-        made.nodes = made._live()
+        if trips is not None:
+            made.nodes = made._live()
         return made
 
     def inlined(self, trips: int) -> Graph:
-        """Return the graph with the bodies of loops inlined; trips: as in the class."""
+        """Return the graph of what runs, with bodies of loops inlined; trips: as in the class."""
         return Graph.of(self.closed, trips)
 
     def _live(self) -> list[Node]:
@@ -128,12 +129,6 @@ class Graph:
         return dtypes.nbytes(self.shapes[value] if shape is None else shape, self.dtypes[value])
 
     # -- products and requests ---------------------------------------------------------------------
-
-    @property
-    def has_choice(self) -> bool:
-        """Whether there is a product whose result is not read by a `with_layout`."""
-        stated = {v for node in self.nodes if node.name == WITH_LAYOUT for v in node.ins}
-        return any(node.flops and node.outs[0] not in stated for node in self.nodes)
 
     @property
     def products(self) -> float:

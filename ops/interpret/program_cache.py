@@ -2,7 +2,7 @@
 
 Equal jaxprs come up if a notebook cell runs again, if a test defines its function again, or if a
 loss is differentiated in several places. Two jaxprs are equal if they differ only in the names of
-their variables and in what no result depends on.
+their variables.
 
 A program that the cache drops is found while a call of it exists. So a function that calls it twice
 lowers it once, whatever is planned in between.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import jax
@@ -24,7 +23,6 @@ from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
-from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.graph.digest import digest_of
 from gridlayout.ops.graph.graph import Graph
@@ -194,29 +192,12 @@ class Traced:
             name = self.names[operand - self.consts]
             return [units.stated(layout, f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
-        return self.stated(units, spec) if free else [whole]
+        return units.all_stated(tuple(spec.shape)) if free else [whole]
 
     def _results(self, units: Units, aval: Any) -> list[Division]:
         """Return the divisions that a result may have; none for random keys, without layouts."""
         is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
-        return [] if is_key else self.stated(units, aval)
-
-    def stated(self, units: Units, spec: Any) -> list[Division]:
-        """Return the divisions of an array that a layout on this mesh can state."""
-        shape = tuple(spec.shape)
-        rank = len(shape)
-        if 0 in shape or not rank:
-            return [((),) * rank]
-        found = []
-        for given in product((None, *range(rank)), repeat=len(units.axes)):
-            division = tuple(
-                tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
-            )
-            pairs = zip(shape, division, strict=True)
-            is_held = all(fits(n, units.count(us), units.idle) for n, us in pairs if us)
-            if is_held and units.can_be_stated(shape, division):
-                found.append(division)
-        return found
+        return [] if is_key else units.all_stated(tuple(aval.shape))
 
     def report(
         self,

@@ -6,14 +6,16 @@ Exceeding a limit has a price, which grows until the limits hold.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.restricted import restricted
-from gridlayout.ops.solver.terms import Shared, no_step
+from gridlayout.ops.solver.shares import by_shares, eliminated
+from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-13  # fraction of the ceiling that a change has to save: less may be rounding
@@ -21,28 +23,57 @@ MOST_PAIRED = 6  # variables of a fetch of which each two are changed at once
 ROUNDS = 40  # of raising the prices of exceeded limits
 
 
-def descended(problem: Problem, starts: Iterable[Mapping[int, int]]) -> tuple[int, ...]:
-    """Return the best assignment that a descent from some assignments reaches.
+def descended(
+    problem: Problem, starts: Callable[[], Iterable[Mapping[int, int]]]
+) -> tuple[int, ...]:
+    """Return the best assignment where elimination is small, otherwise a good one; without a clock.
 
-    Single variables are changed from each of them. The best mix of the results is another one; from
-    the best of all of these, pairs are changed too.
+    starts: called in the second case, for assignments to begin with; others are made by shares.
+    Single variables are changed from each of them. So they are from the best mixes of the results.
+    From the best of all of these, pairs are changed too.
     """
     model = Model.of(problem)
-    descent = Descent(model)
+    small = _reduced(model)
+    if not model.limits and (state := eliminated(small)) is not None:
+        return _numbers(small.recovered(small.chosen(state)))
+    descent, found = Descent(model), dict[tuple[int, ...], float]()
 
-    def choices(state: Mapping[int, int]) -> tuple[int, ...]:
-        return tuple(state[v] for v in range(len(problem.costs)))
+    def add(states: Iterable[Mapping[int, int]]) -> None:
+        for state in states:
+            made = _numbers(descent.run(state, pairs=False))
+            found.setdefault(made, problem.cost(made))
 
-    found = {choices(descent.run(start, pairs=False)) for start in starts}
+    add(starts())
+    add(by_shares(small))
     if len(found) > 1:
         kept = [np.zeros(len(own), bool) for own in problem.costs]
         for each in found:
             for v, choice in enumerate(each):
                 kept[v][choice] = True
         if (mixed := restricted(model, kept)) is not None:
-            found.add(choices(descent.run(mixed, pairs=False)))
-    best = min(found, key=lambda each: (problem.cost(each), each))
-    return choices(descent.run(dict(enumerate(best))))
+            add([mixed])
+        add(by_shares(small.among(kept)))
+    best = min(found, key=lambda each: (found[each], each))
+    return _numbers(descent.run(dict(enumerate(best))))
+
+
+def improved(problem: Problem, choices: Sequence[int]) -> tuple[int, ...]:
+    """Return the assignment that a descent from another one reaches."""
+    return _numbers(Descent(Model.of(problem)).run(dict(enumerate(choices))))
+
+
+def _reduced(model: Model) -> Model:
+    """Return a model without what no best assignment needs."""
+    made = model.part(model.choices, limited=False)
+    try:
+        reduce(made)
+    except Infeasible:  # whatever is chosen costs infinitely much
+        return model.part(model.choices, limited=False)
+    return made
+
+
+def _numbers(state: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(state[v] for v in range(len(state)))
 
 
 class Descent:

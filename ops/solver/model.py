@@ -8,7 +8,7 @@ is that of the problem, less the sum of `constants`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, inf
 
@@ -142,6 +142,18 @@ class Model:
             if id(usage) not in sliced:
                 sliced[id(usage)] = usage[kept]
             limit.usages[v] = sliced[id(usage)]
+
+    def among(self, kept: Sequence[np.ndarray]) -> Model:
+        """Return the model with only the choices in masks over the problem's choices.
+
+        A mask that keeps none is ignored.
+        """
+        made = self.part(self.choices)
+        made.eliminated = list(self.eliminated)
+        for v, known in self.choices.items():
+            if (mask := kept[v][known]).any():
+                made.keep(v, mask)
+        return made
 
     def remove(self, v: int) -> None:
         """Take out a variable that no fetch or limit mentions any more."""
