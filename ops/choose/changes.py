@@ -6,7 +6,7 @@ tiles. `Strategies.refined` finds them for the moves of a solution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -38,27 +38,30 @@ class Sent(NamedTuple):
     alone: int = 0
 
 
+class Joined(NamedTuple):
+    """What a move or a sum sends, if it joins others that send the same, and the shared latency."""
+
+    kind: Hashable
+    latency: float
+
+
 @dataclass(frozen=True)
 class Way:
-    """A way to change a division: seconds of latency and per byte, and a number of collectives.
+    """A way to change a division: seconds of latency and per byte, and its collectives.
 
-    copied: seconds per byte to copy what is received, where the collectives are joined with others.
+    copied: seconds per byte to copy what is received: joined collectives send copies, so they are
+    joined only where that takes less than their latency.
+    kinds: of the collectives, with the units that they are over.
     """
 
     latency: float
     per_byte: float
     copied: float
-    collectives: int
+    kinds: tuple[tuple[str, tuple[int, ...]], ...]
 
     def alone(self, nbytes: int) -> Sent:
         """Return the cost for a value of `nbytes`."""
-        return Sent(self.latency + self.per_byte * nbytes, self.collectives)
-
-    def joined(self, nbytes: int) -> Sent:
-        """Return the cost where the collectives are joined, if that takes less time."""
-        if self.copied * nbytes >= self.latency:
-            return self.alone(nbytes)
-        return Sent((self.per_byte + self.copied) * nbytes)
+        return Sent(self.latency + self.per_byte * nbytes, len(self.kinds))
 
 
 @cached

@@ -203,16 +203,11 @@ class Stated:
 
 
 def choices_for(
-    env: Env,
-    graph: Graph,
-    operands: Sequence[Spec],
-    results: Sequence[Spec | None],
-    most: Sequence[int | None],
+    env: Env, graph: Graph, operands: Sequence[Spec], results: Sequence[Spec | None]
 ) -> Chosen | None:
     """Return the choices for a whole program; None where each equation chooses by itself.
 
-    results: the placements that its results must have, None for any. most: the most bytes that a
-    result may take on all devices together, None for any number.
+    results: the placements that its results must have, None for any.
     """
     placed = [*operands, *(spec for spec in results if spec is not None)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
@@ -222,22 +217,10 @@ def choices_for(
     given = [units.division(spec) for spec in operands]
     requested = [units.division(spec) if isinstance(spec, Sharded) else None for spec in results]
     places = [[Place(division)] for division in given]
-    targets = [
-        _stated(units, graph, v, limit) if division is None else [division]
-        for v, division, limit in zip(graph.outs, requested, most, strict=True)
-    ]
-    few = LIMITS.few_choices if len(units.axes) > 2 else None
-    strategies = Strategies(with_chains(graph), units, places, targets, most=few)
+    targets = [[] if division is None else [division] for division in requested]
+    most = LIMITS.few_choices if len(units.axes) > 2 else None
+    strategies = Strategies(with_chains(graph), units, places, targets, most=most)
     return Chosen(units, best_choices(strategies), graph.products)
-
-
-def _stated(units: Units, graph: Graph, value: int | None, most: int | None) -> list[Division]:
-    """Return the divisions of a result that a layout can state; none where it may have any."""
-    if value is None or most is None or not graph.shapes[value]:
-        return []
-    shape, dtype = graph.shapes[value], graph.dtypes[value]
-    made = ((x, units.spec(shape, dtype, x)) for x in units.all_stated(shape))
-    return [x for x, spec in made if spec.device_bytes * units.device.size <= most]
 
 
 def best_choices(strategies: Strategies) -> dict[Path, Choice]:

@@ -20,13 +20,12 @@ from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.choose.changes import Sent, Share, Way, ways_to_change
+from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.collectives import (
-    ALL_REDUCE,
     ALL_TO_ALL,
     Axes,
     Collective,
@@ -260,19 +259,14 @@ class Units:
 
     # -- what moves take ---------------------------------------------------------------------------
 
-    def move(
-        self, before: Division | None, after: Division, nbytes: int, joins: bool = False
-    ) -> Sent:
-        """Return the cost of relaying out a value of `nbytes` from one division to another.
-
-        joins: whether its collectives can be joined with those of other moves.
-        """
+    def move(self, before: Division | None, after: Division, nbytes: int) -> Sent:
+        """Return the cost of relaying out a value of `nbytes` from one division to another."""
         if before == after:
             return Sent()
         ways = self._ways(before, after)
         if not ways:  # each device takes a slice of its own part
             return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
-        return min(way.joined(nbytes) if joins else way.alone(nbytes) for way in ways)
+        return min(way.alone(nbytes) for way in ways)
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
@@ -311,7 +305,8 @@ class Units:
             latency += start
             per_byte += each_byte * each.received + passed * each.copied
             received += each.received
-        return Way(latency, per_byte, passed * received, len(shares))
+        kinds = tuple((each.kind, each.units) for each in shares)
+        return Way(latency, per_byte, passed * received, kinds)
 
     def exact_move(self, shape: Shape, dtype: Any, before: Division, after: Division) -> float:
         """Return the seconds to relay an array of blocks out, by the collectives that it takes."""
@@ -321,49 +316,45 @@ class Units:
             return self.machine.seconds(sent)
         return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds
 
-    def _priced(self, made: Collectives, joins: bool) -> Sent:
-        machine, total = self.machine, self.machine.seconds(made.found)
-        count = sum(each.count for each in made.found)
-        if not made.found or not joins:
-            return Sent(total, count)
-        own = sum(machine.once(each.latency_only) for each in made.found)
-        if made.found[0].kind == ALL_REDUCE and machine.combines:
-            return Sent(total - own)
-        copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
-        return Sent(total - own + copied) if copied < own else Sent(total, count)
+    def joined_sum(
+        self, units: Sequence[int], local: int, scattered: bool, dim: int = 0
+    ) -> Joined | None:
+        """Return what a sum of `local` bytes saves by joining others, and the latency."""
+        made, machine = self._sum(units, local, scattered, dim), self.machine
+        latency = sum(machine.once(each.latency_only) for each in made)
+        copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made))
+        if latency <= 0 or (copied >= latency and (scattered or not machine.combines)):
+            return None
+        return Joined((tuple(units), scattered), latency)
 
-    def saved(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> float:
-        """Return the seconds that a sum of `local` bytes saves by joining another one."""
-        alone, joined = (self.summed(units, local, scattered, x, dim=dim) for x in (False, True))
-        return alone.seconds - joined.seconds
+    def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:
+        """Return what a move saves by joining others that send the same; None if nothing."""
+        ways = self._ways(before, after) if before != after else []
+        if not ways:
+            return None
+        best = min(ways, key=lambda way: way.alone(nbytes))
+        return Joined(best.kinds, best.latency) if best.copied * nbytes < best.latency else None
 
-    def saved_by_move(self, before: Division | None, after: Division, nbytes: int) -> float:
-        """Return the seconds that a move saves by joining an equal one."""
-        alone, joined = (self.move(before, after, nbytes, x) for x in (False, True))
-        return alone.seconds - joined.seconds
-
-    def summed(
-        self,
-        units: Sequence[int],
-        local: int,
-        scattered: bool,
-        joins: bool = False,
-        dim: int = 0,
-    ) -> Sent:
+    def summed(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> Sent:
         """Return the cost of summing partial results of `local` bytes per device.
 
-        scattered: whether each device gets its part of the sum, along `dim`. joins: whether it can
-        be joined with another sum.
+        scattered: whether each device gets its part of the sum, along `dim`.
         """
-        key = tuple(units), local, scattered, joins, dim
+        key = tuple(units), local, scattered, dim
         if key not in self._sent:
-            made = Collectives(self.device)
-            if scattered:
-                made.reduce_scatter(self.mesh_axes(units), local, dim)
-            else:
-                made.all_reduce(self.mesh_axes(units), local)
-            self._sent[key] = self._priced(made, joins)
+            made = self._sum(units, local, scattered, dim)
+            self._sent[key] = Sent(self.machine.seconds(made), sum(each.count for each in made))
         return self._sent[key]
+
+    def _sum(
+        self, units: Sequence[int], local: int, scattered: bool, dim: int
+    ) -> Sequence[Collective]:
+        made = Collectives(self.device)
+        if scattered:
+            made.reduce_scatter(self.mesh_axes(units), local, dim)
+        else:
+            made.all_reduce(self.mesh_axes(units), local)
+        return made.found
 
 
 def scattered_dim(made: Division, out: Division) -> int:

@@ -158,7 +158,9 @@ class Strategies(Variables):
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
         saved: NDArray[np.float64] | float = 0.0
         if variable.is_operand and len(held) == 1:
-            saved = self._joined_moves(held[0], forms, size, consumers, count, joined)
+            saved = self._joined_moves(
+                held[0], str(self.graph.dtypes[value]), forms, size, consumers, count, joined
+            )
         self._reads.append(_Read(value, held, list(forms), count, saved))
         return Fetch(at, prices - saved, tuple(consumers))
 
@@ -215,6 +217,7 @@ class Strategies(Variables):
     def _joined_moves(
         self,
         held: Place,
+        dtype: Any,
         forms: Mapping[Division, int],
         size: int,
         consumers: Sequence[tuple[int, NDArray[np.int64]]],
@@ -224,13 +227,15 @@ class Strategies(Variables):
         """Return what a move to each form saves where it is joined; add its latency to `joined`."""
         found = np.zeros((1, len(forms)))
         for need, form in forms.items():
-            if held.in_dram or (saved := self.units.saved_by_move(held.division, need, size)) <= 0:
+            if held.in_dram:
                 continue
-            found[0, form] = saved * count
-            key = held.division, need, count
+            if (made := self.units.joined_move(held.division, need, size)) is None:
+                continue
+            found[0, form] = saved = made.latency * count
+            key = made.kind, dtype, count
             for consumer, read in consumers:
                 for k in np.flatnonzero(read == form):
-                    joined.add(key, saved * count, consumer, len(read), int(k))
+                    joined.add(key, saved, consumer, len(read), int(k))
         return found
 
     @property
@@ -314,9 +319,8 @@ class Strategies(Variables):
                     continue
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
-                saved = self.units.saved(*given, dim=dim) * node.times
-                if saved > 0:
-                    key = level, choice.summed, choice.scattered, node.times
+                if (made := self.units.joined_sum(*given, dim=dim)) is not None:
+                    key, saved = (level, made.kind, node.times), made.latency * node.times
                     joined.add(key, saved, at, len(own), k)
                     own[k] = max(own[k] - saved * len(variable.members), 0.0)
             costs[at] = own

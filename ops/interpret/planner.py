@@ -76,31 +76,55 @@ def planned(
 def _cheapest(
     env: Env, graph: Graph, whole: Graph, operands: Sequence[Spec], placement: ResultPlacement
 ) -> Program:
-    """Return the cheaper of two programs: chosen as a whole, or node by node.
+    """Return the cheaper of two programs: chosen as a whole, or equation by equation.
 
     whole: the graph with the bodies of loops inlined. The second program is made if there are few
-    products, because it considers more algorithms for each of them.
+    products, because it considers more algorithms for each of them; and if the layouts of results
+    follow from it.
     """
     alone = None
-    if whole.products <= LIMITS.products:
-        alone = _plan_with(env, graph, operands, placement)
+    is_small = whole.products <= LIMITS.products
+    results = _known_results(env, graph, placement)
+    if is_small or results is None:
+        # The placement of results does not depend on the algorithms of products.
+        algorithm = None if is_small else "gathered"
+        alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
+        placement, results = placement.matching(alone.results), alone.results
         if whole.products < 2 and sum(x.count for x in alone.collectives) < LIMITS.collectives:
             return alone
-    results = placement.stated(env.device), placement.most_bytes(graph, env.device)
-    chosen = choices_for(env, whole, operands, *results)
+    chosen = choices_for(env, whole, operands, results)
     together = None
     if chosen is not None:
         together = _plan_with(env, graph, operands, placement, chosen)
     if together is None or not together.is_local:
-        return alone or _plan_with(env, graph, operands, placement)
+        return alone if is_small and alone else _plan_with(env, graph, operands, placement)
     together.chosen = chosen
     if alone is None:
         return together
+    if not is_small and alone.seconds < together.seconds:
+        alone = _plan_with(env, graph, operands, placement)
     if alone.seconds < LIMITS.cheaper_share * together.seconds:
         alone.against = together.seconds
         return alone
     together.against = alone.seconds
     return together
+
+
+def _known_results(
+    env: Env, graph: Graph, placement: ResultPlacement
+) -> Sequence[Spec | None] | None:
+    """Return the placements of results that are stated, or are those of operands; None if some are
+    not. The result of a number is None.
+    """
+    found: list[Spec | None] = []
+    rows = zip(graph.outs, placement.specs, placement.operand_layouts, strict=True)
+    for v, spec, own in rows:
+        if spec is None and own is not None:
+            spec = Sharded(own, env.device.placement(own.core_shape))
+        if spec is None and v is not None and graph.shapes[v]:
+            return None
+        found.append(spec)
+    return found
 
 
 def _plan_with(

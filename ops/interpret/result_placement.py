@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import jax
-import jax.numpy as jnp
+from dataclasses import dataclass, replace
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys, layout_of
+from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.next_values import next_value_layouts
-from gridlayout.sharding.device_grid import DeviceGrid
 
 
 @dataclass(frozen=True)
@@ -61,24 +57,6 @@ class ResultPlacement:
         own = tuple(x if free else None for x, free in pairs)
         return cls(requested, own, is_free, tuple(references))
 
-    def stated(self, device: DeviceGrid) -> list[Spec | None]:
-        """The placement of each result as far as it is requested or an operand's, else None."""
-        pairs = zip(self.specs, self.operand_layouts, strict=True)
-        return [
-            Sharded(own, device.placement(own.core_shape)) if spec is None and own else spec
-            for spec, own in pairs
-        ]
-
-    def most_bytes(self, graph: Graph, device: DeviceGrid) -> list[int | None]:
-        """The most bytes of the storage of each free result, None for any other."""
-        pairs = zip(graph.outs, self.is_free, strict=True)
-        return [
-            None
-            if v is None or not free or jnp.issubdtype(graph.dtypes[v], jax.dtypes.extended)
-            else most_bytes(graph.nbytes(v), self.references, device)
-            for v, free in pairs
-        ]
-
     @property
     def layouts(self) -> list[Layout | None]:
         """The layout of each result, None if it is not known before planning."""
@@ -89,6 +67,15 @@ class ResultPlacement:
     def updates_operands(self) -> bool:
         """Whether several results are the next values of operands, as in a step of training."""
         return sum(own is not None for own in self.operand_layouts) > 1
+
+    def matching(self, results: Sequence[Spec]) -> ResultPlacement:
+        """Return the placement for another program that must return these results."""
+        pairs = zip(self.specs, self.operand_layouts, results, strict=True)
+        specs = (
+            (found if own and self.updates_operands else unmasked(found)) if spec is None else spec
+            for spec, own, found in pairs
+        )
+        return replace(self, specs=tuple(specs), is_free=(False,) * len(self.specs))
 
     def place(self, b: Builder, x: Value, number: int) -> Value:
         """Return result `number` as the caller gets it, before its requested spec is applied.
