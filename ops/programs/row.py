@@ -16,7 +16,7 @@ from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
 from gridlayout.ops.programs.passes import computing, is_view
-from gridlayout.sharding.collectives import Collective, total_bytes
+from gridlayout.sharding.collectives import REDUCE_SCATTER, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machines.machine import Machine
 
@@ -80,6 +80,8 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
     ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
     outs = [_passed(out.spec, machine) for out in decision.outs]
+    if record.multiplies:
+        outs.append(max(_partial_bytes(decision) - sum(outs), 0))
     width = dtypes.bits(op.ins[0].dtype) if op.ins else 32
     given = ins, outs, machine, transposed(op), width
     found = computing(record, decision.device_flops, *given)
@@ -92,6 +94,14 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     ]
     found["memory"] += sum(map(machine.slicing, parts))
     return found
+
+
+def _partial_bytes(decision: Decision) -> int:
+    """Return the bytes of a partial result that the devices add up and scatter; 0 if none does."""
+    sums = [each for each in decision.collectives if each.kind == REDUCE_SCATTER]
+    return max(
+        (each.received_bytes * each.group_size // (each.group_size - 1) for each in sums), default=0
+    )
 
 
 def _passed(spec: Any, machine: Machine) -> int:
