@@ -855,7 +855,7 @@ def test_large_counts_are_sorted_as_numbers():
 def test_columns_are_sorted_by_number(tmp_path):
     rows = [["1,234", "a"], ["5", "b"], ["40", "c"], ["-2.0 KiB", "d"], ["-1.0 KiB", "e"]]
     data = [{}, {}, {}, {"saves": -2048}, {"saves": -1024}]
-    table = html_table(["saves", "op"], rows, data)
+    table = html_table(["saves", "op"], rows, data, ["op"])
     script = f"{_SCRIPT} document.querySelector('th').click();"
     after = (
         "document.getElementById('output').textContent = JSON.stringify("

@@ -8,7 +8,7 @@ from html import escape
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import Section, sections_of
 from gridlayout.dump.pages.table import summary_of, unknown_lines
-from gridlayout.tables.html import STYLE, html_page, html_table
+from gridlayout.tables.html import STYLE, html_page
 from gridlayout.tables.words import plain
 
 # Cells are sorted by the number in data-n: text such as "1.5 KiB" would sort wrongly.
@@ -49,7 +49,7 @@ def body_of(found: Contents) -> str:
     ]
     for section in sections:
         parts.append(f"<h2>{section.title.capitalize()}</h2>")
-        parts.append(html_table(section.head, section.cells, section.numbers))
+        parts.append(section.table.html)
         parts += [f"<p>And {section.more}.</p>"] if section.more else []
     parts += [f"<pre>{escape(text)}</pre>" for text in unknown_lines(found)]
     parts.append(_help(sections))
@@ -58,7 +58,7 @@ def body_of(found: Contents) -> str:
 
 def _help(sections: Iterable[Section]) -> str:
     """Return a folded list of all columns and their meanings."""
-    names = dict.fromkeys(name.strip() for section in sections for name in section.head)
+    names = dict.fromkeys(name.strip() for section in sections for name in section.table.head)
     rows = "".join(
         f"<dt><b>{escape(name)}</b></dt><dd>{escape(COLUMNS[name])}</dd>" for name in names
     )
