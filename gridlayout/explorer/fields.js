@@ -13,10 +13,12 @@ function fillSelect(id, names) {
   field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
 }
 
-// Fields of lists, of choices and of one number; an empty field, or "none", means null.
-const LISTS = ["grid", "tile", "face", "shard", "stride", "alignments", "order"];
-const WORDS = ["tile_format", "memory_space", "memory_layout", "buffer_type"];
-const NUMBERS = ["row_alignment", "tail_alignment", "element_bits"];
+// The fields of models by their kind: lists and numbers with the least number, and choices. An empty
+// field, or "none", means null, except for `REQUIRED`.
+const LISTS = { grid: 1, tile: 1, face: 1, shard: 0, stride: 0, alignments: 1, order: 0 };
+const NUMBERS = { row_alignment: 1, tail_alignment: 1, element_bits: 0 };
+const WORDS = { tile_format: null, memory_space: null, memory_layout: null, buffer_type: null };
+const REQUIRED = ["tail_alignment", "element_bits"];
 
 const BY_GRID = "from the grid";
 
@@ -26,7 +28,7 @@ const isEmpty = (id) => text(id).trim() === "";
 
 function fillForm(parameters) {
   const set = (values) => Object.entries(values).forEach(([id, v]) => (field(id).value = v ?? ""));
-  const given = (ids) => ids.filter((id) => id in parameters);
+  const given = (kind) => Object.keys(kind).filter((id) => id in parameters);
   for (const [id, options] of Object.entries({
     memory_space: facts.memory_spaces,
     memory_layout: { ...facts.memory_layouts, ttnn: [BY_GRID, ...facts.memory_layouts[""]] },
@@ -62,56 +64,8 @@ function fillSophon(parameters, set) {
 
 const readList = (id, low = 1) => (isEmpty(id) ? null : readInts(text(id), id, low));
 const readWord = (id) => (text(id) === "none" ? null : text(id));
-const readNumber = (id, low = 1) => (isEmpty(id) ? null : readInt(text(id), id, low));
-const readTile = () => ({ tile: readList("tile"), tile_format: readWord("tile_format") });
-
-function readGrid() {
-  return {
-    ...readTile(),
-    grid: readInts(text("grid"), "grid", 1),
-    face: readList("face"),
-    shard: readList("shard", 0),
-    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
-    rows: ownStrides ? readRows() : null,
-    memory_space: text("memory_space"),
-    row_alignment: readNumber("row_alignment"),
-  };
-}
-
-const readTtnn = () => ({
-  ...readTile(),
-  grid: readInts(text("grid"), "grid", 1),
-  memory_layout: text("memory_layout") === BY_GRID ? null : text("memory_layout"),
-  buffer_type: text("buffer_type"),
-  row_alignment: readNumber("row_alignment"),
-});
-
-const readDocument = () => ({
-  ...readTile(),
-  grid: readList("grid"),
-  stride: readList("stride", 0),
-  shard: readList("shard", 0),
-  memory_space: text("memory_space"),
-  row_alignment: readNumber("row_alignment"),
-});
-
-const readMetal = () => ({
-  ...readTile(),
-  grid: readList("grid"),
-  alignments: readList("alignments"),
-  intervals: isEmpty("intervals") ? null : readIntervals(text("intervals"), "intervals"),
-  memory_space: text("memory_space"),
-  memory_layout: text("memory_layout"),
-});
-
-const readXla = () => ({
-  ...Object.fromEntries(XLA_FIELDS.map(([name]) => [name, starts.xla[name]])),
-  order: readList("order", 0),
-  tiles: readTiles(text("tiles"), "tiles"),
-  tail_alignment: readInt(text("tail_alignment"), "tail_alignment", 1),
-  element_bits: readInt(text("element_bits"), "element_bits"),
-});
-
+const readNumber = (id, low = 1) =>
+  isEmpty(id) && !REQUIRED.includes(id) ? null : readInt(text(id), id, low);
 function readRows() {
   return [...field("rows").tBodies[0].rows].map((row) => {
     const cells = [...row.querySelectorAll("input")];
@@ -139,18 +93,36 @@ function readSophon() {
   };
 }
 
-const READERS = {
-  grid: readGrid,
-  ttnn: readTtnn,
-  ttnn_document: readDocument,
-  metal: readMetal,
-  xla: readXla,
+const readGrid = () => readInts(text("grid"), "grid", 1);
+
+// The fields of each model that are read in a way of their own.
+const OWN_FIELDS = {
+  grid: () => ({
+    grid: readGrid(),
+    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
+    rows: ownStrides ? readRows() : null,
+  }),
+  ttnn: () => ({
+    grid: readGrid(),
+    memory_layout: text("memory_layout") === BY_GRID ? null : text("memory_layout"),
+  }),
+  ttnn_document: () => ({}),
+  metal: () => ({
+    intervals: isEmpty("intervals") ? null : readIntervals(text("intervals"), "intervals"),
+  }),
+  xla: () => ({ memory_space: starts.xla.memory_space, tiles: readTiles(text("tiles"), "tiles") }),
   sophon: readSophon,
 };
 
 function readForm() {
-  const shape = readInts(text("shape"), "shape");
-  return { model, shape, dtype: text("dtype"), oob: text("oob"), ...READERS[model]() };
+  const found = { ...starts[model], shape: readInts(text("shape"), "shape") };
+  for (const id of ["dtype", "oob"]) found[id] = text(id);
+  for (const id in found) {
+    if (id in LISTS) found[id] = readList(id, LISTS[id]);
+    if (id in NUMBERS) found[id] = readNumber(id, NUMBERS[id]);
+    if (id in WORDS) found[id] = readWord(id);
+  }
+  return { ...found, ...OWN_FIELDS[model]() };
 }
 
 // Shows the table of strides, one row per collapsed dim. Existing fields are reused to keep focus.
