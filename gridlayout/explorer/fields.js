@@ -1,10 +1,71 @@
-// The fields of the form: written from parameters and read to parameters, for each model.
+// The fields of the form: their markup, written from parameters and read to parameters.
 
 const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
 const field = (id) => document.getElementById(id);
 const text = (id) => field(id).value;
 const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, p]));
 const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
+
+// The fields by fieldset: its legend and models, and of each field its id, label, tag, help, and the
+// models that have it, if they are not all of the fieldset's.
+const TEXT = 'input spellcheck="false"';
+const hinted = (hint) => `${TEXT} placeholder="${hint}"`;
+const atLeast = (n) => `input type="number" min="${n}"`;
+const FIELDS = [
+  ["Tensor", "grid ttnn ttnn_document metal xla sophon", [
+    ["shape", "shape", TEXT, "for example 53, 63 or 53x63"],
+    ["dtype", "element type", "select"],
+    ["oob", "padding value", `${TEXT} list="oob-words"`],
+  ]],
+  ["Layout", "grid ttnn ttnn_document metal", [
+    ["stride", "stride", hinted("contiguous"), "", "ttnn_document"],
+    ["grid", "grid", TEXT],
+    ["shard", "shard", hinted("from the grid"), "", "grid ttnn_document"],
+    ["tile", "tile", hinted("none")],
+    ["face", "face", hinted("none"), "", "grid"],
+    ["tile_format", "tile format", "select"],
+    ["row_alignment", "row alignment, B", hinted("none"), "", "grid ttnn ttnn_document"],
+    ["memory_layout", "memory layout", "select", "", "ttnn metal"],
+    ["buffer_type", "buffer type", "select", "", "ttnn"],
+    ["memory_space", "memory space", "select", "", "grid ttnn_document metal"],
+    ["alignments", "alignments", hinted("the tile's"), "", "metal"],
+    ["intervals", "intervals", hinted("all but the last dim"),
+      "of joined dims, for example 0:2, 2:3; [] joins none", "metal"],
+    ["collapse", "collapse", TEXT, "intervals of dims, for example 0:-1 or 0:2, 2:3", "grid"],
+  ]],
+  ["Layout", "xla", [
+    ["order", "order", hinted("the last dim first"), "of the dims, minor to major"],
+    ["tiles", "tiles", hinted("none"),
+      "for example (8,128)(2,1); * joins a dim with the next one"],
+    ["tail_alignment", "tail alignment", atLeast(1)],
+    ["element_bits", "element bits (0: those of the type)", atLeast(0)],
+  ]],
+  ["Layout", "sophon", [
+    ["layout", "layout", "select"],
+    ["sophon-strides", "strides", TEXT, "of N, C, H, W, in elements; 0 broadcasts"],
+    ["allocation", "allocation", atLeast(1), "elements per NPU; empty for the layout's own"],
+    ["storage", "storage mode", "select"],
+    ["lanes", "lanes", atLeast(1)],
+    ["npu", "start NPU", atLeast(0)],
+    ["offset", "start offset, B", atLeast(0)],
+  ]],
+  ["Chip", "sophon", [
+    ["chip", "chip", "select"],
+    ["npus", "NPUs", atLeast(1)],
+    ["npu_bytes", "bytes per NPU", atLeast(1)],
+    ["alignment", "alignment, B", atLeast(1)],
+  ]],
+];
+
+function fieldMarkup([id, label, tag, help, models]) {
+  const described = help ? ` aria-describedby="${id}-help"` : "";
+  return `<div${models ? ` data-model="${models}"` : ""}><label for="${id}">${label}</label>` +
+    `<${tag} id="${id}"${described}>${tag === "select" ? "</select>" : ""}` +
+    `${help ? `<small id="${id}-help">${help}</small>` : ""}</div>`;
+}
+field("fields").innerHTML = FIELDS.map(([legend, models, fields]) =>
+  `<fieldset data-model="${models}"><legend>${legend}</legend>` +
+  `${fields.map(fieldMarkup).join("")}</fieldset>`).join("") + '<datalist id="oob-words"></datalist>';
 
 let model = start.model;
 let ownStrides = false; // whether the collapse is that of the table of strides, not the intervals
