@@ -65,6 +65,7 @@ def test_a_module_is_read():
         ("func.func @f() { return }\nfunc.func @f() { return }", "line 2: function @f is defined"),
         ("#a = <" + "<" * (MAX_DEPTH + 1), "line 1: brackets are nested deeper"),
         ('#a = <"', "line 1: a string is not closed"),
+        ('#a = "' + '\\"' * 100_000 + " // b\n#c = <{", "line 2: a bracket is not closed"),
         ("func.func @f(%x: a<b)) { return }", r"line 1: '\)' does not match"),
         ("func.func @f(%x: i1) {\n return %x) junk : i1 }", r"line 2: '\)' does not match"),
         ("func.func @f(%x: i1) {\n return %x< : i1 }", r"line 2: '\)' does not match"),

@@ -17,7 +17,7 @@ from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.kinds import WATCHED, Kind
-from gridlayout.dump.text.lines import Line, joined, uncommented
+from gridlayout.dump.text.lines import Line, joined, without_comments
 from gridlayout.dump.text.mlir import Regions, defines_alias, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
@@ -105,7 +105,7 @@ class Dump:
 
     def read(self, lines: Iterable[Line]) -> None:
         """Read all lines."""
-        for line in joined(uncommented(lines)):
+        for line in joined(without_comments(lines)):
             self.lines = line.number + line.text.count("\n")
             self._read(line)
         self._end_module()

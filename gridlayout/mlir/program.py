@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
-from gridlayout.mlir.source import Source, fields, parts, uncommented
+from gridlayout.mlir.source import STRING, Source, fields, parts, uncommented
 
 MAX_TEXT = 1 << 28
 MAX_RESULTS = 1 << 10
@@ -26,7 +26,7 @@ _NAME = r"%[\w$.-]+(?:#[0-9]{1,4})?"
 _SYMBOL = r'@(?:[\w$.-]+|"[^"\n]*")'
 _OP = r'"[\w$.-]+"|[A-Za-z_][\w$.-]*'
 # What contains no brackets that are nested: strings, comments, arrows.
-_NO_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->')
+_NO_BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->")
 _MODULES = ("module", "builtin.module", "ttcore.device_module")
 
 
