@@ -138,11 +138,11 @@ def _types(text: str, start: int) -> tuple[str, ...]:
     return tuple(TYPE.findall(text, start)) if text.find("]{", start) >= 0 else ()
 
 
-def _closing(text: str, start: int) -> int:
-    """Return the position of the `)` that closes the one at `start`, or the text's length."""
+def _closing(text: str, start: int, brackets: str = "()") -> int:
+    """Return the position of the bracket that closes the one at `start`, or the text's length."""
     end, depth = start, 0
-    while (found := text.find(")", end)) >= 0:
-        depth += text.count("(", end, found) - 1
+    while (found := text.find(brackets[1], end)) >= 0:
+        depth += text.count(brackets[0], end, found) - 1
         if not depth:
             return found
         end = found + 1
@@ -161,15 +161,12 @@ def braced(text: str, word: str) -> str:
     >>> braced("a, sharding={{replicated}}, b={}", "sharding=")
     '{replicated}'
     """
-    start = text.find(word)
-    if start < 0:
+    at = text.find(word)
+    start = at + len(word)
+    if at < 0 or text[start : start + 1] != "{":
         return ""
-    depth = 0
-    for at in range(start + len(word), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if not depth:
-            return text[start + len(word) + 1 : at]
-    return ""
+    end = _closing(text, start, "{}")
+    return text[start + 1 : end] if end < len(text) else ""
 
 
 def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> Statement:
