@@ -98,6 +98,23 @@ class Source(Reader):
         return found
 
 
+def closing(text: str, start: int, brackets: str) -> int:
+    """Return the position of the bracket that closes the first one from `start` on.
+
+    The text's length if none does. An arrow closes none.
+
+    >>> closing("tensor<(d0) -> (d1), <4>>, x", 0, "<>")
+    24
+    """
+    depth, at = 0, start
+    while (end := text.find(brackets[1], at)) >= 0:
+        depth += text.count(brackets[0], at, end) - (text[end - 1 : end + 1] != "->")
+        if not depth:
+            return end
+        at = end + 1
+    return len(text)
+
+
 def uncommented(text: str, strict: bool = True) -> str:
     """The text without comments; `//` in a string starts none.
 

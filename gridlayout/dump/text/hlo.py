@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from gridlayout.dump.text.lines import Line
 from gridlayout.dump.text.statements import Instruction, Result, Statement, Transfer, reordering
+from gridlayout.mlir.source import closing
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
@@ -104,7 +105,7 @@ def instruction_of(text: str) -> Instruction | None:
         kind, op, at = text[at : found.start() + 1], found[1], found.end()
         own = tuple(TYPE.findall(kind))
     one = _ONE.match(text, at)
-    end = one.end() if one else _closing(text, at - 1) + 1
+    end = one.end() if one else closing(text, at - 1, "()") + 1
     operands = (one[2],) if one else _operands(text[at - 1 : end])
     if one and text.find("]{", end) < 0:
         others: tuple[str, ...] = (one[1],)
@@ -126,17 +127,6 @@ def _operands(inside: str) -> tuple[str, ...]:
     return tuple(_LAST.findall(_NESTED.sub("", inside[1:-1]) + ","))
 
 
-def _closing(text: str, start: int, brackets: str = "()") -> int:
-    """Return the position of the bracket that closes the one at `start`, or the text's length."""
-    end, depth = start, 0
-    while (found := text.find(brackets[1], end)) >= 0:
-        depth += text.count(brackets[0], end, found) - 1
-        if not depth:
-            return found
-        end = found + 1
-    return len(text)
-
-
 def called_by(found: Instruction) -> str | None:
     """Return the name of the computation that a fusion consists of; None if it states none."""
     called = CALLS.search(found.attributes)
@@ -153,7 +143,7 @@ def braced(text: str, word: str) -> str:
     start = at + len(word)
     if at < 0 or text[start : start + 1] != "{":
         return ""
-    end = _closing(text, start, "{}")
+    end = closing(text, start, "{}")
     return text[start + 1 : end] if end < len(text) else ""
 
 

@@ -19,14 +19,9 @@ from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
 from gridlayout.dump.text.statements import Mention, Result, Statement, Transfer, reordering
 from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
+from gridlayout.mlir.source import closing
 
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
-_BRACKET = re.compile(r"->|[<>]")
-_WORDS = r"[^<>-]++|->?+"  # the arrow of a map is no closing bracket
-_INSIDE = rf"(?:{_WORDS})*+"
-for _ in range(6):
-    _INSIDE = rf"(?:{_WORDS}|<{_INSIDE}>)*+"
-_WHOLE = re.compile(rf"[a-z]+<{_INSIDE}>")
 # Longer names and ops are not recognized, so that memory is bounded.
 _ARGUMENT = re.compile(r"(%[\w$.-]{1,200}):\s*$")
 _OP = re.compile(
@@ -79,9 +74,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each type; a type that is not closed ends with the text."""
     tensor, memref = _next(text, "tensor<", 0), _next(text, "memref<", 0)
     while (start := min(tensor, memref)) < len(text):
-        # One match is several times faster than counting brackets.
-        whole = _WHOLE.match(text, start)
-        end = whole.end() if whole else _closing(text, start)
+        end = min(closing(text, start, "<>") + 1, len(text))
         yield start, end
         tensor = tensor if tensor >= end else _next(text, "tensor<", end)
         memref = memref if memref >= end else _next(text, "memref<", end)
@@ -93,15 +86,6 @@ def _next(text: str, word: str, start: int) -> int:
     while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
         at = text.find(word, at + 1)
     return at if at >= 0 else len(text)
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for found in _BRACKET.finditer(text, start):
-        depth += {"<": 1, ">": -1, "->": 0}[found[0]]
-        if depth == 0:
-            return found.end()
-    return len(text)
 
 
 def read_mlir(line: Line, aliases: Aliases) -> Statement:
