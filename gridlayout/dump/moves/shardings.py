@@ -64,7 +64,7 @@ class ShardedTensor:
     @property
     def device_bytes(self) -> int:
         """Bytes that one device holds."""
-        return -(-prod(self.shard_shape) * dtypes.bits(dtypes.as_dtype(self.dtype)) // 8)
+        return dense_bytes(self.shard_shape, self.dtype)
 
     @property
     def padding_share(self) -> float:
