@@ -9,7 +9,7 @@ gives addresses; `in_turn` and `in_results` share places as XLA's buffer assignm
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
@@ -234,13 +234,16 @@ class _Gaps:
 
 
 def in_turn(
-    first: Sequence[int], last: Sequence[int], turns: Iterable[tuple[int, int]]
+    first: Sequence[int],
+    last: Sequence[int],
+    turns: Iterable[tuple[int, int]],
+    may: Callable[[int, int], bool] | None = None,
 ) -> tuple[list[int], list[int]]:
     """Return for each buffer the first one whose place it uses, and the last use of each place.
 
     turns: pairs (new, old) of buffers of which `new` may use the place of `old`, in order of the
     time at which `new` is made. It does so if that is the last use of `old`, and of what is in its
-    place since.
+    place since. may: whether a buffer may use the place of another one, besides.
 
     >>> in_turn([0, 1, 2], [1, 2, 2], [(1, 0), (2, 1)])
     ([0, 0, 0], [2, 2, 2])
@@ -248,7 +251,7 @@ def in_turn(
     place, end = list(range(len(first))), list(last)
     for new, old in turns:
         k = place[old]
-        if place[new] == new != k and end[k] == first[new]:
+        if place[new] == new != k and end[k] == first[new] and (may is None or may(new, k)):
             place[new], end[k] = k, end[new]
     return place, end
 

@@ -29,8 +29,9 @@ from gridlayout.dump.moves.move import moved
 from gridlayout.dump.pages.page import _SCRIPT
 from gridlayout.dump.plan import THRESHOLD, allocated, propose
 from gridlayout.dump.text.lines import PIECE
-from gridlayout.dump.text.mlir import MAX_ALIAS_CHARACTERS, MAX_ALIASES, MlirContext, define
+from gridlayout.dump.text.mlir import defines_alias
 from gridlayout.dump.values.type_texts import _remembered
+from gridlayout.mlir.aliases import MAX_ALIAS_CHARACTERS, MAX_ALIASES, Aliases
 from gridlayout.tables.html import html_table
 from gridlayout.tables.words import plain
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
@@ -416,18 +417,18 @@ def test_hostile_layouts_are_cheap():
 
 def test_aliases_are_bounded():
     text = f"#ttcore.x<{'x' * 60000}>"
-    context = MlirContext()
+    aliases = Aliases()
     for k in range(700):
-        define(f"#a{k} = {text}", context)
+        defines_alias(f"#a{k} = {text}", aliases)
     for k in range(20000):
-        define(f"  #b{k} = #ttcore.y", context)
-    assert context.alias_characters == sum(map(len, context.aliases.values()))
-    assert MAX_ALIAS_CHARACTERS - 60100 < context.alias_characters <= MAX_ALIAS_CHARACTERS
-    assert len(context.aliases) <= MAX_ALIASES
-    assert context.dropped > 100
+        defines_alias(f"  #b{k} = #ttcore.y", aliases)
+    assert aliases.characters == sum(map(len, aliases.texts.values()))
+    assert MAX_ALIAS_CHARACTERS - 60100 < aliases.characters <= MAX_ALIAS_CHARACTERS
+    assert len(aliases.texts) <= MAX_ALIASES
+    assert aliases.dropped > 100
     # A name that no longer fits must not keep the meaning it had.
-    define(f"#a0 = {text}{text}", context)
-    assert "#a0" not in context.aliases
+    defines_alias(f"#a0 = {text}{text}", aliases)
+    assert "#a0" not in aliases.texts
 
 
 def test_more_aliases_than_sixteen_thousand_are_read():
@@ -855,7 +856,7 @@ def test_large_counts_are_sorted_as_numbers():
 def test_columns_are_sorted_by_number(tmp_path):
     rows = [["1,234", "a"], ["5", "b"], ["40", "c"], ["-2.0 KiB", "d"], ["-1.0 KiB", "e"]]
     data = [{}, {}, {}, {"saves": -2048}, {"saves": -1024}]
-    table = html_table(["saves", "op"], rows, data)
+    table = html_table(["saves", "op"], rows, data, ["op"])
     script = f"{_SCRIPT} document.querySelector('th').click();"
     after = (
         "document.getElementById('output').textContent = JSON.stringify("

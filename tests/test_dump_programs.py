@@ -774,6 +774,23 @@ def test_collectives_of_shardy(op, out, groups, nbytes):
     assert found.result_bytes == nbytes
 
 
+def test_axes_may_have_any_name_and_parts():
+    """Of an axis of 4, both halves are all of it."""
+    lines = [
+        'sdy.mesh @m = <["data-1"=2, "a/b c"=4]>',
+        '%1 = sdy.all_gather [{}, {"a/b c"}] %0 out_sharding=<@m, [{"data-1"}, {}]> : '
+        "tensor<8x8xf32>",
+        '%2 = sdy.all_gather [{"a/b c":(1)2, "a/b c":(2)2}, {}] %1 out_sharding=<@m, [{}, {}]> : '
+        "tensor<8x8xf32>",
+        "%a = f32[8,16]{1,0} all-gather(%b), replica_groups=mesh['a/b'=2,'y'=4] {'a/b'}",
+    ]
+    found = sorted(gl.explain(lines).collectives, key=lambda each: each.line)
+    assert [(each.groups, each.group_size, each.axes) for each in found] == [
+        *((2, 4, ("a/b c",)), (2, 4, ("a/b c",)), (4, 2, ("a/b",)))
+    ]
+    assert found[0].result_bytes == 128
+
+
 GROUPS = [
     ("replica_groups={{0,1,2,3},{4,5,6,7}}", (2, 4, ("y",))),
     ("replica_groups={{0,4},{1,5},{2,6},{3,7}}", (4, 2, ("x",))),

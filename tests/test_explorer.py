@@ -596,6 +596,15 @@ def test_every_field_has_a_name(seen):
     assert seen["unnamed"] == []
 
 
+@pytest.mark.skipif(not NODE, reason="there is no Node to read the script")
+def test_the_files_of_the_page_are_one_module(tmp_path):
+    """Each name is declared in one file only."""
+    path = tmp_path / "page.mjs"
+    path.write_text("\n".join(map(page._read, page.SCRIPTS)), encoding="utf-8")
+    done = subprocess.run([NODE, "--check", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_page_needs_nothing_beside_itself(tmp_path):
     path = tmp_path / "page.html"
     explorer = gl.explore(DOCUMENT, path, open_browser=False)

@@ -123,6 +123,13 @@ def test_a_place_is_passed_on_at_the_last_use(reads):
         assert end[k] == last[max(n for n in range(count) if place[n] == k)]
 
 
+def test_a_place_is_only_passed_on_to_those_that_may_use_it():
+    chain = [0, 1, 2], [1, 2, 2], [(1, 0), (2, 1)]
+    assert live_ranges.in_turn(*chain, may=lambda new, _: new == 2) == ([0, 1, 1], [1, 2, 2])
+    # What is asked about is the place, not the value that was in it last.
+    assert live_ranges.in_turn(*chain, may=lambda _, k: k == 0) == ([0, 0, 0], [2, 2, 2])
+
+
 @given(intervals(most=6), intervals(most=20))
 def test_values_are_in_the_first_result_with_room(results, others):
     results, others = ([x for x in some if x.first <= x.last] for some in (results, others))

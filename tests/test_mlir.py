@@ -30,7 +30,7 @@ module @m attributes {a.b = 1 : i32, "c d" = "}"} {
 def test_a_module_is_read():
     module = read_module(TEXT.replace('"c d"', "c"))
     assert module.attributes == {"a.b": "1 : i32", "c": '"}"'}
-    assert module.resolved("#shape") == "#ttnn.layout< (d0) -> (0, d0), #l1>"
+    assert module.aliases.whole("#shape") == "#ttnn.layout< (d0) -> (0, d0), #ttnn.buffer_type<l1>>"
     function = module.functions["f"]
     assert list(module.functions) == ["f"]
     assert function.line == 11
@@ -65,6 +65,7 @@ def test_a_module_is_read():
         ("func.func @f() { return }\nfunc.func @f() { return }", "line 2: function @f is defined"),
         ("#a = <" + "<" * (MAX_DEPTH + 1), "line 1: brackets are nested deeper"),
         ('#a = <"', "line 1: a string is not closed"),
+        ('#a = "' + '\\"' * 100_000 + " // b\n#c = <{", "line 2: a bracket is not closed"),
         ("func.func @f(%x: a<b)) { return }", r"line 1: '\)' does not match"),
         ("func.func @f(%x: i1) {\n return %x) junk : i1 }", r"line 2: '\)' does not match"),
         ("func.func @f(%x: i1) {\n return %x< : i1 }", r"line 2: '\)' does not match"),
@@ -84,7 +85,7 @@ def test_aliases_end_with_their_brackets():
         '#place = loc("a<(":1:2) // of (no use\n'
         "func.func @f() { return }"
     )
-    assert module.aliases == {
+    assert module.aliases.texts == {
         "#wrapped": "#ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<4xf32>>",
         "#place": 'loc("a<(":1:2)',
     }
@@ -96,7 +97,7 @@ def test_data_of_dense_resources_are_skipped():
         '{-#\n  dialect_resources: {\n    builtin: {\n      a: "0x04"\n    }\n  }\n#-}\n'
         "#alias = unit"
     )
-    assert (list(module.functions), module.aliases) == (["f"], {"#alias": "unit"})
+    assert (list(module.functions), module.aliases.texts) == (["f"], {"#alias": "unit"})
 
 
 def test_comments_end_values():
@@ -105,9 +106,21 @@ def test_comments_end_values():
     assert (last.operands, last.operand_types) == (("%x",), ("i1",))
 
 
-def test_aliases_that_mean_each_other_end():
+def test_aliases_that_mean_each_other_are_refused():
     module = read_module("#a = #b\n#b = #a\nfunc.func @f() { return }")
-    assert module.resolved("#a") in ("#a", "#b")
+    with pytest.raises(LayoutError, match="refer to each other"):
+        module.aliases.whole("tensor<4xf32, #a>")
+
+
+def test_aliases_that_follow_are_written_out():
+    module = read_module("#a = #tt<#b>\n#b = #tt.b\nfunc.func @f() { return }")
+    assert module.aliases.whole("tensor<4xf32, #a>") == "tensor<4xf32, #tt<#tt.b>>"
+
+
+def test_aliases_of_too_many_characters_are_refused():
+    module = read_module(f"#c = #tt{'x' * 999}\n#b = {'#c' * 99}\nfunc.func @f() {{ return }}")
+    with pytest.raises(LayoutError, match="or stand for over 65536 characters"):
+        module.aliases.whole("tensor<4xf32, #b>")
 
 
 def test_parts_and_fields():

@@ -17,14 +17,8 @@ from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.kinds import WATCHED, Kind
-from gridlayout.dump.text.lines import Line, joined, uncommented
-from gridlayout.dump.text.mlir import (
-    MAX_WRITTEN_PER_CHARACTER,
-    MlirContext,
-    Regions,
-    define,
-    read_mlir,
-)
+from gridlayout.dump.text.lines import Line, joined, without_comments
+from gridlayout.dump.text.mlir import Regions, defines_alias, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
 from gridlayout.dump.values.hlo_buffers import Computation
@@ -33,6 +27,7 @@ from gridlayout.dump.values.peaks import LiveRanges, Peak
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
+from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
@@ -87,7 +82,7 @@ class Dump:
         self.described: Chip | None = None
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
-        self.mlir, self.regions = MlirContext(), Regions()
+        self.aliases, self.regions = Aliases(), Regions()
         self.types: dict[str, str] = {}  # of recent names of an HLO computation
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
@@ -110,7 +105,7 @@ class Dump:
 
     def read(self, lines: Iterable[Line]) -> None:
         """Read all lines."""
-        for line in joined(uncommented(lines)):
+        for line in joined(without_comments(lines)):
             self.lines = line.number + line.text.count("\n")
             self._read(line)
         self._end_module()
@@ -134,7 +129,7 @@ class Dump:
         if "mesh" in text or "num_" in text:
             self.meshes.read(text)
         stripped = text.lstrip()
-        if stripped[:1] in ("#", "!") and define(text, self.mlir):
+        if stripped[:1] in ("#", "!") and defines_alias(text, self.aliases):
             return
         if text.startswith("HloModule"):
             self._end_module()
@@ -217,7 +212,7 @@ class Dump:
     # -- lines -------------------------------------------------------------------------------------
 
     def _mlir(self, line: Line) -> None:
-        statement = read_mlir(line, self.mlir)
+        statement = read_mlir(line, self.aliases)
         if self.live is None:
             self.live = LiveRanges(self.function, self.chip)
         self.live.read(statement)
@@ -312,10 +307,12 @@ class Dump:
         return found
 
     def _why(self, text: str, reason: str) -> str:
-        if not (self.mlir.dropped or self.mlir.left) or not re.search(r"#[\w$.-]+>$", text[-200:]):
+        if not (self.aliases.dropped or self.aliases.left) or not re.search(
+            r"#[\w$.-]+>$", text[-200:]
+        ):
             return reason
-        if self.mlir.dropped:
-            return f"its alias was not stored: {self.mlir.dropped} aliases exceeded the bounds"
+        if self.aliases.dropped:
+            return f"its alias was not stored: {self.aliases.dropped} aliases exceeded the bounds"
         return (
             "its alias was not written out: the dump with all aliases written out would be over "
             f"{MAX_WRITTEN_PER_CHARACTER} times as long"

@@ -14,12 +14,16 @@ class LayoutError extends Error {
     this.field = field;
   }
 }
+function refuse(message, field) {
+  throw new LayoutError(message, field);
+}
+const check = (isTrue, message, field) => isTrue || refuse(message, field);
 
 // -- exact numbers ---------------------------------------------------------------------------
 
 function exact(n) {
   if (Number.isSafeInteger(n)) return n;
-  throw new LayoutError("this layout needs numbers over 2**53, which this page can't represent");
+  return refuse("this layout needs numbers over 2**53, which this page can't represent");
 }
 const times = (a, b) => exact(a * b);
 const plus = (a, b) => exact(a + b);
@@ -43,29 +47,23 @@ const tuple = (index) => `(${index.join(", ")}${index.length === 1 ? "," : ""})`
 // -- text of a field -------------------------------------------------------------------------
 
 function readInt(text, field, least = 0) {
-  if (!/^\s*[-+]?\d+\s*$/.test(text)) {
-    throw new LayoutError(`${field}: "${text}" is not a whole number`, field);
-  }
+  check(/^\s*[-+]?\d+\s*$/.test(text), `${field}: "${text}" is not a whole number`, field);
   const n = Number(text);
-  if (!Number.isSafeInteger(n)) throw new LayoutError(`${field}: ${text} is over 2**53`, field);
-  if (n < least) throw new LayoutError(`${field}: ${n} must be >= ${least}`, field);
+  check(Number.isSafeInteger(n), `${field}: ${text} is over 2**53`, field);
+  check(n >= least, `${field}: ${n} must be >= ${least}`, field);
   return n;
 }
 // "53, 63", "(53, 63)" or "53x63".
 function readInts(text, field, least = 0) {
   const inner = text.trim().replace(/^[([]|[)\]]$/g, "").replace(/,\s*$/, "").trim();
   const found = inner === "" ? [] : inner.split(/\s*[,x]\s*|\s+/);
-  if (found.length > MAX_RANK) {
-    throw new LayoutError(`${field}: more than ${MAX_RANK} numbers`, field);
-  }
+  check(found.length <= MAX_RANK, `${field}: more than ${MAX_RANK} numbers`, field);
   return found.map((n) => readInt(n, field, least));
 }
 // "0:-1, 2:3" or "[(0, -1), (2, 3)]".
 function readIntervals(text, field) {
   const ends = readInts(text.replace(/[()[\]:]/g, " ").replace(/[\s,]+/g, " "), field, -Infinity);
-  if (ends.length % 2) {
-    throw new LayoutError(`${field}: write pairs start:end, such as 0:-1`, field);
-  }
+  check(ends.length % 2 === 0, `${field}: write pairs start:end, such as 0:-1`, field);
   return Array.from({ length: ends.length / 2 }, (_, k) => [ends[2 * k], ends[2 * k + 1]]);
 }
 
@@ -114,13 +112,12 @@ function below(terms, limit) {
 // Lists all elements of a map without a closed-form inverse, in which elements may share a place.
 function tabulated(shape, place, physicalShape, coreRank) {
   const size = product(shape);
-  if (size > MAX_TABLE) {
-    throw new LayoutError(
-      `strides overlap, and this page supports at most ${MAX_TABLE} elements of such a map, but ` +
-        `the tensor has ${size}: use a smaller tensor or larger strides`,
-      "strides",
-    );
-  }
+  check(
+    size <= MAX_TABLE,
+    `strides overlap, and this page supports at most ${MAX_TABLE} elements of such a map, but ` +
+      `the tensor has ${size}: use a smaller tensor or larger strides`,
+    "strides",
+  );
   const holder = new Map();
   const held = new Map();
   let clash = null;
@@ -148,15 +145,14 @@ function tabulated(shape, place, physicalShape, coreRank) {
 
 function checked(index, shape, what) {
   const inside = index.length === shape.length && index.every((i, k) => i >= 0 && i < shape[k]);
-  if (!inside) throw new LayoutError(`${what} ${tuple(index)} is outside ${tuple(shape)}`, what);
+  if (!inside) refuse(`${what} ${tuple(index)} is outside ${tuple(shape)}`, what);
   return index;
 }
 
 // Returns the finished layout. `closed` has find and held; if it is null, they are tabulated.
 function finished({ shape, coreRank, physicalShape, bits, place, closed, blockBytes, ...rest }) {
-  if (physicalShape.length > MAX_RANK) {
-    throw new LayoutError(`the physical rank ${physicalShape.length} is over ${MAX_RANK}`, "grid");
-  }
+  const rank = physicalShape.length;
+  check(rank <= MAX_RANK, `the physical rank ${rank} is over ${MAX_RANK}`, "grid");
   const size = product(shape);
   const coreShape = physicalShape.slice(0, coreRank);
   const localShape = physicalShape.slice(coreRank);
@@ -192,11 +188,8 @@ function finished({ shape, coreRank, physicalShape, bits, place, closed, blockBy
   };
 }
 
-function elementType(facts, dtype) {
-  const found = facts.dtypes[dtype];
-  if (found) return found;
-  throw new LayoutError(`dtype "${dtype}" is not known`, "dtype");
-}
+const elementType = (facts, dtype) =>
+  facts.dtypes[dtype] ?? refuse(`dtype "${dtype}" is not known`, "dtype");
 
 // Returns the padding's value as in the layout's text: a name, or an integer of an integer type.
 function paddingValue(facts, { oob, dtype }) {
@@ -207,15 +200,26 @@ function paddingValue(facts, { oob, dtype }) {
   const names = Object.keys(words).join(", ");
   if (low === null || !/^[-+]?\d{1,20}$/.test(text)) {
     const also = low === null ? "" : `, or a whole number from ${low} to ${high}`;
-    throw new LayoutError(`padding value: for ${dtype} use ${names}${also}`, "oob");
+    refuse(`padding value: for ${dtype} use ${names}${also}`, "oob");
   }
   const n = BigInt(text.replace("+", ""));
-  if (n < BigInt(low) || n > BigInt(high)) {
-    throw new LayoutError(`padding value: ${n} is not in ${low} ... ${high} of ${dtype}`, "oob");
-  }
+  const isInside = n >= BigInt(low) && n <= BigInt(high);
+  check(isInside, `padding value: ${n} is not in ${low} ... ${high} of ${dtype}`, "oob");
   return { 0: words.zero, 1: words.one }[n] ?? String(n);
 }
-function paddingCode(facts, text) {
-  if (text === "nan") return "float('nan')";
-  return facts.oob_names.includes(text) ? `'${text}'` : text;
+
+// -- Python ----------------------------------------------------------------------------------
+
+function codeOf(facts, name, value) {
+  if (name === "oob" && !facts.oob_names.includes(value)) {
+    return value === "nan" ? "float('nan')" : value;
+  }
+  return Array.isArray(value) ? tuple(value) : typeof value === "string" ? `'${value}'` : value;
 }
+// Returns the keyword arguments of a call, each after a comma, without those that are null or usual.
+const USUAL = { oob: "undef", memory_space: "l1", buffer_type: "l1" };
+const keywords = (facts, given) =>
+  Object.entries(given)
+    .filter(([name, value]) => value !== null && value !== USUAL[name])
+    .map(([name, value]) => `, ${name}=${codeOf(facts, name, value)}`)
+    .join("");

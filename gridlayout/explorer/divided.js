@@ -2,6 +2,7 @@
 //
 // A row {strides, offset} is a collapsed dim: the sum of stride * index over the logical dims.
 
+const alignUp = (n, to) => times(ceil(n, to), to);
 const upTo = (low, high) => Array.from({ length: Math.max(high - low, 0) }, (_, k) => low + k);
 
 // A row as MLIR prints it: d0 * 32 + d1 - 1.
@@ -39,12 +40,11 @@ function joinedText(rows, shape) {
 function rowExtent(row, shape, k) {
   const terms = row.strides.map((stride, d) => ({ stride, extent: Math.max(shape[d], 1) }));
   const low = plus(row.offset, least(terms));
-  if (low < 0) {
-    throw new LayoutError(
-      `collapsed dim ${k}, ${rowText(row)}, has the value ${low}; it must be >= 0: add ${-low}`,
-      "strides",
-    );
-  }
+  check(
+    low >= 0,
+    `collapsed dim ${k}, ${rowText(row)}, has the value ${low}; it must be >= 0: add ${-low}`,
+    "strides",
+  );
   if (row.strides.some((stride, d) => stride && shape[d] === 0)) return 0;
   const steps = terms.map(({ stride, extent }) => times(Math.abs(stride), extent - 1));
   return plus(low, plus(sum(steps), 1));
@@ -67,18 +67,16 @@ function rowTerms(rows, shape) {
   return shape.every((n, d) => n === 1 || seen.has(d)) ? found : null;
 }
 
-// Returns the number of elements to which rows of a core's buffer are aligned. alignment: in bytes.
-function rowMultiple(alignment, bits, tile, blockBytes) {
-  if (alignment === null) return 1;
-  if (alignment < 1 || !Number.isInteger(Math.log2(alignment))) {
-    throw new LayoutError("row alignment: must be a power of 2, in bytes", "row_alignment");
-  }
-  const multiple = Math.max(quotient(alignment * 8, bits), 1);
-  const isUneven = blockBytes === undefined
-    ? () => product(tile) % multiple : () => blockBytes % alignment;
-  if (tile !== null && isUneven()) {
-    throw new LayoutError(`row alignment: tile ${tuple(tile)} is no multiple`, "row_alignment");
-  }
+// Returns the number of elements to which rows of a core's buffer are aligned.
+function rowMultiple({ row_alignment, tile, tile_format }, bits, facts) {
+  if (row_alignment === null) return 1;
+  const isPower = row_alignment >= 1 && Number.isInteger(Math.log2(row_alignment));
+  check(isPower, "row alignment: must be a power of 2, in bytes", "row_alignment");
+  const multiple = Math.max(quotient(row_alignment * 8, bits), 1);
+  if (tile === null) return multiple;
+  const blockBytes = facts.block_formats[tile_format];
+  const rest = blockBytes === undefined ? product(tile) % multiple : blockBytes % row_alignment;
+  check(!rest, `row alignment: tile ${tuple(tile)} is no multiple`, "row_alignment");
   return multiple;
 }
 const rowBytes = (multiple, bits) => (multiple === 1 ? null : quotient(multiple * bits, 8));
@@ -87,17 +85,14 @@ const rowBytes = (multiple, bits) => (multiple === 1 ? null : quotient(multiple 
 function shardOf(given, extents, grid) {
   const needed = extents.map((n, k) => ceil(n, grid[k]));
   if (given === null) return needed;
-  if (given.length !== grid.length) {
-    throw new LayoutError(`shard: one number for each of the ${grid.length} grid dims`, "shard");
-  }
-  given.forEach((n, k) => {
-    if (n >= needed[k]) return;
-    throw new LayoutError(
-      `shard: ${grid[k]} cores of ${n} can't hold the ${extents[k]} positions of dim ${k}: ` +
-        `use ${needed[k]} or more`,
-      "shard",
-    );
-  });
+  const ranks = given.length === grid.length;
+  check(ranks, `shard: one number for each of the ${grid.length} grid dims`, "shard");
+  given.forEach((n, k) => check(
+    n >= needed[k],
+    `shard: ${grid[k]} cores of ${n} can't hold the ${extents[k]} positions of dim ${k}: ` +
+      `use ${needed[k]} or more`,
+    "shard",
+  ));
   return given;
 }
 
@@ -160,4 +155,20 @@ function divided({ shape, rows, grid, shard, counts, tile, face = null }) {
     );
   const closed = shape.includes(0) ? { find: () => null, held: () => 0 } : terms && { find, held };
   return { shape, rows, physicalShape, place, closed, coreRank: rank, block };
+}
+
+// Finishes a layout on cores: its bytes, and the options of its picture.
+function onCores(parameters, facts, { grid, shard, counts, told, ...rest }) {
+  const { shape, dtype, tile, face, tile_format, memory_space } = parameters;
+  const layout = divided({ shape, rows: rest.rows, grid, shard, counts, tile, face });
+  return finished({
+    ...layout,
+    ...rest,
+    bits: elementType(facts, dtype).bits,
+    blockBytes: tile_format === null ? 0 : facts.block_formats[tile_format],
+    core: "core",
+    naturalWidths: [(tile === null ? counts : layout.block).at(-1)],
+    tileSize: tile === null ? 0 : product(tile),
+    told: { name: tile_format ?? dtype, memory: memory_space, tile, counts, face, ...told },
+  });
 }

@@ -1,10 +1,71 @@
-// The fields of the form: written from parameters and read to parameters, for each model.
+// The fields of the form: their markup, written from parameters and read to parameters.
 
 const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
 const field = (id) => document.getElementById(id);
 const text = (id) => field(id).value;
 const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, p]));
 const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
+
+// The fields by fieldset: its legend and models, and of each field its id, label, tag, help, and the
+// models that have it, if they are not all of the fieldset's.
+const TEXT = 'input spellcheck="false"';
+const hinted = (hint) => `${TEXT} placeholder="${hint}"`;
+const atLeast = (n) => `input type="number" min="${n}"`;
+const FIELDS = [
+  ["Tensor", "grid ttnn ttnn_document metal xla sophon", [
+    ["shape", "shape", TEXT, "for example 53, 63 or 53x63"],
+    ["dtype", "element type", "select"],
+    ["oob", "padding value", `${TEXT} list="oob-words"`],
+  ]],
+  ["Layout", "grid ttnn ttnn_document metal", [
+    ["stride", "stride", hinted("contiguous"), "", "ttnn_document"],
+    ["grid", "grid", TEXT],
+    ["shard", "shard", hinted("from the grid"), "", "grid ttnn_document"],
+    ["tile", "tile", hinted("none")],
+    ["face", "face", hinted("none"), "", "grid"],
+    ["tile_format", "tile format", "select"],
+    ["row_alignment", "row alignment, B", hinted("none"), "", "grid ttnn ttnn_document"],
+    ["memory_layout", "memory layout", "select", "", "ttnn metal"],
+    ["buffer_type", "buffer type", "select", "", "ttnn"],
+    ["memory_space", "memory space", "select", "", "grid ttnn_document metal"],
+    ["alignments", "alignments", hinted("the tile's"), "", "metal"],
+    ["intervals", "intervals", hinted("all but the last dim"),
+      "of joined dims, for example 0:2, 2:3; [] joins none", "metal"],
+    ["collapse", "collapse", TEXT, "intervals of dims, for example 0:-1 or 0:2, 2:3", "grid"],
+  ]],
+  ["Layout", "xla", [
+    ["order", "order", hinted("the last dim first"), "of the dims, minor to major"],
+    ["tiles", "tiles", hinted("none"),
+      "for example (8,128)(2,1); * joins a dim with the next one"],
+    ["tail_alignment", "tail alignment", atLeast(1)],
+    ["element_bits", "element bits (0: those of the type)", atLeast(0)],
+  ]],
+  ["Layout", "sophon", [
+    ["layout", "layout", "select"],
+    ["sophon-strides", "strides", TEXT, "of N, C, H, W, in elements; 0 broadcasts"],
+    ["allocation", "allocation", atLeast(1), "elements per NPU; empty for the layout's own"],
+    ["storage", "storage mode", "select"],
+    ["lanes", "lanes", atLeast(1)],
+    ["npu", "start NPU", atLeast(0)],
+    ["offset", "start offset, B", atLeast(0)],
+  ]],
+  ["Chip", "sophon", [
+    ["chip", "chip", "select"],
+    ["npus", "NPUs", atLeast(1)],
+    ["npu_bytes", "bytes per NPU", atLeast(1)],
+    ["alignment", "alignment, B", atLeast(1)],
+  ]],
+];
+
+function fieldMarkup([id, label, tag, help, models]) {
+  const described = help ? ` aria-describedby="${id}-help"` : "";
+  return `<div${models ? ` data-model="${models}"` : ""}><label for="${id}">${label}</label>` +
+    `<${tag} id="${id}"${described}>${tag === "select" ? "</select>" : ""}` +
+    `${help ? `<small id="${id}-help">${help}</small>` : ""}</div>`;
+}
+field("fields").innerHTML = FIELDS.map(([legend, models, fields]) =>
+  `<fieldset data-model="${models}"><legend>${legend}</legend>` +
+  `${fields.map(fieldMarkup).join("")}</fieldset>`).join("") + '<datalist id="oob-words"></datalist>';
 
 let model = start.model;
 let ownStrides = false; // whether the collapse is that of the table of strides, not the intervals
@@ -13,10 +74,12 @@ function fillSelect(id, names) {
   field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
 }
 
-// Fields of lists, of choices and of one number; an empty field, or "none", means null.
-const LISTS = ["grid", "tile", "face", "shard", "stride", "alignments", "order"];
-const WORDS = ["tile_format", "memory_space", "memory_layout", "buffer_type"];
-const NUMBERS = ["row_alignment", "tail_alignment", "element_bits"];
+// The fields of models by their kind: lists and numbers with the least number, and choices. An empty
+// field, or "none", means null, except for `REQUIRED`.
+const LISTS = { grid: 1, tile: 1, face: 1, shard: 0, stride: 0, alignments: 1, order: 0 };
+const NUMBERS = { row_alignment: 1, tail_alignment: 1, element_bits: 0 };
+const WORDS = { tile_format: null, memory_space: null, memory_layout: null, buffer_type: null };
+const REQUIRED = ["tail_alignment", "element_bits"];
 
 const BY_GRID = "from the grid";
 
@@ -26,7 +89,7 @@ const isEmpty = (id) => text(id).trim() === "";
 
 function fillForm(parameters) {
   const set = (values) => Object.entries(values).forEach(([id, v]) => (field(id).value = v ?? ""));
-  const given = (ids) => ids.filter((id) => id in parameters);
+  const given = (kind) => Object.keys(kind).filter((id) => id in parameters);
   for (const [id, options] of Object.entries({
     memory_space: facts.memory_spaces,
     memory_layout: { ...facts.memory_layouts, ttnn: [BY_GRID, ...facts.memory_layouts[""]] },
@@ -62,56 +125,8 @@ function fillSophon(parameters, set) {
 
 const readList = (id, low = 1) => (isEmpty(id) ? null : readInts(text(id), id, low));
 const readWord = (id) => (text(id) === "none" ? null : text(id));
-const readNumber = (id, low = 1) => (isEmpty(id) ? null : readInt(text(id), id, low));
-const readTile = () => ({ tile: readList("tile"), tile_format: readWord("tile_format") });
-
-function readGrid() {
-  return {
-    ...readTile(),
-    grid: readInts(text("grid"), "grid", 1),
-    face: readList("face"),
-    shard: readList("shard", 0),
-    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
-    rows: ownStrides ? readRows() : null,
-    memory_space: text("memory_space"),
-    row_alignment: readNumber("row_alignment"),
-  };
-}
-
-const readTtnn = () => ({
-  ...readTile(),
-  grid: readInts(text("grid"), "grid", 1),
-  memory_layout: text("memory_layout") === BY_GRID ? null : text("memory_layout"),
-  buffer_type: text("buffer_type"),
-  row_alignment: readNumber("row_alignment"),
-});
-
-const readDocument = () => ({
-  ...readTile(),
-  grid: readList("grid"),
-  stride: readList("stride", 0),
-  shard: readList("shard", 0),
-  memory_space: text("memory_space"),
-  row_alignment: readNumber("row_alignment"),
-});
-
-const readMetal = () => ({
-  ...readTile(),
-  grid: readList("grid"),
-  alignments: readList("alignments"),
-  intervals: isEmpty("intervals") ? null : readIntervals(text("intervals"), "intervals"),
-  memory_space: text("memory_space"),
-  memory_layout: text("memory_layout"),
-});
-
-const readXla = () => ({
-  ...Object.fromEntries(XLA_FIELDS.map(([name]) => [name, starts.xla[name]])),
-  order: readList("order", 0),
-  tiles: readTiles(text("tiles"), "tiles"),
-  tail_alignment: readInt(text("tail_alignment"), "tail_alignment", 1),
-  element_bits: readInt(text("element_bits"), "element_bits"),
-});
-
+const readNumber = (id, low = 1) =>
+  isEmpty(id) && !REQUIRED.includes(id) ? null : readInt(text(id), id, low);
 function readRows() {
   return [...field("rows").tBodies[0].rows].map((row) => {
     const cells = [...row.querySelectorAll("input")];
@@ -139,18 +154,36 @@ function readSophon() {
   };
 }
 
-const READERS = {
-  grid: readGrid,
-  ttnn: readTtnn,
-  ttnn_document: readDocument,
-  metal: readMetal,
-  xla: readXla,
+const readGrid = () => readInts(text("grid"), "grid", 1);
+
+// The fields of each model that are read in a way of their own.
+const OWN_FIELDS = {
+  grid: () => ({
+    grid: readGrid(),
+    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
+    rows: ownStrides ? readRows() : null,
+  }),
+  ttnn: () => ({
+    grid: readGrid(),
+    memory_layout: text("memory_layout") === BY_GRID ? null : text("memory_layout"),
+  }),
+  ttnn_document: () => ({}),
+  metal: () => ({
+    intervals: isEmpty("intervals") ? null : readIntervals(text("intervals"), "intervals"),
+  }),
+  xla: () => ({ memory_space: starts.xla.memory_space, tiles: readTiles(text("tiles"), "tiles") }),
   sophon: readSophon,
 };
 
 function readForm() {
-  const shape = readInts(text("shape"), "shape");
-  return { model, shape, dtype: text("dtype"), oob: text("oob"), ...READERS[model]() };
+  const found = { ...starts[model], shape: readInts(text("shape"), "shape") };
+  for (const id of ["dtype", "oob"]) found[id] = text(id);
+  for (const id in found) {
+    if (id in LISTS) found[id] = readList(id, LISTS[id]);
+    if (id in NUMBERS) found[id] = readNumber(id, NUMBERS[id]);
+    if (id in WORDS) found[id] = readWord(id);
+  }
+  return { ...found, ...OWN_FIELDS[model]() };
 }
 
 // Shows the table of strides, one row per collapsed dim. Existing fields are reused to keep focus.

@@ -168,41 +168,33 @@ function typed(id, go) {
 
 const clamp = (i, n) => Math.max(Math.min(i, n - 1), 0);
 
-function moveTensor(key) {
+// The steps of each key: down, to the right, and to another page.
+const KEYS = {
+  ArrowUp: [-1, 0, 0], ArrowDown: [1, 0, 0], ArrowLeft: [0, -1, 0], ArrowRight: [0, 1, 0],
+  Home: [0, -Infinity, 0], End: [0, Infinity, 0], PageUp: [0, 0, -1], PageDown: [0, 0, 1],
+};
+
+function moveTensor([down, right, pages]) {
   const [rows, columns] = tableOf(layout.shape);
   const lead = layout.shape.slice(0, -2);
   const index = cursorInside();
-  let [row, column] = [0, 0, ...index].slice(-2);
-  let n = flat(index.slice(0, -2), lead);
-  if (key === "ArrowUp") row -= 1;
-  if (key === "ArrowDown") row += 1;
-  if (key === "ArrowLeft") column -= 1;
-  if (key === "ArrowRight") column += 1;
-  if (key === "Home") column = 0;
-  if (key === "End") column = columns - 1;
-  if (key === "PageUp") n -= 1;
-  if (key === "PageDown") n += 1;
-  const leading = unflat(clamp(n, product(lead)), lead);
-  const rank = layout.shape.length;
-  goLogical(indexAt(leading, clamp(row, rows), clamp(column, columns), rank));
+  const [row, column] = [0, 0, ...index].slice(-2);
+  const leading = unflat(clamp(flat(index.slice(0, -2), lead) + pages, product(lead)), lead);
+  const at = [clamp(row + down, rows), clamp(column + right, columns)];
+  goLogical(indexAt(leading, ...at, layout.shape.length));
 }
 
-function moveMemory(key) {
+function moveMemory([down, right, pages]) {
   const rank = layout.coreShape.length;
-  const width = rowWidth(layout);
   const local = product(layout.localShape);
-  const step = { ArrowUp: -width, ArrowDown: width, ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0;
-  let core = flat(cursor.physical.slice(0, rank), layout.coreShape);
-  let offset = flat(cursor.physical.slice(rank), layout.localShape);
-  if (offset + step >= 0 && offset + step < local) offset += step;
-  if (key === "Home") offset = 0;
-  if (key === "End") offset = local - 1;
-  if (key === "PageUp") core = clamp(core - 1, layout.cores);
-  if (key === "PageDown") core = clamp(core + 1, layout.cores);
-  goPhysical([...unflat(core, layout.coreShape), ...unflat(offset, layout.localShape)]);
+  const core = flat(cursor.physical.slice(0, rank), layout.coreShape);
+  const offset = flat(cursor.physical.slice(rank), layout.localShape);
+  const to = offset + down * rowWidth(layout) + right;
+  const isStay = Number.isFinite(to) && to !== clamp(to, local);
+  const places = [[clamp(core + pages, layout.cores), layout.coreShape],
+    [isStay ? offset : clamp(to, local), layout.localShape]];
+  goPhysical(places.flatMap(([n, shape]) => unflat(n, shape)));
 }
-
-const KEYS = /^(Arrow(Up|Down|Left|Right)|Home|End|Page(Up|Down))$/;
 
 function pointed(id, goTo, move) {
   field(id).addEventListener("pointermove", (event) => {
@@ -210,9 +202,9 @@ function pointed(id, goTo, move) {
     if (position) goTo(position);
   });
   field(id).addEventListener("keydown", (event) => {
-    if (!KEYS.test(event.key) || !product(layout.localShape)) return;
+    if (!(event.key in KEYS) || !product(layout.localShape)) return;
     event.preventDefault();
-    move(event.key);
+    move(KEYS[event.key]);
   });
 }
 

@@ -6,20 +6,16 @@ function intervals(pairs, rank) {
   for (const [start, end] of pairs) {
     if (rank === 0 && start === 0 && end === -1) continue;
     const [low, high] = [start < 0 ? start + rank : start, end < 0 ? end + rank : end];
-    if (!(0 <= low && low <= high && high <= rank)) {
-      throw new LayoutError(
-        `collapse ${start}:${end} is outside the rank ${rank}; negative numbers count from the rank`,
-        "collapse",
-      );
-    }
+    check(
+      0 <= low && low <= high && high <= rank,
+      `collapse ${start}:${end} is outside the rank ${rank}; negative numbers count from the rank`,
+      "collapse",
+    );
     if (low < high) found.push([low, high]);
   }
   found.sort((a, b) => a[0] - b[0]);
-  for (let k = 1; k < found.length; k++) {
-    if (found[k][0] < found[k - 1][1]) {
-      throw new LayoutError(`collapse intervals overlap at dim ${found[k][0]}`, "collapse");
-    }
-  }
+  found.slice(1).forEach(([low], k) =>
+    check(low >= found[k][1], `collapse intervals overlap at dim ${low}`, "collapse"));
   return found;
 }
 // Returns rows {strides, offset} of collapse intervals: one row per grid dim (seed 004, "Dimension
@@ -36,51 +32,58 @@ function collapsedRows(shape, pairs, gridRank) {
   }
   groups.push(...upTo(at, rank).map((d) => [d]));
   const written = spans.map(([a, b]) => `${a}:${b}`).join(", ") || "of no dims";
-  if (groups.length > gridRank) {
-    throw new LayoutError(
-      `collapse ${written} leaves ${groups.length} dims, but the grid has rank ${gridRank}: ` +
-        `join more dims, or use a grid of rank ${groups.length}`,
-      "collapse",
-    );
-  }
+  check(
+    groups.length <= gridRank,
+    `collapse ${written} leaves ${groups.length} dims, but the grid has rank ${gridRank}: ` +
+      `join more dims, or use a grid of rank ${groups.length}`,
+    "collapse",
+  );
   if (groups.length < gridRank && rank >= gridRank) {
     const first = rank - gridRank;
     groups = upTo(first, rank).map((d) => [d]);
     for (const [start, end] of spans) groups[Math.max(start - first, 0)] = upTo(start, end);
     const kept = new Set(groups.flat());
     const lost = upTo(0, rank).find((d) => !kept.has(d));
-    if (lost !== undefined) {
-      throw new LayoutError(
-        `collapse ${written} maps dim ${lost} to no dim of a grid of rank ${gridRank}: use a ` +
-          "grid of another rank, or edit the strides",
-        "collapse",
-      );
-    }
+    check(
+      lost === undefined,
+      `collapse ${written} maps dim ${lost} to no dim of a grid of rank ${gridRank}: use a ` +
+        "grid of another rank, or edit the strides",
+      "collapse",
+    );
   }
   groups = [...upTo(0, gridRank - groups.length).map(() => []), ...groups];
-  return groups.map((dims) => {
-    const strides = shape.map(() => 0);
-    dims.forEach((d, k) => (strides[d] = product(dims.slice(k + 1).map((e) => shape[e]))));
-    return { strides, offset: 0 };
-  });
+  return groups.map((dims) => joinedRow(dims, shape).row);
+}
+
+// Returns the row of joined dims and its extent, both as if each dim with those inside it were
+// aligned: c = align(n * c, alignment) outward.
+function joinedRow(dims, shape, alignments = shape.map(() => 1)) {
+  const strides = shape.map(() => 0);
+  let extent = 1;
+  for (const d of [...dims].reverse()) {
+    strides[d] = extent;
+    extent = alignUp(times(shape[d], extent), alignments[d]);
+  }
+  return { row: { strides, offset: 0 }, extent };
 }
 
 function checkTile({ tile, face, grid, tile_format }) {
-  if (tile !== null && (!tile.length || tile.includes(0))) {
-    throw new LayoutError("tile: must be empty, or numbers >= 1", "tile");
-  }
-  if (tile !== null && tile.length > grid.length) {
-    throw new LayoutError(`tile ${tuple(tile)} has more dims than the grid`, "tile");
+  if (tile !== null) {
+    check(tile.length && !tile.includes(0), "tile: must be empty, or numbers >= 1", "tile");
+    check(tile.length <= grid.length, `tile ${tuple(tile)} has more dims than the grid`, "tile");
   }
   const fits = () =>
     tile !== null && face.length === tile.length && tile.every((t, k) => t % face[k] === 0);
-  if (face !== null && (face.includes(0) || !fits())) {
-    throw new LayoutError("face: must have the tile's rank and divide it", "face");
-  }
-  if (tile_format !== null && String(tile) !== "32,32") {
-    throw new LayoutError(`tile format ${tile_format} needs a tile of 32, 32`, "tile_format");
-  }
+  const isFace = face === null || (!face.includes(0) && fits());
+  check(isFace, "face: must have the tile's rank and divide it", "face");
+  checkFormat(tile, tile_format);
 }
+const checkFormat = (tile, format) =>
+  check(
+    format === null || String(tile) === "32,32",
+    `tile format ${format} needs a tile of 32, 32`,
+    "tile_format",
+  );
 
 // Returns the shard that the tile counts of a memref state, null for dims where they state none.
 const statedBy = (counts, plain, whole) =>
@@ -90,22 +93,17 @@ function gridModel(parameters, facts) {
   const { shape, dtype, grid, tile, face, tile_format, memory_space } = parameters;
   const element = elementType(facts, dtype);
   const oob = paddingValue(facts, parameters);
-  if (!grid.length || grid.includes(0)) {
-    throw new LayoutError("grid: must be numbers >= 1, at least one", "grid");
-  }
+  check(grid.length && !grid.includes(0), "grid: must be numbers >= 1, at least one", "grid");
   checkTile(parameters);
   const rows = parameters.rows ?? collapsedRows(shape, parameters.collapse, grid.length);
-  if (rows.length !== grid.length || rows.some((r) => r.strides.length !== shape.length)) {
-    throw new LayoutError("strides: one row per grid dim, one number per logical dim", "strides");
-  }
+  const isTable = rows.length === grid.length && rows.every((r) => r.strides.length === shape.length);
+  check(isTable, "strides: one row per grid dim, one number per logical dim", "strides");
   const collapsed = rows.map((row, k) => rowExtent(row, shape, k));
   const plain = shardOf(null, collapsed, grid);
   const shard = shardOf(parameters.shard, collapsed, grid);
-  const blockBytes = facts.block_formats[parameters.tile_format];
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
+  const multiple = rowMultiple(parameters, element.bits, facts);
   const whole = wholeOf(tile, grid.length);
   const counts = countsOf(shard, whole, tile, multiple);
-  const layout = divided({ shape, rows, grid, shard, counts, tile, face });
 
   const linear = mapText(rows, shape.length);
   const inTile = tile === null ? element.mlir
@@ -122,27 +120,15 @@ function gridModel(parameters, facts) {
     `tensor<${shape.map((n) => `${n}x`).join("")}${element.mlir}, #ttcore.metal_layout<` +
     `${linear}, ${oob}, <${grid.join("x")}>, memref<${counts.join("x")}x${inTile}, ` +
     `#ttcore.memory_space<${memory_space}>>${words}>>`;
-  const extras = [
-    tile === null ? [] : [`tile=${tuple(tile)}`],
-    linear === defaultText(shape, grid.length) ? [] : [`linear='${linear}'`],
-    stated.every((n) => n === null) ? [] : [`shard_shape=${tuple(shard)}`],
-    alignment === null ? [] : [`row_alignment=${alignment}`],
-    face === null ? [] : [`face=${tuple(face)}`],
-    tile_format === null ? [] : [`tile_format='${tile_format}'`],
-    oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
-    memory_space === "l1" ? [] : [`memory_space='${memory_space}'`],
-  ].flat();
-  const named = [`${tuple(shape)}, '${dtype}', grid=${tuple(grid)}`, ...extras].join(", ");
-  return finished({
-    ...layout,
-    ...{ linear, text },
-    bits: element.bits,
-    blockBytes: tile_format === null ? 0 : facts.block_formats[tile_format],
-    python: `gl.GridLayout(${named})`,
-    core: "core",
-    naturalWidths: [(tile === null ? counts : layout.block).at(-1)],
-    tileSize: tile === null ? 0 : product(tile),
-    told: { name: tile_format ?? dtype, memory: memory_space, tile, counts, face, shard },
+  const named = keywords(facts, {
+    ...{ grid, tile, linear: linear === defaultText(shape, grid.length) ? null : linear },
+    shard_shape: stated.every((n) => n === null) ? null : shard,
+    ...{ row_alignment: alignment, face, tile_format, oob, memory_space },
+  });
+  return onCores(parameters, facts, {
+    ...{ rows, grid, shard, counts, text },
+    python: `gl.GridLayout(${tuple(shape)}, '${dtype}'${named})`,
+    told: { shard },
     sizes: [
       ["collapse", joinedText(rows, shape)],
       ["collapsed shape", tuple(collapsed)],

@@ -2,12 +2,10 @@
 
 function checkChip({ npus, npu_bytes, alignment, banks }) {
   for (const [n, field] of [[npus, "npus"], [npu_bytes, "npu_bytes"], [alignment, "alignment"]]) {
-    if (n < 1) throw new LayoutError(`${field}: ${n} must be >= 1`, field);
+    check(n >= 1, `${field}: ${n} must be >= 1`, field);
   }
   for (const [n, field] of [[alignment, "alignment"], [banks ?? 1, "banks"]]) {
-    if (npu_bytes % n) {
-      throw new LayoutError(`${field}: ${n} must divide the ${npu_bytes} B of an NPU`, field);
-    }
+    check(npu_bytes % n === 0, `${field}: ${n} must divide the ${npu_bytes} B of an NPU`, field);
   }
 }
 
@@ -25,21 +23,21 @@ function namedStrides(name, [, , height, columns], slots, alignment, bits) {
 
 function lanesOf({ storage, lanes, dtype }, facts) {
   if (storage === null) {
-    if (lanes < 1) throw new LayoutError("lanes: must be >= 1", "lanes");
+    check(lanes >= 1, "lanes: must be >= 1", "lanes");
     return lanes;
   }
   const [count, names] = facts.storage[storage];
-  if (names.includes(dtype)) return count;
   const types = names.join(" and ");
-  throw new LayoutError(`storage ${storage} is for ${types}, not ${dtype}`, "storage");
+  check(names.includes(dtype), `storage ${storage} is for ${types}, not ${dtype}`, "storage");
+  return count;
 }
 
 function checkStart(start, name, alignment, bits) {
   const wide = Math.min(Math.max(quotient(bits, 8), 1), 4);
   const divisor = name === null ? wide : name === "compact" ? 4 : alignment;
-  if (start % divisor === 0) return;
   const low = start - (start % divisor);
-  throw new LayoutError(
+  check(
+    start === low,
     `the start address ${start} must be divisible by ${divisor} for ` +
       `${name === null ? "user strides" : `the ${name} layout`}: use ${low} or ${low + divisor}`,
     "offset",
@@ -50,9 +48,8 @@ function checkStart(start, name, alignment, bits) {
 // meaning and do not count, unless a named layout sets them.
 function allocationOf({ layout, allocation }, extents, strides) {
   const least = plus(1, sum(extents.map((n, k) => (n > 1 ? times(n - 1, strides[k]) : 0))));
-  if (allocation !== null && allocation < least) {
-    throw new LayoutError(`allocation: must be >= ${least}, the span of the elements`, "allocation");
-  }
+  const isEnough = allocation === null || allocation >= least;
+  check(isEnough, `allocation: must be >= ${least}, the span of the elements`, "allocation");
   const outer = layout !== null || extents[0] > 1 ? 0 : 1;
   const counted = outer === 0 || extents[1] > 1 ? times(extents[outer], strides[outer]) : 0;
   return allocation ?? Math.max(counted, least);
@@ -62,16 +59,12 @@ function sophonModel(parameters, facts) {
   const { shape, dtype, layout, npu: first, offset: startByte, chip } = parameters;
   const element = elementType(facts, dtype);
   const oob = paddingValue(facts, parameters);
-  if (shape.length !== 4 || shape.includes(0)) {
-    throw new LayoutError("shape: must be four numbers N, C, H, W, all >= 1", "shape");
-  }
+  const isTensor = shape.length === 4 && !shape.includes(0);
+  check(isTensor, "shape: must be four numbers N, C, H, W, all >= 1", "shape");
   checkChip(chip);
-  if (first >= chip.npus) {
-    throw new LayoutError(`start NPU ${first} is outside the ${chip.npus} NPUs`, "npu");
-  }
-  if (startByte >= chip.npu_bytes) {
-    throw new LayoutError(`offset ${startByte} is outside the ${chip.npu_bytes} B`, "offset");
-  }
+  check(first < chip.npus, `start NPU ${first} is outside the ${chip.npus} NPUs`, "npu");
+  const isInside = startByte < chip.npu_bytes;
+  check(isInside, `offset ${startByte} is outside the ${chip.npu_bytes} B`, "offset");
   const lanes = lanesOf(parameters, facts);
   const groups = ceil(shape[0], lanes);
   const view = [groups, ...shape.slice(1)];
@@ -79,7 +72,7 @@ function sophonModel(parameters, facts) {
   const wide = times(lanes, element.bits);
   const strides =
     layout === null ? parameters.strides : namedStrides(layout, view, slots, chip.alignment, wide);
-  if (strides.length !== 4) throw new LayoutError("strides: must be four, of N, C, H, W", "strides");
+  check(strides.length === 4, "strides: must be four, of N, C, H, W", "strides");
   const start = plus(times(first, chip.npu_bytes), startByte);
   checkStart(start, layout, chip.alignment, wide);
   const extents = [groups, slots, shape[2], shape[3]];
@@ -118,17 +111,14 @@ function sophonModel(parameters, facts) {
     const [count, dtypes] = facts.storage[name];
     return count === lanes && dtypes.includes(dtype);
   });
-  const arguments_ = [
-    `${tuple(shape)}, '${dtype}'`,
-    layout === null ? `strides=${tuple(strides)}` : `layout='${layout}'`,
-    `start=${start}`,
-    ...(mode ? [`storage='${mode}'`] : lanes === 1 ? [] : [`lanes=${lanes}`]),
-  ];
+  const named = keywords(facts, {
+    ...{ strides: layout === null ? strides : null, layout, start, storage: mode ?? null },
+    lanes: mode || lanes === 1 ? null : lanes,
+  });
   const usual = allocationOf({ layout, allocation: null }, extents, strides);
-  const own = allocation === usual ? "" : `, allocation=${allocation}`;
-  const end = oob === "undef" ? own : `${own}, oob=${paddingCode(facts, oob)}`;
+  const end = keywords(facts, { allocation: allocation === usual ? null : allocation, oob });
   const call = (prefix) =>
-    `${prefix}sophon.local(${arguments_.join(", ")}, chip=${prefix}${chipText(chip)}${end})`;
+    `${prefix}sophon.local(${tuple(shape)}, '${dtype}'${named}, chip=${prefix}${chipText(chip)}${end})`;
   const rest = chip.npu_bytes - startByte - ceil(times(extent, element.bits), 8);
   return finished({
     ...{ shape, physicalShape, place, startByte, strides },

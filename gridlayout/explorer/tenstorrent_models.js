@@ -1,19 +1,14 @@
 // Tenstorrent's other models: the current ttnn_layout and metal_layout, and the document's TTNN.
 
-const alignUp = (n, to) => times(ceil(n, to), to);
-
 function checkPlaneTile({ tile, tile_format }) {
-  if (tile !== null && (tile.length !== 2 || tile.includes(0))) {
-    throw new LayoutError("tile: must be empty, or rows and columns, both >= 1", "tile");
-  }
-  if (tile_format !== null && String(tile) !== "32,32") {
-    throw new LayoutError(`tile format ${tile_format} needs a tile of 32, 32`, "tile_format");
-  }
+  const isPair = tile === null || (tile.length === 2 && !tile.includes(0));
+  check(isPair, "tile: must be empty, or rows and columns, both >= 1", "tile");
+  checkFormat(tile, tile_format);
 }
 
 function checkPlane(grid) {
-  if (grid.length === 2 && !grid.includes(0)) return;
-  throw new LayoutError("grid: must be rows and columns of cores, both >= 1", "grid");
+  const isPair = grid.length === 2 && !grid.includes(0);
+  check(isPair, "grid: must be rows and columns of cores, both >= 1", "grid");
 }
 
 // Returns the two rows of a plane: all dims but the last with these strides, and the last.
@@ -33,22 +28,6 @@ const tiledElement = (facts, { tile, tile_format, dtype }, also = "") => {
   return `!ttcore.tile<${tile.join("x")}, ${tile_format ?? facts.tile_names[dtype] ?? mlir}${also}>`;
 };
 
-// Finishes a layout of any of the three models: bytes, and the options of its picture.
-function onCores(layout, parameters, facts, { counts, told, ...rest }) {
-  const { tile, tile_format, dtype } = parameters;
-  const name = tile_format ?? dtype;
-  return finished({
-    ...layout,
-    ...rest,
-    bits: elementType(facts, dtype).bits,
-    blockBytes: tile_format === null ? 0 : facts.block_formats[tile_format],
-    core: "core",
-    naturalWidths: [(tile ?? counts).at(-1)],
-    tileSize: tile === null ? 0 : product(tile),
-    told: { name, memory: parameters.memory_space, tile, counts, ...told },
-  });
-}
-
 // The memory of a buffer type, if its name differs.
 const MEMORY_OF = { l1_small: "l1", system_memory: "system" };
 
@@ -60,25 +39,15 @@ function defaultArrangement([rows, columns]) {
 }
 
 function checkArrangement(grid, arrangement, buffer) {
-  const cores = product(grid);
-  const refuse = (message, field) => {
-    throw new LayoutError(message, field);
-  };
-  if (buffer === "system_memory" && (cores !== 1 || arrangement !== "interleaved")) {
-    refuse("system memory must be interleaved on a grid of 1, 1", "buffer_type");
-  }
-  if (arrangement === "interleaved" && cores !== 1) {
-    refuse("an interleaved layout must have a grid of 1, 1", "memory_layout");
-  }
-  if (arrangement === "block_sharded" && buffer === "dram") {
-    refuse("block_sharded is not possible in dram", "memory_layout");
-  }
-  if (arrangement === "height_sharded" && grid[1] !== 1) {
-    refuse("height_sharded needs one column of cores", "memory_layout");
-  }
-  if (arrangement === "width_sharded" && grid[0] !== 1) {
-    refuse("width_sharded needs one row of cores", "memory_layout");
-  }
+  const isWhole = product(grid) === 1 && arrangement === "interleaved";
+  const isSystem = buffer === "system_memory";
+  check(!isSystem || isWhole, "system memory must be interleaved on a grid of 1, 1", "buffer_type");
+  for (const [name, fits, message] of [
+    ["interleaved", isWhole, "an interleaved layout must have a grid of 1, 1"],
+    ["block_sharded", buffer !== "dram", "block_sharded is not possible in dram"],
+    ["height_sharded", grid[1] === 1, "height_sharded needs one column of cores"],
+    ["width_sharded", grid[0] === 1, "width_sharded needs one row of cores"],
+  ]) check(arrangement !== name || fits, message, "memory_layout");
 }
 
 // Returns rectangles of cores (x, y); cores of one-dimensional shardings are taken row by row.
@@ -102,8 +71,7 @@ function ttnnModel(parameters, facts) {
   checkPlaneTile(parameters);
   const arrangement = parameters.memory_layout ?? defaultArrangement(grid);
   checkArrangement(grid, arrangement, buffer_type);
-  const blockBytes = facts.block_formats[parameters.tile_format];
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
+  const multiple = rowMultiple(parameters, element.bits, facts);
   const side = tile ?? [1, 1];
   const padded = [...upTo(0, 2 - shape.length).map(() => 1), ...shape];
   const [height, width] = [padded.at(-2), padded.at(-1)];
@@ -113,7 +81,6 @@ function ttnnModel(parameters, facts) {
   const plane = [product(padded.slice(0, -1)), padded.at(-1)];
   const shard = shardOf(null, plane, grid);
   const counts = countsOf(shard, side, tile, multiple);
-  const layout = divided({ shape, rows, grid, shard, counts, tile });
   const alignment = rowBytes(multiple, element.bits);
   const memref = `memref<${counts.join("x")}x${tiledElement(facts, parameters)}, ` +
     `#ttnn.buffer_type<${buffer_type}>>`;
@@ -122,21 +89,14 @@ function ttnnModel(parameters, facts) {
     alignment === null ? "" : `, row_alignment = ${alignment}`,
     oob === "undef" ? "" : `, oob = ${oob}`,
   ].join("");
-  const named = [
-    `${tuple(shape)}, '${dtype}', grid=${tuple(grid)}`,
-    tile === null ? [] : [`tile=${tuple(tile)}`],
-    `memory_layout='${arrangement}'`,
-    buffer_type === "l1" ? [] : [`buffer_type='${buffer_type}'`],
-    tile_format === null ? [] : [`tile_format='${tile_format}'`],
-    alignment === null ? [] : [`row_alignment=${alignment}`],
-    oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
-  ].flat();
-  return onCores(layout, parameters, facts, {
-    counts,
+  const blocks = { tile_format, row_alignment: alignment, oob };
+  const named = keywords(facts, { grid, tile, memory_layout: arrangement, buffer_type, ...blocks });
+  return onCores(parameters, facts, {
+    ...{ rows, grid, shard, counts },
     text:
       `tensor<${shape.map((n) => `${n}x`).join("")}${element.mlir}, #ttnn.ttnn_layout<` +
       `${mapText(rows, shape.length)}, <${grid.join("x")}>, ${memref}, <${arrangement}>${words}>>`,
-    python: `gl.tenstorrent.ttnn(${named.join(", ")})`,
+    python: `gl.tenstorrent.ttnn(${tuple(shape)}, '${dtype}'${named})`,
     told: {
       shard,
       memory: MEMORY_OF[buffer_type] ?? buffer_type,
@@ -163,15 +123,14 @@ function contiguous(shape) {
 }
 
 function checkStride(stride, shape) {
-  const refuse = (message) => {
-    throw new LayoutError(`stride: ${message}`, "stride");
-  };
-  if (stride.length !== shape.length) refuse("must be one number per dim");
-  if (stride.length && stride.at(-1) !== 1) refuse("the last number must be 1");
+  const must = (isTrue, message) => check(isTrue, `stride: ${message}`, "stride");
+  must(stride.length === shape.length, "must be one number per dim");
+  must(!stride.length || stride.at(-1) === 1, "the last number must be 1");
   for (let d = stride.length - 2; d >= 0; d--) {
     const least = times(stride[d + 1], Math.max(shape[d + 1], 1));
-    if (stride[d] < least) refuse(`that of dim ${d} must be at least ${least}`);
-    if (stride[d] % stride.at(-2)) refuse(`that of dim ${d} must be a multiple of ${stride.at(-2)}`);
+    must(stride[d] >= least, `that of dim ${d} must be at least ${least}`);
+    const isMultiple = stride[d] % stride.at(-2) === 0;
+    must(isMultiple, `that of dim ${d} must be a multiple of ${stride.at(-2)}`);
   }
 }
 
@@ -189,35 +148,27 @@ function documentModel(parameters, facts) {
   const plane = [rank > 1 ? times(shape[0], quotient(stride[0], width)) : 1, width];
   const used = shape.includes(0) ? [0, 0] : rows.map((row, k) => rowExtent(row, shape, k));
   const given = parameters.shard;
-  if (given !== null && (given.length !== 2 || (parameters.grid === null && given.includes(0)))) {
-    throw new LayoutError("shard: must be rows and columns of the plane, both >= 1", "shard");
-  }
+  const isPair = () => given.length === 2 && (parameters.grid !== null || !given.includes(0));
+  const isShard = given === null || isPair();
+  check(isShard, "shard: must be rows and columns of the plane, both >= 1", "shard");
   const byShard = () => given.map((n, k) => Math.max(ceil(used[k], n), 1));
   const grid = parameters.grid ?? (given === null ? [1, 1] : byShard());
   checkPlane(grid);
   const whole = shardOf(null, plane, grid);
   const shard = given === null ? whole : shardOf(given, used, grid);
-  const blockBytes = facts.block_formats[parameters.tile_format];
-  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile, blockBytes);
+  const multiple = rowMultiple(parameters, element.bits, facts);
   const side = tile ?? [1, 1];
   const counts = countsOf(shard, side, tile, multiple);
-  const layout = divided({ shape, rows, grid, shard, counts, tile });
   const alignment = rowBytes(multiple, element.bits);
-  const named = [
-    `${tuple(shape)}, '${dtype}'`,
-    String(stride) === String(contiguous(shape)) ? [] : [`stride=${tuple(stride)}`],
-    String(shard) === String(whole) ? [] : [`shard_shape=${tuple(shard)}`],
-    product(grid) === 1 ? [] : [`grid=${tuple(grid)}`],
-    tile === null ? [] : [`tile=${tuple(tile)}`],
-    memory_space === "l1" ? [] : [`memory_space='${memory_space}'`],
-    tile_format === null ? [] : [`tile_format='${tile_format}'`],
-    alignment === null ? [] : [`row_alignment=${alignment}`],
-    oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
-  ].flat();
-  const call = `tenstorrent.ttnn_document(${named.join(", ")})`;
-  return onCores(layout, parameters, facts, {
-    counts,
-    text: call,
+  const named = keywords(facts, {
+    stride: String(stride) === String(contiguous(shape)) ? null : stride,
+    shard_shape: String(shard) === String(whole) ? null : shard,
+    grid: product(grid) === 1 ? null : grid,
+    ...{ tile, memory_space, tile_format, row_alignment: alignment, oob },
+  });
+  const call = `tenstorrent.ttnn_document(${tuple(shape)}, '${dtype}'${named})`;
+  return onCores(parameters, facts, {
+    ...{ rows, grid, shard, counts, text: call },
     python: `gl.${call}`,
     told: { shard },
     sizes: [
@@ -234,23 +185,20 @@ function documentModel(parameters, facts) {
 
 // Returns intervals that cover every dim once, sorted; dims after the last interval are added.
 function coveringIntervals(pairs, rank) {
-  const refuse = (message) => {
-    throw new LayoutError(`intervals: ${message}`, "intervals");
-  };
+  const must = (isTrue, message) => check(isTrue, `intervals: ${message}`, "intervals");
   const spans = [];
   for (const [start, end] of pairs) {
     const [low, high] = [start < 0 ? start + rank : start, end < 0 ? end + rank : end];
-    if (!(0 <= low && low < Math.max(rank, 1) && low <= high && high <= rank)) {
-      refuse(`${start}:${end} does not fit the rank ${rank}`);
-    }
+    const isInside = 0 <= low && low < Math.max(rank, 1) && low <= high && high <= rank;
+    must(isInside, `${start}:${end} does not fit the rank ${rank}`);
     if (low < high) spans.push([low, high]);
   }
   spans.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   spans.push(...upTo(spans.length ? spans.at(-1)[1] : 0, rank).map((d) => [d, d + 1]));
   let at = 0;
   for (const [start, end] of spans) {
-    if (start < at) refuse(`two intervals contain dim ${start}`);
-    if (start > at) refuse(`no interval contains dim ${at}: add ${at}:${at + 1}`);
+    must(start >= at, `two intervals contain dim ${start}`);
+    must(start <= at, `no interval contains dim ${at}: add ${at}:${at + 1}`);
     at = end;
   }
   return spans;
@@ -264,49 +212,33 @@ function tileAlignments(shape, spans, tile) {
   return found;
 }
 
-// Returns the rows of the intervals and their aligned extents: c = align(n * c, alignment) outward.
+// Returns the rows of the intervals and their aligned extents.
 function alignedRows(shape, spans, alignments) {
-  const [rows, extents] = [[], []];
-  for (const [start, end] of spans) {
-    const strides = shape.map(() => 0);
-    let size = 1;
-    for (let d = end - 1; d >= start; d--) {
-      strides[d] = size;
-      size = alignUp(times(shape[d], size), alignments[d]);
-    }
-    rows.push({ strides, offset: 0 });
-    extents.push(size);
-  }
-  const lead = upTo(0, 2 - shape.length);
-  return [
-    [...lead.map(() => ({ strides: shape.map(() => 0), offset: 0 })), ...rows],
-    [...lead.map(() => 32), ...extents],
-  ];
+  const lead = upTo(0, 2 - shape.length).map(() => ({ ...joinedRow([], shape), extent: 32 }));
+  const found = spans.map(([start, end]) => joinedRow(upTo(start, end), shape, alignments));
+  const all = [...lead, ...found];
+  return [all.map(({ row }) => row), all.map(({ extent }) => extent)];
 }
 
 function exactCounts(extents, grid, whole, isTiled) {
-  if (grid.length !== extents.length || grid.includes(0)) {
-    throw new LayoutError(
-      `grid: ${extents.length} numbers >= 1, as the aligned shape is ${tuple(extents)}`,
+  check(
+    grid.length === extents.length && !grid.includes(0),
+    `grid: ${extents.length} numbers >= 1, as the aligned shape is ${tuple(extents)}`,
+    "grid",
+  );
+  return extents.map((n, k) => {
+    check(
+      n % whole[k] === 0,
+      `the tile does not divide dim ${k} of the aligned shape ${tuple(extents)}: align that dim`,
+      "alignments",
+    );
+    const count = quotient(n, whole[k]);
+    check(
+      count % grid[k] === 0,
+      `grid: ${grid[k]} does not divide the ${count} ${isTiled ? "tiles" : "elements"} of dim ` +
+        `${k}; metal_layout divides exactly: align that dim to a multiple of ${grid[k] * whole[k]}`,
       "grid",
     );
-  }
-  return extents.map((n, k) => {
-    if (n % whole[k]) {
-      throw new LayoutError(
-        `the tile does not divide dim ${k} of the aligned shape ${tuple(extents)}: align that dim`,
-        "alignments",
-      );
-    }
-    const count = quotient(n, whole[k]);
-    if (count % grid[k]) {
-      const what = isTiled ? "tiles" : "elements";
-      throw new LayoutError(
-        `grid: ${grid[k]} does not divide the ${count} ${what} of dim ${k}; metal_layout divides ` +
-          `exactly: align that dim to a multiple of ${grid[k] * whole[k]}`,
-        "grid",
-      );
-    }
     return quotient(count, grid[k]);
   });
 }
@@ -320,42 +252,37 @@ function metalModel(parameters, facts) {
   const pairs = parameters.intervals ?? (rank ? [[0, rank - 1], [rank - 1, rank]] : []);
   const spans = coveringIntervals(pairs, rank);
   const alignments = parameters.alignments ?? tileAlignments(shape, spans, tile ?? [32, 32]);
-  if (alignments.length !== rank || alignments.includes(0)) {
-    throw new LayoutError("alignments: must be one number >= 1 per logical dim", "alignments");
-  }
+  const isPerDim = alignments.length === rank && !alignments.includes(0);
+  check(isPerDim, "alignments: must be one number >= 1 per logical dim", "alignments");
   const [rows, extents] = alignedRows(shape, spans, alignments);
   const grid = parameters.grid ?? extents.map(() => 1);
-  if (memory_layout === "interleaved" && product(grid) !== 1) {
-    throw new LayoutError("an interleaved layout must have a grid of 1s", "memory_layout");
-  }
-  if (tile !== null && extents.length < 2) {
-    throw new LayoutError("tile: needs two physical dims: collapse fewer dims", "tile");
-  }
+  const isWhole = memory_layout !== "interleaved" || product(grid) === 1;
+  check(isWhole, "an interleaved layout must have a grid of 1s", "memory_layout");
+  const isPlane = tile === null || extents.length >= 2;
+  check(isPlane, "tile: needs two physical dims: collapse fewer dims", "tile");
   const whole = wholeOf(tile, extents.length);
   const counts = exactCounts(extents, grid, whole, tile !== null);
   const shard = counts.map((n, k) => times(n, whole[k]));
-  const layout = divided({ shape, rows, grid, shard, counts, tile });
   const also = tile_format === null || element.mlir === "bf16" ? "" : `, ${element.mlir}`;
   const dense = pairs.map((pair) => `[${pair.join(", ")}]`).join(", ");
   const list = (dims) => dims.join("x") || "[]";
-  const named = [
-    `${tuple(shape)}, '${dtype}', dim_alignments=${tuple(alignments)}`,
-    `collapsed_intervals=[${pairs.map(tuple).join(", ")}], grid=${tuple(grid)}`,
-    tile === null ? [] : [`tile=${tuple(tile)}`],
-    memory_space === "l1" ? [] : [`memory_space='${memory_space}'`],
-    memory_layout === "sharded" ? [] : [`memory_layout='${memory_layout}'`],
-    tile_format === null ? [] : [`tile_format='${tile_format}'`],
-    oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
-  ].flat();
-  return onCores(layout, parameters, facts, {
-    counts,
+  const named =
+    `${tuple(shape)}, '${dtype}', dim_alignments=${tuple(alignments)}, ` +
+    `collapsed_intervals=[${pairs.map(tuple).join(", ")}]` +
+    keywords(facts, {
+      ...{ grid, tile, memory_space },
+      memory_layout: memory_layout === "sharded" ? null : memory_layout,
+      ...{ tile_format, oob },
+    });
+  return onCores(parameters, facts, {
+    ...{ rows, grid, shard, counts },
     text:
       `tensor<${[...grid, ...counts].map((n) => `${n}x`).join("")}` +
       `${tiledElement(facts, parameters, also)}, #ttcore.metal_layout<logical_shape = ` +
       `${list(shape)}, dim_alignments = ${list(alignments)}, collapsed_intervals = ` +
       `dense<${dense ? `[${dense}]` : ""}> : tensor<${pairs.length}x2xi64>, ${memory_space}, ` +
       `${memory_layout}${oob === "undef" ? "" : `, oob = ${oob}`}>>`,
-    python: `gl.tenstorrent.metal(${named.join(", ")})`,
+    python: `gl.tenstorrent.metal(${named})`,
     told: { isDealt: memory_layout === "interleaved" },
     sizes: [
       ["alignments", tuple(alignments)],

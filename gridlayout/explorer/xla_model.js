@@ -3,14 +3,11 @@
 // Reads "(8,128)(2,1)" as rows of numbers; -1 stands for *, a dim that is joined with the next one.
 function readTiles(text, field) {
   const inner = text.replace(/\s+/g, "").replace(/^T(?=\()/, "");
-  if (!/^(\([^()]*\))*$/.test(inner)) {
-    throw new LayoutError("tiles: must be of the form (8,128) or (8,128)(2,1)", field);
-  }
+  const isList = /^(\([^()]*\))*$/.test(inner);
+  check(isList, "tiles: must be of the form (8,128) or (8,128)(2,1)", field);
   return [...inner.matchAll(/\(([^()]*)\)/g)].map(([, sizes]) => {
     const found = sizes.split(",").map((n) => (n === "*" ? -1 : readInt(n, field, 1)));
-    if (found.at(-1) === -1) {
-      throw new LayoutError("tiles: the last dim can't be *, as no dim follows it", field);
-    }
+    check(found.at(-1) !== -1, "tiles: the last dim can't be *, as no dim follows it", field);
     return found;
   });
 }
@@ -83,14 +80,14 @@ function tiledOrder(steps, order, tile) {
     joined = [];
   });
   const found = [...all.slice(0, all.length - tile.length), ...counts, ...inner];
-  if (found.length > MAX_RANK) throw new LayoutError(`tiles: over ${MAX_RANK} dims`, "tiles");
+  check(found.length <= MAX_RANK, `tiles: over ${MAX_RANK} dims`, "tiles");
   return found;
 }
 
 function checkOrder(order, rank) {
   const sorted = [...order].sort((a, b) => a - b);
-  if (String(sorted) === String(upTo(0, rank))) return;
-  throw new LayoutError(`order: must list each of the ${rank} dims once, minor to major`, "order");
+  const isOrder = String(sorted) === String(upTo(0, rank));
+  check(isOrder, `order: must list each of the ${rank} dims once, minor to major`, "order");
 }
 
 // The other fields of a layout's text: the argument, its letter, the default. SC is not supported.
@@ -115,7 +112,7 @@ function xlaModel(parameters, facts) {
   const physicalShape = order.map((axis) => steps.extent[axis]);
   const bits = element_bits || Math.max(element.bits, 8);
   const size = product(shape);
-  if (tail_alignment < 1) throw new LayoutError("tail_alignment: must be >= 1", "tail_alignment");
+  check(tail_alignment >= 1, "tail_alignment: must be >= 1", "tail_alignment");
   const aligned = alignUp(product(physicalShape), tail_alignment);
 
   const written = tilesText(tiles);
@@ -124,14 +121,9 @@ function xlaModel(parameters, facts) {
     (written ? `T${written}` : "") + stated.map(([name, mark]) => `${mark}(${parameters[name]})`).join("");
   const braces = minor.length || after ? `{${minor.join(",")}${after ? ":" : ""}${after}}` : "";
   const rows = tiles.map(tuple);
-  const named = [
-    `${tuple(shape)}, '${dtype}', ${tuple(minor)}, ${tuple(rows)}`,
-    ...stated.map(([name]) => [name, parameters[name]]).map(
-      ([name, value]) => `${name}=${typeof value === "string" ? `'${value}'` : value}`,
-    ),
-    oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
-  ].flat();
-  const call = `xla.layout(${named.join(", ")})`;
+  const own = Object.fromEntries(stated.map(([name]) => [name, parameters[name]]));
+  const named = `${tuple(minor)}, ${tuple(rows)}${keywords(facts, { ...own, oob })}`;
+  const call = `xla.layout(${tuple(shape)}, '${dtype}', ${named})`;
   const name = facts.xla_names[dtype];
   return finished({
     ...{ shape, physicalShape, bits },

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
-from gridlayout.mlir.source import Source, fields, parts, uncommented
+from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
+from gridlayout.mlir.source import STRING, Source, fields, parts, uncommented
 
 MAX_TEXT = 1 << 28
 MAX_RESULTS = 1 << 10
@@ -25,7 +26,7 @@ _NAME = r"%[\w$.-]+(?:#[0-9]{1,4})?"
 _SYMBOL = r'@(?:[\w$.-]+|"[^"\n]*")'
 _OP = r'"[\w$.-]+"|[A-Za-z_][\w$.-]*'
 # What contains no brackets that are nested: strings, comments, arrows.
-_NO_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->')
+_NO_BRACKETS = re.compile(rf"{STRING}|//[^\n]*|->")
 _MODULES = ("module", "builtin.module", "ttcore.device_module")
 
 
@@ -95,18 +96,11 @@ class Function:
 
 @dataclass
 class Module:
-    """The functions of a text of `length` characters by name, its attributes and its aliases."""
+    """The functions of a text by name, its attributes and its aliases."""
 
-    length: int = 0
-    aliases: dict[str, str] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=Aliases)
     attributes: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
-
-    def resolved(self, text: str, depth: int = 16) -> str:
-        """The text that an alias stands for, through aliases of aliases; other text unchanged."""
-        while text in self.aliases and depth:
-            text, depth = self.aliases[text], depth - 1
-        return text
 
 
 def read_module(text: Any) -> Module:
@@ -124,7 +118,8 @@ def read_module(text: Any) -> Module:
         raise LayoutError(f"the program must be MLIR text, a str, not {type(text).__name__}")
     if len(text) > MAX_TEXT:
         raise LayoutError(f"the text has {len(text)} characters; at most {MAX_TEXT} are supported")
-    source, module, depth = Source(text), Module(len(text)), 0
+    source, module, depth = Source(text), Module(), 0
+    module.aliases.room += MAX_WRITTEN_PER_CHARACTER * len(text)
     while not source.ended:
         if source.peek("#") or source.peek("!"):
             _alias(source, module)
@@ -155,7 +150,7 @@ def _alias(source: Source, module: Module) -> None:
     if sum(map(plain.count, "<([{")) > sum(map(plain.count, ">)]}")):  # it has several lines
         source.at = start
         value = source.match(r"[#!]?[\w$.]*", "an attribute") + source.balanced()
-    module.aliases[name] = re.sub(r"\s+", " ", uncommented(value).strip())
+    module.aliases.define(name, re.sub(r"\s+", " ", uncommented(value).strip()))
 
 
 def _outside(source: Source, module: Module) -> int:

@@ -16,7 +16,10 @@ MAX_DEPTH = 256
 _BLANK = re.compile(r"(?:\s+|//[^\n]*)*")
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>()\[\]{},"]')
 _CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
-_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
+# A string that is not closed ends with its line: looking for its end again would take long.
+STRING = r'"(?:[^"\\\n]|\\.)*+"?'
+_COMMENT = re.compile(rf"({STRING})|//[^\n]*")
+_COMMENT_AFTER_BLANK = re.compile(rf"({STRING})|(?<!\S)//[^\n]*")
 
 
 class Source(Reader):
@@ -95,13 +98,34 @@ class Source(Reader):
         return found
 
 
-def uncommented(text: str) -> str:
+def closing(text: str, start: int, brackets: str) -> int:
+    """Return the position of the bracket that closes the first one from `start` on.
+
+    The text's length if none does. An arrow closes none.
+
+    >>> closing("tensor<(d0) -> (d1), <4>>, x", 0, "<>")
+    24
+    """
+    depth, at = 0, start
+    while (end := text.find(brackets[1], at)) >= 0:
+        depth += text.count(brackets[0], at, end) - (text[end - 1 : end + 1] != "->")
+        if not depth:
+            return end
+        at = end + 1
+    return len(text)
+
+
+def uncommented(text: str, strict: bool = True) -> str:
     """The text without comments; `//` in a string starts none.
 
-    >>> uncommented('a, // b')
-    'a, '
+    strict: whether `//` starts one anywhere else, as in MLIR, or only after a blank: other texts
+    contain addresses.
+
+    >>> uncommented('a, // b'), uncommented("gs://a // b", strict=False)
+    ('a, ', 'gs://a ')
     """
-    return _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
+    pattern = _COMMENT if strict else _COMMENT_AFTER_BLANK
+    return pattern.sub(lambda found: found[1] or "", text) if "//" in text else text
 
 
 def parts(text: str) -> list[str]:

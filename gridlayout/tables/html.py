@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from html import escape
 
-from gridlayout.tables.words import LEFT
-
 # A wide table wraps its words. In a narrow container each row becomes a block of names and values.
 # The table head stays visible, because clicking a name sorts the rows.
 STYLE = """
@@ -61,7 +59,7 @@ def html_table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     data: Sequence[Mapping[str, float]],
-    words: Container[str] = LEFT,
+    words: Container[str],
 ) -> str:
     """Return a table. data: for each row, the numbers behind its cells, by column name.
 
@@ -86,10 +84,10 @@ def _cell(name: str, text: str, numbers: Mapping[str, float], kind: str) -> str:
         kind, style = "number share", f' style="--share: {numbers[name]:.1%}"'
     if text.startswith("NO:"):
         kind = "over"
-    if name in numbers:
+    if (digits := text.replace(",", "")).isdecimal():
+        value = f' data-n="{digits}"' if kind == "number" and digits != text else ""
+    elif name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
-    elif kind == "number" and "," in text and text.replace(",", "").isdecimal():
-        value = f' data-n="{text.replace(",", "")}"'
     if not kind.startswith("number"):
         length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
         kind = " ".join(filter(None, (kind, length)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from gridlayout.tables.columns import aligned
@@ -14,17 +15,20 @@ class Column(NamedTuple):
     """A column of a table.
 
     text: of a value that is not None. is_number: whether cells are aligned right, and sorted by
-    value on a page.
+    value on a page. of: the value of a row; without it, a row is a sequence of values. unknown: the
+    text of None: "-" for no value, which sorts as 0, another one for a value that is not known.
     """
 
     name: str
     text: Callable[[Any], str] = str
     is_number: bool = False
+    of: Callable[[Any], Any] | None = None
+    unknown: str = "-"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values, one per column; `print` shows them as aligned text, with `-` for None.
+    """Rows under named columns; `print` shows them as aligned text.
 
     >>> table = Table((Column("op"), Column("bytes", "{:,}".format, True)), [("exp", 1024)])
     >>> print(table)
@@ -35,25 +39,40 @@ class Table:
     """
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Any]
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def values(self) -> list[list[Any]]:
+        """The values of each row."""
+        return [
+            [
+                row[k] if column.of is None else column.of(row)
+                for k, column in enumerate(self.columns)
+            ]
+            for row in self.rows
+        ]
 
     @property
     def records(self) -> list[dict[str, Any]]:
         """One dict per row, of values by column: what `pandas.DataFrame` and JSON take."""
-        names = [column.name for column in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
+        return [dict(zip(self.head, row, strict=True)) for row in self.values]
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
         """The names of the columns, and then the text of each row."""
         return [
-            tuple(column.name for column in self.columns),
+            self.head,
             *(
                 tuple(
-                    "-" if value is None else column.text(value)
+                    column.unknown if value is None else column.text(value)
                     for column, value in zip(self.columns, row, strict=True)
                 )
-                for row in self.rows
+                for row in self.values
             ),
         ]
 
@@ -72,8 +91,15 @@ class Table:
 
     @property
     def html(self) -> str:
-        """The table as HTML, with the values by which numbers are sorted."""
+        """The table as HTML, with the values by which numbers are sorted: 0 where there is none."""
         head, *rows = self.cells
-        data = [{head[k]: row[k] or 0 for k in self.numbers} for row in self.rows]
+        data = [
+            {
+                column.name: value or 0
+                for column, value in zip(self.columns, row, strict=True)
+                if column.is_number and (value is not None or column.unknown == "-")
+            }
+            for row in self.values
+        ]
         words = [column.name for column in self.columns if not column.is_number]
         return html_table(head, rows, data, words)

@@ -6,14 +6,6 @@ from collections.abc import Sequence
 
 from gridlayout.layouts.reader import dims_text
 
-# Columns of words, aligned left. All other columns hold numbers, aligned right.
-LEFT = frozenset(
-    (
-        *("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text"),
-        *("memory", "function", "alive", "kind", "axes", "parts", "sharding", "path", "shape"),
-        *("tile"),
-    )
-)
 WIDTH = 32  # characters of a cell with foreign text
 
 

@@ -7,21 +7,14 @@ layouts with words that do not affect the placement (`mesh`, `exactGrid`).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
-from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
-
-_ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
-MAX_TYPE = 1 << 16  # most characters of a type with its aliases resolved
-_DEPTH = 16  # most levels of aliases of aliases
 
 
 @dataclass(frozen=True)
@@ -34,8 +27,8 @@ class TensorType:
     tile_format: str | None = None
 
 
-def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorType:
-    """Read a tensor type. resolved: a function from an alias to the text that it stands for.
+def read_tensor_type(text: str) -> TensorType:
+    """Read a tensor type, whose aliases are written out.
 
     Interleaved tensors are one plane of pages with grid 1x1. A grid that they state, which is
     possible only in L1, is that of the workers whose banks have the pages, `layout.workers`. A
@@ -43,7 +36,6 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     `ttnn`.
 
     `LayoutError` if the text is not a tensor, and if the parts of a layout contradict each other.
-    Its columns are those of the text with aliases resolved.
 
     >>> found = read_tensor_type(
     ...     "tensor<53x63xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x1>, memref<1x2x"
@@ -53,7 +45,7 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     >>> read_tensor_type("tensor<2x3xsi32>")
     TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None)
     """
-    reader = Reader(written_out(text, resolved))
+    reader = Reader(text)
     reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = read_element(reader)
@@ -70,27 +62,6 @@ def read_tensor_type(text: str, resolved: Callable[[str], str] = str) -> TensorT
     if layout is not None:
         tile_format = layout.tile_format or tile_format
     return TensorType(shape, dtypes.as_dtype(dtype_of(element.name)), layout, tile_format)
-
-
-def written_out(text: str, resolved: Callable[[str], str], most: int = MAX_TYPE) -> str:
-    """Return a type with all aliases resolved, including aliases of aliases.
-
-    `LayoutError` if it would have more than `most` characters, or its aliases refer to each other.
-
-    >>> aliases = {"#l": "#ttnn.x<#a>", "#a": "1"}
-    >>> written_out("tensor<2xf32, #l>", lambda name: aliases.get(name, name))
-    'tensor<2xf32, #ttnn.x<1>>'
-    """
-    for _ in range(_DEPTH):
-        names = [name for name in _ALIAS.findall(text) if resolved(name) != name]
-        if not names:
-            return text
-        if len(text) + sum(len(resolved(name)) for name in names) > most:
-            break
-        text = _ALIAS.sub(lambda found: resolved(found[0]), text)
-    raise LayoutError(
-        f"type {text[:80]!r}: its aliases refer to each other, or stand for over {most} characters"
-    )
 
 
 def ttnn_place(layout: TtnnLayout) -> str:

@@ -14,16 +14,9 @@ from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation, symbols
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.ops.tenstorrent.table import DIALECTS, WITHOUT_VALUES, function_of
-from gridlayout.tenstorrent.tensor_type import (
-    MAX_TYPE,
-    TensorType,
-    read_tensor_type,
-    written_out,
-)
+from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
-# Bounds on a text: characters of its types with all aliases written out, and ops with all calls
-# written out. Each is a number, and so many per character, or op, of the text.
-MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 15, 16
+# A bound on the ops of a text with all calls written out: a number, and so many per op.
 MAX_OPS, MAX_OPS_PER_OP = 1 << 12, 32
 MAX_DEPTH = 32  # functions, each of which calls the next one
 
@@ -124,7 +117,6 @@ class Linker:
         self.module, self.mesh = module, mesh
         self.types: dict[str, TensorType] = {}
         self.linked: dict[str, Linked | None] = {}  # None while it is being linked
-        self.room = MAX_WRITTEN + MAX_WRITTEN_PER_CHARACTER * module.length
         count = sum(len(each.operations) for each in module.functions.values())
         self.most_ops = MAX_OPS + MAX_OPS_PER_OP * count
         self.depth = 0
@@ -133,9 +125,7 @@ class Linker:
         """Return a type read from its text; cached."""
         if text not in self.types:
             try:
-                whole = written_out(text, self.module.resolved, min(MAX_TYPE, self.room))
-                self.room -= len(whole)
-                found = read_tensor_type(whole)
+                found = read_tensor_type(self.module.aliases.whole(text))
                 # 64-bit integers become 32-bit ones where JAX has no others.
                 dtype = jax.dtypes.canonicalize_dtype(found.dtype)
                 self.types[text] = found if found.layout else replace(found, dtype=dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from gridlayout.caching import cached
@@ -12,7 +11,7 @@ from gridlayout.dump.text.hlo import new_arrays
 from gridlayout.dump.text.mlir import result_names
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import array_sizes, dense_bytes, extents, read
+from gridlayout.dump.values.type_texts import TENSOR, array_sizes, dense_bytes, extents, read
 
 KINDS = frozenset(
     [
@@ -23,8 +22,6 @@ KINDS = frozenset(
     ]
 )
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
-
-_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)[,>]")
 
 
 @dataclass(frozen=True)
@@ -118,5 +115,5 @@ def _result_bytes(statement: Statement) -> int:
         return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
     if statement.results:
         return sum(read(result.text).nbytes for result in statement.results)
-    types = _RESULT.findall(statement.text.rpartition("->")[2])
+    types = TENSOR.findall(statement.text.rpartition("->")[2])
     return sum(dense_bytes(extents(dims), element) for dims, element in types)

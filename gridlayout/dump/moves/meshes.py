@@ -20,13 +20,12 @@ from operator import mul
 from typing import NamedTuple
 
 from gridlayout.arguments import MAX_ELEMENTS, Shape
+from gridlayout.dump.moves.axes import Axis, Mesh, axes_in, mesh_of, size_along
 
-Mesh = dict[str, int]  # the size of each axis
 Run = tuple[int, int]  # stride and extent
 _EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
 _NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
-_AXIS = re.compile(r"[\"']?([\w.]+)[\"']?\s*=\s*([0-9]{1,9})")
 _GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
 _PAIRS = re.compile(r"source_target_pairs\s*=\s*")
 _CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
@@ -42,16 +41,13 @@ _LISTS = re.compile(r"(?:dense<)?[\[{](?:[^\[\]{}<]++|[\[{][^\[\]{}]*+[\]}])*+[\
 _LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
 # MLIR prints one number for groups of one device 0, and a resource for elided large constants.
 _UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x([0-9]{1,9})xi64>")
-_SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
-NAMED_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
-_MESH_NAME = re.compile(r"<@([\w.-]{1,100})")
-# Such as #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>.
+# The mesh and the axes along which StableHLO or Shardy communicates, such as
+# #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>.
 _MESH_AXES = re.compile(
     r"replica_group_mesh_axes<mesh = @([\w.-]{1,100}), axes = \[([^\[\]]{0,2000})\]"
 )
-_AXIS_REF = re.compile(
-    r'axis_ref<name = "([\w.]{1,60})"(?:, sub_axis_info = \([0-9]{1,9}\)([0-9]{1,9}))?'
-)
+_SDY_AXES = re.compile(r"\bsdy\.\w+\s*([\[{][^%]{0,2000}+)%")
+_MESH_NAME = re.compile(r"<@([\w.-]{1,100})")
 
 
 class Box(NamedTuple):
@@ -172,9 +168,9 @@ class Meshes:
     def read(self, text: str) -> None:
         """Add the meshes and the number of devices that a line states."""
         if found := _SDY_MESH.search(text):
-            self._add(found[1], axes_of(found[2]))
+            self._add(found[1], mesh_of(found[2]))
         elif found := _GENERIC_MESH.search(text):
-            self._add(found[2], axes_of(found[1]))
+            self._add(found[2], mesh_of(found[1]))
         if "meshes" in text and (found := _TT_MESH.search(text)):
             sizes = _numbers(found[1].replace("x", ","))
             self._add("tt", {str(k): n for k, n in enumerate(sizes)})
@@ -197,44 +193,30 @@ class Meshes:
 
     def _groups(self, text: str, kind: str) -> Groups:
         if found := _CLUSTER.search(text):
-            return self._along_cluster(int(found[1]))
+            named = Axis(found[1])
+            return self._along([named], "tt") if "tt" in self.by_name else (0, 0, (named.name,))
         if found := _NAMED.search(text):
-            mesh = axes_of(found[1])
-            self._add("hlo", mesh)
-            words = [word.strip(" '\"") for word in found[2].split(",") if word.strip()]
-            return self._along(mesh, words)
+            self._add("hlo", mesh_of(found[1]))
+            return self._along(axes_in(found[2]), "hlo")
         if found := _MESH_AXES.search(text):
-            return self._along_axes(found[1], dict(_AXIS_REF.findall(found[2])))
-        at = _GROUPS.search(text)
-        if at:
-            return self._listed(text, at.end())
+            return self._along(axes_in(found[2]), found[1])
+        if found := _GROUPS.search(text):
+            return self._listed(text, found.end())
         if "source_target_pairs" in text:
             return self._pairs(text)
         if "sdy." in text:  # along the axes in brackets before its operand
-            named, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
-            axes = NAMED_AXIS.findall(written[1]) if written else []
-            return self._along_axes(named[1] if named else "", dict(axes))
-        if kind == "point_to_point":
-            return (1, 2, ())
-        return (0, 0, ())
+            mesh, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
+            return self._along(axes_in(written[1]) if written else [], mesh[1] if mesh else "")
+        return (1, 2, ()) if kind == "point_to_point" else (0, 0, ())
 
-    def _along(self, mesh: Mesh, words: list[str]) -> Groups:
-        size = prod(mesh.get(word, 1) for word in words)
-        return prod(mesh.values()) // max(size, 1), size, tuple(words)
-
-    def _along_axes(self, name: str, axes: dict[str, str]) -> Groups:
-        """Return the groups along axes of a mesh, each with the size of its used part or ""."""
+    def _along(self, axes: list[Axis], name: str) -> Groups:
+        """Return the groups along axes of the named mesh, or of the first that has such axes."""
         found = self.by_name.get(name)
-        for sizes in self.by_name.values() if found is None else (found,):
-            if words := [word for word in axes if word in sizes]:
-                # Of an axis "x":(1)2, a part of size 2 is used.
-                size = prod(int(axes[word] or sizes[word]) for word in words)
-                return prod(sizes.values()) // max(size, 1), size, tuple(words)
+        for mesh in self.by_name.values() if found is None else (found,):
+            if here := [axis for axis in axes if axis.name in mesh]:
+                size, names = size_along(here, mesh), dict.fromkeys(axis.name for axis in here)
+                return prod(mesh.values()) // max(size, 1), size, tuple(names)
         return (0, 0, ())
-
-    def _along_cluster(self, axis: int) -> Groups:
-        mesh, name = self.by_name.get("tt", {}), str(axis)
-        return self._along(mesh, [name]) if name in mesh else (0, 0, (name,))
 
     def _listed(self, text: str, at: int) -> Groups:
         if found := _IOTA.match(text, at):
@@ -248,15 +230,13 @@ class Meshes:
             return (1, n, first_of_iota((n,), (), n) or ()) if n else (0, 0, ())
         if found := _UNLISTED.match(text, at):
             return int(found[1]), int(found[2]), ()
-        inside = _LISTS.match(text, at)
-        lists = _LIST.findall(inside[0]) if inside else []
-        first = _numbers(lists[0]) if lists else ()
+        lists = _lists_at(text, at)
+        first = lists[0] if lists else ()
         return (len(lists), len(first), box_of(first) or first) if first else (0, 0, ())
 
     def _pairs(self, text: str) -> Groups:
         at = _PAIRS.search(text)
-        inside = _LISTS.match(text, at.end()) if at else None
-        pairs = [_numbers(each) for each in _LIST.findall(inside[0])] if inside else []
+        pairs = _lists_at(text, at.end()) if at else []
         if not pairs or any(len(pair) != 2 for pair in pairs):
             return (0, 0, ())
         moved = [(a, b) for a, b in pairs if a != b]
@@ -282,13 +262,10 @@ class Meshes:
         return next(filter(None, found), ())
 
 
-def axes_of(text: str) -> Mesh:
-    """Return the axes of a mesh and their sizes.
-
-    >>> axes_of('"x"=2, "y"=4')
-    {'x': 2, 'y': 4}
-    """
-    return {name: max(int(size), 1) for name, size in _AXIS.findall(text)}
+def _lists_at(text: str, at: int) -> list[Shape]:
+    """Return the lists of numbers in the brackets at a position."""
+    inside = _LISTS.match(text, at)
+    return [_numbers(each) for each in _LIST.findall(inside[0])] if inside else []
 
 
 def _numbers(text: str) -> Shape:

@@ -17,20 +17,16 @@ from math import prod
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.moves.meshes import NAMED_AXIS, Mesh, Meshes, axes_of
+from gridlayout.dump.moves.axes import SHARDING, Division, Mesh, division_of, size_along
+from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.text.hlo import braced
 from gridlayout.dump.text.mlir import result_names
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import dense_bytes, extents
+from gridlayout.dump.values.type_texts import DENSE, TENSOR, dense_bytes, extents
 from gridlayout.errors import LayoutError
 
 _DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
-_SDY = re.compile(
-    r"<?\s*(?:@([\w.-]{1,100})|mesh<\[([^\]]{0,400})\][^<>]{0,9999}>)\s*,\s*\[([^\[\]]*)\]"
-)
-_DIM = re.compile(r"\{([^{}]*)\}")
-_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[([^\[\]]*)\]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class ShardedTensor:
     @property
     def device_bytes(self) -> int:
         """Bytes that one device holds."""
-        return -(-prod(self.shard_shape) * dtypes.bits(dtypes.as_dtype(self.dtype)) // 8)
+        return dense_bytes(self.shard_shape, self.dtype)
 
     @property
     def padding_share(self) -> float:
@@ -89,11 +85,9 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
     """
     if found := _DEVICES.search(text):
         return _gspmd(text, tuple(int(n) for n in found[1].split(",") if n), rank)
-    if found := _SDY.search(text):
-        mesh = meshes.get(found[1], {}) if found[1] else axes_of(found[2])
-        return _shardy(mesh, _DIM.findall(found[3]), rank)
-    if found := _NAMED.search(text):
-        return _shardy(axes_of(found[1]), _DIM.findall(found[2].replace("'", '"')), rank)
+    if (division := division_of(text)) is not None:
+        mesh = meshes.get(division.name, {}) if division.name else division.mesh
+        return _shardy(division, mesh, rank)
     if "replicated" in text or "manual" in text or "maximal" in text or text.strip() in ("", "{}"):
         return (1,) * rank, 1 if "maximal" in text else 0
     raise LayoutError(f"sharding {text[:60]!r} is neither Shardy's nor GSPMD's")
@@ -109,19 +103,17 @@ def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
     return _checked(parts), prod(_checked(rest))
 
 
-def _shardy(sizes: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
-    if len(dims) != rank:
-        raise LayoutError(f"the sharding divides {len(dims)} dims, but the tensor has {rank}")
-    parts = []
-    for dim in dims:
-        size = 1
-        for name, sub in NAMED_AXIS.findall(dim):
-            if name not in sizes and not sub:
-                raise LayoutError(f"mesh axis {name!r} has no size: the dump does not define it")
-            size *= int(sub) if sub else sizes[name]
-        parts.append(size)
+def _shardy(found: Division, sizes: Mesh, rank: int) -> tuple[Shape, int]:
+    if len(found.dims) != rank:
+        raise LayoutError(f"the sharding divides {len(found.dims)} dims, but the tensor has {rank}")
+    try:
+        parts = tuple(size_along(axes, sizes) for axes, _ in found.dims)
+    except KeyError as error:
+        raise LayoutError(
+            f"mesh axis {error.args[0]!r} has no size: the dump does not define it"
+        ) from None
     devices = prod(_checked(tuple(sizes.values())))
-    return _checked(tuple(parts)), devices // max(prod(parts), 1) if sizes else 0
+    return _checked(parts), devices // max(prod(parts), 1) if sizes else 0
 
 
 def _checked(parts: Shape) -> Shape:
@@ -131,28 +123,21 @@ def _checked(parts: Shape) -> Shape:
 
 
 MAX_NAMES = 1 << 14
-_DIMS = r"((?:[0-9]{1,12}x)*)"
-_KIND = rf"tensor<{_DIMS}([a-z]\w{{0,20}}|complex<\w{{1,9}}>)(?:,[^<>]*)?>"
-# Such as <@mesh, [{"x"}, {}], replicated={"y"}>.
-_SHARDING = (
-    r"<\s*(?:@[\w.-]{1,100}|mesh<[^<>]{0,9999}>)\s*,\s*\[[^\[\]<>]{0,2000}\][^\[\]<>]{0,2000}>"
-)
 _ARGUMENT = re.compile(
-    rf"(?:(%[\w.$-]{{1,200}}):\s*)?{_KIND}\s*\{{(?:(?!tensor<|%).){{0,400}}?"
-    rf"(?:sdy\.sharding = #sdy\.sharding({_SHARDING})|mhlo\.sharding = \"([^\"]{{0,9999}})\")"
+    rf"(?:(%[\w.$-]{{1,200}}):\s*)?{DENSE}(?:,[^<>]*)?>\s*\{{(?:(?!tensor<|%).){{0,400}}?"
+    rf"(?:sdy\.sharding = #sdy\.sharding({SHARDING})|mhlo\.sharding = \"([^\"]{{0,9999}})\")"
 )
 _CONSTRAINT = re.compile(
-    rf"sdy\.(?:sharding_constraint|reshard)\"? ?\(?%[\w.$#-]+\)? ?({_SHARDING})"
+    rf"sdy\.(?:sharding_constraint|reshard)\"? ?\(?%[\w.$#-]+\)? ?({SHARDING})"
 )
-_PER_VALUE = re.compile(rf"#sdy\.sharding_per_value<\[((?:{_SHARDING}[, ]*)+)\]>")
-_EACH = re.compile(_SHARDING)
+_PER_VALUE = re.compile(rf"#sdy\.sharding_per_value<\[((?:{SHARDING}[, ]*)+)\]>")
+_EACH = re.compile(SHARDING)
 _MANUAL = re.compile(
-    rf"\b(in|out)_shardings ?= ?(?:#sdy\.sharding_per_value<)?\[((?:{_SHARDING}[, ]*)*)\]"
+    rf"\b(in|out)_shardings ?= ?(?:#sdy\.sharding_per_value<)?\[((?:{SHARDING}[, ]*)*)\]"
 )
-_OUT = re.compile(rf"out_sharding={_SHARDING}")
+_OUT = re.compile(rf"out_sharding={SHARDING}")
 _CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
 _PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
-_TENSOR = re.compile(_KIND)
 # A name, the operand whose sharding it changes or "", dims and element type, and the sharding. Both
 # are the name of the same value if that is an operand of a `shard_map`.
 _Stated = tuple[str, str, tuple[str, str], str]
@@ -238,14 +223,14 @@ def _stated(statement: Statement) -> Iterator[_Stated]:
     elif statement.op == "sdy.manual_computation":  # a `shard_map`, whose types follow its region
         sides = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}
         operands, _, results = text.rpartition("}")[2].partition("->")
-        ins = zip(statement.operands, _TENSOR.findall(operands), sides.get("in", ()), strict=False)
+        ins = zip(statement.operands, TENSOR.findall(operands), sides.get("in", ()), strict=False)
         yield from ((name, name, kind, each) for name, kind, each in ins)
-        kinds = _TENSOR.findall(results)
+        kinds = TENSOR.findall(results)
         names = result_names(text, len(kinds))
         outs = zip(names, kinds, sides.get("out", ()), strict=False)
         yield from ((name, "", kind, each) for name, kind, each in outs)
     elif own := _of_results(statement):
-        kinds = _TENSOR.findall(text)[-len(own) :]
+        kinds = TENSOR.findall(text)[-len(own) :]
         for name, kind, each in zip(result_names(text, len(own)), kinds, own, strict=False):
             yield name, operand, kind, each
     else:
@@ -255,11 +240,11 @@ def _stated(statement: Statement) -> Iterator[_Stated]:
 
 def _keeps(now: ShardedTensor, parts: Shape) -> bool:
     """Return whether a tensor in these parts has the sharding: an open dim may have more parts."""
-    dims = _DIM.findall(found[3]) if (found := _SDY.search(now.text)) else []
-    if len(dims) != len(parts):
+    stated = division_of(now.text)
+    if stated is None or len(stated.dims) != len(parts):
         return parts == now.parts
-    each = zip(parts, now.parts, dims, strict=True)
-    return all(own == stated or ("?" in dim and own % stated == 0) for own, stated, dim in each)
+    each = zip(parts, now.parts, stated.dims, strict=True)
+    return all(own == n or (is_open and own % n == 0) for own, n, (_, is_open) in each)
 
 
 def _of_results(statement: Statement) -> list[str]:
@@ -284,7 +269,7 @@ def result_bytes(text: str, meshes: Meshes) -> int | None:
     >>> result_bytes('out_sharding=<@m, [{"x"}]> : tensor<9xf32>', meshes)
     20
     """
-    kinds, written = _TENSOR.findall(text), _OUT.search(text)
+    kinds, written = TENSOR.findall(text), _OUT.search(text)
     if not kinds or not written:
         return None
     dims, element = kinds[-1]

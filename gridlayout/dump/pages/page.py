@@ -8,7 +8,7 @@ from html import escape
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import Section, sections_of
 from gridlayout.dump.pages.table import summary_of, unknown_lines
-from gridlayout.tables.html import STYLE, html_page, html_table
+from gridlayout.tables.html import framed, heading, html_page, paragraph
 from gridlayout.tables.words import plain
 
 # Cells are sorted by the number in data-n: text such as "1.5 KiB" would sort wrongly.
@@ -42,23 +42,20 @@ def body_of(found: Contents) -> str:
     """Return the tables and their style, without the document around them: for notebooks."""
     sections = sections_of(found)
     parts = [
-        f"<style>{STYLE}</style>",
         f'<div class="title" role="heading" aria-level="1">Layouts of '
         f"{escape(plain(found.source))}</div>",
-        f"<p>{escape(summary_of(found))}</p>",
+        paragraph(summary_of(found)),
     ]
     for section in sections:
-        parts.append(f"<h2>{section.title.capitalize()}</h2>")
-        parts.append(html_table(section.head, section.cells, section.numbers))
-        parts += [f"<p>And {section.more}.</p>"] if section.more else []
+        parts += [heading(section.title.capitalize()), section.table.html]
+        parts += [paragraph(f"And {section.more}.")] if section.more else []
     parts += [f"<pre>{escape(text)}</pre>" for text in unknown_lines(found)]
-    parts.append(_help(sections))
-    return f'<div class="gl-dump">{"".join(parts)}</div>\n'
+    return framed([*parts, _help(sections)])
 
 
 def _help(sections: Iterable[Section]) -> str:
     """Return a folded list of all columns and their meanings."""
-    names = dict.fromkeys(name.strip() for section in sections for name in section.head)
+    names = dict.fromkeys(name.strip() for section in sections for name in section.table.head)
     rows = "".join(
         f"<dt><b>{escape(name)}</b></dt><dd>{escape(COLUMNS[name])}</dd>" for name in names
     )

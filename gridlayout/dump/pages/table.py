@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import sections_of
 from gridlayout.layouts.memory import number, size
-from gridlayout.tables.words import LEFT, dims, plain
+from gridlayout.tables.words import dims, plain
 
 # Rows are yellow from the first padding share, red from the second.
 NOTABLE, BAD = 0.1, 0.5
@@ -18,10 +16,13 @@ def text_of(found: Contents, colour: bool = False) -> str:
     """Return the explanation as aligned tables. colour: mark rows of much padding in colour."""
     parts = [summary_of(found)]
     for section in sections_of(found):
-        is_values = section.rows is found.findings
-        marks = [_mark(row.padding_share) for row in section.rows] if colour and is_values else []
+        rows, (head, *lines) = section.table.rows, section.table.lines
+        is_values = rows is found.findings
         parts += [] if is_values else [section.title]
-        parts.append(_aligned(section.head, section.cells, marks, colour))
+        if colour:
+            marks = [_mark(row.padding_share) for row in rows] if is_values else [""] * len(rows)
+            head, lines = f"{_BOLD}{head}{_PLAIN}", [*map(_marked, marks, lines)]
+        parts.append("\n".join((head, *lines)))
         parts += [f"and {section.more}"] if section.more else []
     return "\n\n".join(parts + unknown_lines(found))
 
@@ -76,19 +77,5 @@ def _mark(share: float) -> str:
     return _RED if share >= BAD else _YELLOW if share >= NOTABLE else ""
 
 
-def _aligned(
-    head: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str], colour: bool
-) -> str:
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for cells in (head, *rows):
-        line = "  ".join(
-            cell.ljust(width) if name in LEFT else cell.rjust(width)
-            for name, cell, width in zip(head, cells, widths, strict=True)
-        )
-        lines.append(line.rstrip())
-    begins = [_BOLD if colour else "", *(marks or [""] * len(rows))]
-    return "\n".join(
-        f"{begin}{line}{_PLAIN}" if begin else line
-        for begin, line in zip(begins, lines, strict=True)
-    )
+def _marked(mark: str, line: str) -> str:
+    return f"{mark}{line}{_PLAIN}" if mark else line

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from gridlayout.dump.text.lines import Line
 from gridlayout.dump.text.statements import Instruction, Result, Statement, Transfer, reordering
+from gridlayout.mlir.source import closing
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names with a cached type; most characters of such a type
 
@@ -24,14 +25,12 @@ _new = tuple.__new__  # takes a third of the time of calling the class: a dump h
 ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\]\{[^{}]*\}")
 BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
-_START = r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s"
-_NAME = re.compile(_START)
-_PLAIN_TYPE = r"([A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{} ]*\})"
-# The form of nearly all lines: one array, and operands with at most one level of parentheses.
-_PLAIN = re.compile(
-    rf"{_START}{_PLAIN_TYPE} ([a-z][a-z0-9-]{{0,99}})"
-    rf"\((?:{_PLAIN_TYPE} %([\w.-]{{1,200}})|(?:[^()]++|\([^()]*+\))*+)\)"
+_ONE_TYPE = r"([A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{} ]*\})"
+# The start of an instruction, and if its type is one array, that and the op: the usual form.
+_START = re.compile(
+    rf"\s*(ROOT\s+)?%?([\w.-]{{1,200}})\s*=\s(?:{_ONE_TYPE} ([a-z][a-z0-9-]{{0,99}})\()?"
 )
+_ONE = re.compile(rf"{_ONE_TYPE} %([\w.-]{{1,200}})\)")  # the only operand: found faster so
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
 _OPERAND = re.compile(r"%([\w.-]{1,200})")
 # Operands without `%`, as XLA prints them in its short form: the last word before each comma.
@@ -93,32 +92,26 @@ def instruction_of(text: str) -> Instruction | None:
     >>> instruction_of("  ROOT %a.1 = f32[4]{0} add(%p, %q), metadata={}")[1:5]
     (True, 'f32[4]{0}', 'add', ('p', 'q'))
     """
-    found = _PLAIN.match(text)
-    if found is None:
-        return _unusual(text)
-    root, name, kind, op, other, operand = found.groups()
-    end, at = found.end(), found.end(4)
-    attributes = text[end:]
-    operands = (operand,) if operand else _operands(text[at:end])
-    others = (other,) if operand and "]{" not in attributes else _types(text, at)
-    return _new(
-        Instruction, (name, root is not None, kind, op, operands, attributes, (kind,), others)
-    )
-
-
-def _unusual(text: str) -> Instruction | None:
-    named = _NAME.match(text)
-    found = _OP.search(text, named.end() - 1) if named else None
-    if not named or not found:
+    start = _START.match(text)
+    if start is None:
         return None
-    start, at = found.span()
-    end = _closing(text, at - 1) + 1
-    root, name = named.groups()
-    kind = text[named.end() : start + 1]
-    operands, own = _operands(text[at - 1 : end]), tuple(TYPE.findall(kind))
-    return Instruction(
-        *(name, root is not None, kind, found[1], operands, text[end:], own, _types(text, at))
-    )
+    root, name, kind, op = start.groups()
+    at = start.end()
+    own: tuple[str, ...] = (kind,)
+    if op is None:
+        found = _OP.search(text, at - 1)
+        if found is None:
+            return None
+        kind, op, at = text[at : found.start() + 1], found[1], found.end()
+        own = tuple(TYPE.findall(kind))
+    one = _ONE.match(text, at)
+    end = one.end() if one else closing(text, at - 1, "()") + 1
+    operands = (one[2],) if one else _operands(text[at - 1 : end])
+    if one and text.find("]{", end) < 0:
+        others: tuple[str, ...] = (one[1],)
+    else:
+        others = tuple(TYPE.findall(text, at)) if text.find("]{", at) >= 0 else ()
+    return _new(Instruction, (name, root is not None, kind, op, operands, text[end:], own, others))
 
 
 def _operands(inside: str) -> tuple[str, ...]:
@@ -134,21 +127,6 @@ def _operands(inside: str) -> tuple[str, ...]:
     return tuple(_LAST.findall(_NESTED.sub("", inside[1:-1]) + ","))
 
 
-def _types(text: str, start: int) -> tuple[str, ...]:
-    return tuple(TYPE.findall(text, start)) if text.find("]{", start) >= 0 else ()
-
-
-def _closing(text: str, start: int) -> int:
-    """Return the position of the `)` that closes the one at `start`, or the text's length."""
-    end, depth = start, 0
-    while (found := text.find(")", end)) >= 0:
-        depth += text.count("(", end, found) - 1
-        if not depth:
-            return found
-        end = found + 1
-    return len(text)
-
-
 def called_by(found: Instruction) -> str | None:
     """Return the name of the computation that a fusion consists of; None if it states none."""
     called = CALLS.search(found.attributes)
@@ -161,15 +139,12 @@ def braced(text: str, word: str) -> str:
     >>> braced("a, sharding={{replicated}}, b={}", "sharding=")
     '{replicated}'
     """
-    start = text.find(word)
-    if start < 0:
+    at = text.find(word)
+    start = at + len(word)
+    if at < 0 or text[start : start + 1] != "{":
         return ""
-    depth = 0
-    for at in range(start + len(word), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if not depth:
-            return text[start + len(word) + 1 : at]
-    return ""
+    end = closing(text, start, "{}")
+    return text[start + 1 : end] if end < len(text) else ""
 
 
 def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> Statement:

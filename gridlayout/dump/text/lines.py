@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gridlayout.errors import LayoutError
+from gridlayout.mlir.source import uncommented
 from gridlayout.text import MAX_TEXT
 
 PIECE = 1 << 20  # bytes; longer lines are split into pieces
@@ -119,30 +120,19 @@ def _cut(data: bytes) -> int:
     return found if found > 0 else len(data)
 
 
-def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
+def without_comments(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines without MLIR comments, except those that announce a pass.
 
-    >>> [line.text for line in uncommented(lines_of_each(["a // b", '  // c', 's="//d"']))]
+    >>> [line.text for line in without_comments(lines_of_each(["a // b", '  // c', 's="//d"']))]
     ['a', '', 's="//d"']
     """
     for line in lines:
         text = line.text
-        at = -1 if "-----// IR Dump " in text else _comment(text)
-        yield line if at < 0 else Line(line.number, line.first, text[:at].rstrip())
-
-
-def _comment(text: str) -> int:
-    """Return where the comment of a line begins, -1 if it has none.
-
-    It begins at a `//` outside of quotes, at the start of the line or after a blank.
-    """
-    at, end, quotes = text.find("//"), 0, 0
-    while at >= 0:
-        quotes += text.count('"', end, at)
-        if not quotes % 2 and (not at or text[at - 1] in " \t"):
-            return at
-        end, at = at, text.find("//", at + 2)
-    return -1
+        if "//" in text and "-----// IR Dump " not in text:
+            left = uncommented(text, strict=False)
+            yield line if left == text else Line(line.number, line.first, left.rstrip())
+        else:
+            yield line
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:

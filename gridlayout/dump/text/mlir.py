@@ -14,27 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.text.lines import Line
 from gridlayout.dump.text.statements import Mention, Result, Statement, Transfer, reordering
-from gridlayout.text import MAX_TEXT
-
-# Bounds on the stored aliases: a dump may define more than it uses.
-MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 18, 1 << 25
-# Characters of the types that are cached with their aliases written out, and of all that are
-# written out: a number, and so many per character of the dump.
-MAX_RESOLVED, MAX_WRITTEN, MAX_WRITTEN_PER_CHARACTER = 1 << 22, 1 << 15, 16
+from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
+from gridlayout.mlir.source import closing
 
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
-_ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
-_BRACKET = re.compile(r"->|[<>]")
-_WORDS = r"[^<>-]++|->?+"  # the arrow of a map is no closing bracket
-_INSIDE = rf"(?:{_WORDS})*+"
-for _ in range(6):
-    _INSIDE = rf"(?:{_WORDS}|<{_INSIDE}>)*+"
-_WHOLE = re.compile(rf"[a-z]+<{_INSIDE}>")
 # Longer names and ops are not recognized, so that memory is bounded.
 _ARGUMENT = re.compile(r"(%[\w$.-]{1,200}):\s*$")
 _OP = re.compile(
@@ -62,104 +49,32 @@ _VIEWS = frozenset(
     ["view_layout", "stream_layout", "subview", "cast", "reinterpret_cast", "collapse_shape"]
 )
 _EMPTIES = frozenset(("empty", "alloc"))
-_ENTRY = 200  # bytes of an entry of a cache, besides its texts
 _DIALECTS = ("#tt", "!tt", "#sdy", "#d2m")
 
 
-@dataclass
-class MlirContext:
-    """The aliases of earlier lines, to which later lines refer.
-
-    dropped: number of aliases that exceeded the bounds. resolved: a cache of types with their
-    aliases written out, of `resolved_characters`; it is cleared when an alias changes. room: how
-    many more characters may be written out. left: number of types that were not, for lack of room.
-    """
-
-    aliases: dict[str, str] = field(default_factory=dict)
-    alias_characters: int = 0
-    dropped: int = 0
-    resolved: dict[str, str] = field(default_factory=dict)
-    resolved_characters: int = 0
-    room: int = MAX_WRITTEN
-    left: int = 0
-
-    def forget_resolved(self) -> None:
-        """Clear the cache of types."""
-        self.resolved.clear()
-        self.resolved_characters = 0
-
-
-def define(text: str, context: MlirContext) -> bool:
+def defines_alias(text: str, aliases: Aliases) -> bool:
     """Record an alias such as `#name = #tt...`; return whether the line defines one.
 
-    MLIR prints an alias before its uses. An alias of another dialect leaves the name undefined.
+    An alias of another dialect leaves the name undefined.
 
-    >>> context = MlirContext()
-    >>> define("  #l = #ttnn.ttnn_layout<...>", context), context.aliases
+    >>> aliases = Aliases()
+    >>> defines_alias("  #l = #ttnn.ttnn_layout<...>", aliases), aliases.texts
     (True, {'#l': '#ttnn.ttnn_layout<...>'})
     """
     found = _ALIAS_LINE.match(text)
     if not found:
         return False
-    name, value = found[1], found[2].strip()
-    context.room += MAX_WRITTEN_PER_CHARACTER * len(text)
-    value = _replaced(value, context) if value.startswith(_DIALECTS) else ""
-    if value == context.aliases.get(name, ""):
-        return True
-    context.forget_resolved()
-    context.alias_characters -= len(context.aliases.pop(name, ""))
-    room = min(MAX_TEXT, MAX_ALIAS_CHARACTERS - context.alias_characters)
-    if value and len(value) <= room and len(context.aliases) < MAX_ALIASES:
-        context.aliases[name] = value
-        context.alias_characters += len(value)
-    elif value:
-        context.dropped += 1
+    value = found[2].strip()
+    aliases.room += MAX_WRITTEN_PER_CHARACTER * len(text)
+    aliases.define(found[1], value if value.startswith(_DIALECTS) else "")
     return True
-
-
-def resolve(text: str, context: MlirContext) -> str:
-    """Return the text with its aliases written out."""
-    if not context.aliases:
-        return text
-    found = context.resolved.get(text)
-    if found is None:
-        found = _replaced(text, context)
-        if context.resolved_characters > MAX_RESOLVED:
-            context.forget_resolved()
-        context.resolved[text] = found
-        context.resolved_characters += len(text) + len(found) + _ENTRY
-    return found
-
-
-def _replaced(text: str, context: MlirContext) -> str:
-    """Return the text with aliases replaced; unchanged if that exceeds `MAX_TEXT` or the room."""
-    found = _written_out(text, context.aliases)
-    if len(found) > context.room:
-        context.left += 1
-        return text
-    context.room -= len(found)
-    return found
-
-
-def _written_out(text: str, aliases: dict[str, str]) -> str:
-    if text.count("#") + text.count("!") == 1 and text.startswith("tensor<"):
-        start = text.find("#")  # the usual form: one alias, at the end
-        value = aliases.get(text[start:-1], "") if start >= 0 else ""
-        if value and len(value) + start < MAX_TEXT:
-            return f"{text[:start]}{value}>"
-    names = [name for name in _ALIAS.findall(text) if name in aliases]
-    if not names or len(text) + sum(len(aliases[name]) - len(name) for name in names) > MAX_TEXT:
-        return text
-    return _ALIAS.sub(lambda found: aliases.get(found[0], found[0]), text)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each type; a type that is not closed ends with the text."""
     tensor, memref = _next(text, "tensor<", 0), _next(text, "memref<", 0)
     while (start := min(tensor, memref)) < len(text):
-        # One match is several times faster than counting brackets.
-        whole = _WHOLE.match(text, start)
-        end = whole.end() if whole else _closing(text, start)
+        end = min(closing(text, start, "<>") + 1, len(text))
         yield start, end
         tensor = tensor if tensor >= end else _next(text, "tensor<", end)
         memref = memref if memref >= end else _next(text, "memref<", end)
@@ -173,29 +88,20 @@ def _next(text: str, word: str, start: int) -> int:
     return at if at >= 0 else len(text)
 
 
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for found in _BRACKET.finditer(text, start):
-        depth += {"<": 1, ">": -1, "->": 0}[found[0]]
-        if depth == 0:
-            return found.end()
-    return len(text)
-
-
-def read_mlir(line: Line, context: MlirContext) -> Statement:
+def read_mlir(line: Line, aliases: Aliases) -> Statement:
     """Return a line of MLIR as a `Statement`: its results, operands, types and transfer.
 
-    >>> found = read_mlir(Line(2, True, '%1 = "a.b"(%0) : tensor<4xf32, #l>'), MlirContext())
+    >>> found = read_mlir(Line(2, True, '%1 = "a.b"(%0) : tensor<4xf32, #l>'), Aliases())
     >>> found.op, found.operands, found.mentions
     ('a.b', ('%0',), ((2, 'tensor<4xf32, #l>'),))
     """
     text = line.text
-    context.room += MAX_WRITTEN_PER_CHARACTER * len(text)
+    aliases.room += MAX_WRITTEN_PER_CHARACTER * len(text)
     op = _OP.match(text) if line.first else None
     name, word = (op[1] or "", op[2]) if op else ("", "")
     is_function = word == "func" or word.endswith("func.func")
     names: list[str] | None = [] if is_function else None
-    mentions, split, end = _types(line, context, names)
+    mentions, split, end = _types(line, aliases, names)
     if names is not None:
         arguments = zip(names, mentions, strict=True)
         results = tuple([Result(name, kind, at) for name, (at, kind) in arguments if name])
@@ -218,7 +124,7 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
 
 
 def _types(
-    line: Line, context: MlirContext, names: list[str] | None
+    line: Line, aliases: Aliases, names: list[str] | None
 ) -> tuple[tuple[Mention, ...], int | None, int]:
     """Return the types with an encoding, how many precede the results, and where the last ends.
 
@@ -240,7 +146,7 @@ def _types(
         end = stop
         if "#" not in kind and "!" not in kind:
             continue
-        kind = resolve(kind, context)
+        kind = aliases.resolve(kind)
         if "#" in kind and "#ttnn.trace_id" not in kind:  # the handle of a trace has no layout
             at = line.number + (text.count("\n", 0, start) if is_joined else 0)
             found.append((at, kind))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.peaks import Spans
-from gridlayout.live_ranges import Interval, peak
+from gridlayout.live_ranges import Interval, in_turn, peak
 
 _Range = tuple[int, int, int]  # the first and last time of a buffer, and its index
 Parts = tuple[tuple[int, ...], ...]  # for each part of a value, the buffers that may store it
@@ -162,7 +162,7 @@ def most_temporary(
     returned = {k for part in now.roots for k in part}
     results = {k for k in returned if marks[k] == MADE}
     placed = _in_results(now, results) if reuse else results
-    place, last = _places(now, placed if reuse else set(), results, in_loop, apart)
+    place, last = _places(now, placed if reuse else set(), in_loop, apart)
     elsewhere = set(placed)
     if not apart:
         elsewhere.update(k for k, state in now.states.items() if state & returned)
@@ -176,33 +176,28 @@ def most_temporary(
 
 
 def _places(
-    now: Computation, placed: set[int], results: set[int], in_loop: bool, apart: bool
-) -> tuple[array[int], array[int]]:
+    now: Computation, placed: set[int], in_loop: bool, apart: bool
+) -> tuple[list[int], list[int]]:
     """Return the buffer whose memory each buffer uses, and the last instruction that uses it.
 
-    placed: buffers whose place is known. results: those that the computation returns. in_loop,
-    apart: as for `most_temporary`; a loop's state is free after the parameter's last use.
+    placed: buffers whose place is known. in_loop, apart: as for `most_temporary`; a loop's state is
+    free after the parameter's last use.
     """
     spans, nbytes, marks = now.spans, now.spans.nbytes, now.spans.marks
-    place, last = array("q", range(len(spans))), spans.last[:]
     inputs = _parameters_of_results(now) if in_loop else {}
-    taken = set() if placed else set(results)
-    for new, old in zip(now.turns[::2], now.turns[1::2], strict=True):
-        k = place[old]
-        if new in placed or k in placed:
-            continue
-        if (own := inputs.get(new)) is not None:
-            if apart:
-                continue
-            in_place = last[own] == spans.first[k] and now.reuses(k, own)
-            if last[own] >= spans.first[k] and not in_place:
-                continue
-        same = nbytes[new] == nbytes[k] and marks[k] == MADE and place[new] == new != k
-        if same and k not in taken and last[k] == spans.first[new]:
-            place[new], last[k] = k, last[new]
-            if new in taken:
-                taken.add(k)
-    return place, last
+
+    def may(new: int, k: int) -> bool:
+        if (own := inputs.get(new)) is None:
+            return True
+        free, start = spans.last[own], spans.first[k]
+        return not apart and (free < start or (free == start and now.reuses(k, own)))
+
+    turns = (
+        (new, old)
+        for new, old in zip(now.turns[::2], now.turns[1::2], strict=True)
+        if nbytes[new] == nbytes[old] and marks[old] == MADE and not placed & {new, old}
+    )
+    return in_turn(spans.first, spans.last, turns, may)
 
 
 def _parameters_of_results(now: Computation) -> dict[int, int]:

@@ -44,6 +44,9 @@ _BUFFER_TYPES = ("dram", "l1", "l1_small", "system_memory")
 _BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
 _DIMS = [", ".join(f"d{k}" for k in range(rank)) for rank in range(9)]
 _TERM = re.compile(r"d([0-9])(?: \* ([0-9]{1,18}))?")
+# Dims and element type of an array in MLIR, with or without an encoding.
+DENSE = r"tensor<((?:[0-9]{1,12}x)*)([a-z]\w{0,20}|complex<\w{1,9}>)"
+TENSOR = re.compile(f"{DENSE}[,>]")
 
 
 class Sizes(NamedTuple):
