@@ -6,13 +6,15 @@ level, and equal moves of operands. The latency is then paid once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.problem import Fetch
 
 
@@ -30,6 +32,11 @@ class Latencies:
 
     groups: dict[Hashable, _Group] = field(default_factory=dict)
 
+    def copy(self) -> Latencies:
+        """Return the same latencies, to which others can be added."""
+        groups = {k: _Group(each.seconds, dict(each.reads)) for k, each in self.groups.items()}
+        return Latencies(groups)
+
     def add(self, key: Hashable, seconds: float, variable: int, choices: int, choice: int) -> None:
         """Add one of a variable's `choices`, whose price lacks the latency of `seconds`."""
         group = self.groups.setdefault(key, _Group(seconds))
@@ -39,15 +46,15 @@ class Latencies:
         """Return the fetch of all latencies, of which each is paid once.
 
         costs: of all choices. Latencies that only one variable has are added to them, and a
-        variable with one choice is appended: the source of the latencies.
+        variable with one choice is appended: the source of the other latencies.
         """
         shared = [group for group in self.groups.values() if len(group.reads) > 1]
         for group in self.groups.values():
             for at, read in group.reads.items() if len(group.reads) == 1 else ():
                 costs[at] = costs[at] + np.where(read >= 0, group.seconds, 0.0)
+        costs.append(np.zeros(1))
         if not shared:
             return []
-        costs.append(np.zeros(1))
         prices = np.array([[group.seconds for group in shared]])
         reads = (
             (at, np.where(read >= 0, form, -1))
@@ -57,12 +64,47 @@ class Latencies:
         return [Fetch(len(costs) - 1, prices, tuple(reads))]
 
 
-def sum_levels(graph: Graph) -> dict[int, int]:
-    """Return for each value a level such that sums of one level do not depend on each other.
+@dataclass(frozen=True)
+class Levels:
+    """For each node, how many sums its own one has to wait for, one after another.
 
-    -1 for values that reach results through elementwise operations, transposes and reshapes alone,
-    which can wait until the end.
+    of_kind: where it is known how the others run, by node and kind of sum; sums of one kind and
+    level do not depend on each other. any_kind: otherwise, by value; -1 for values that reach
+    results through elementwise operations, transposes and reshapes alone, which can wait until the
+    end.
     """
+
+    of_kind: dict[Path, dict[Hashable, int]]
+    any_kind: dict[int, int]
+
+    def of(self, node: Node, kind: Hashable) -> int:
+        """Return the level of a node's sum of a kind."""
+        if self.of_kind:
+            return self.of_kind[node.path].get(kind, 0)
+        return self.any_kind[node.outs[0]]
+
+
+def sum_levels(graph: Graph, choices: Mapping[Path, Choice] | None = None) -> Levels:
+    """Return the levels of sums; choices: how the nodes run, if that is known."""
+    if choices is None:
+        return Levels({}, _levels(graph))
+    found: dict[Path, dict[Hashable, int]] = {}
+    after: dict[int, dict[Hashable, int]] = {}  # of each value: the sums that it waits for
+    for node in graph.nodes:
+        mine: dict[Hashable, int] = {}
+        for v in node.ins:
+            for kind, count in after.get(v, {}).items() if v is not None else ():
+                mine[kind] = max(mine.get(kind, 0), count)
+        found[node.path] = mine
+        choice = choices.get(node.path)
+        if choice is not None and choice.summed:
+            kind = choice.summed, choice.scattered
+            mine = {**mine, kind: mine.get(kind, 0) + 1}
+        after |= dict.fromkeys(node.outs, mine)
+    return Levels(found, {})
+
+
+def _levels(graph: Graph) -> dict[int, int]:
     found: dict[int, int] = {}
     for node in graph.nodes:
         level = max((found.get(v, 0) for v in node.ins if v is not None), default=0)

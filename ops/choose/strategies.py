@@ -57,6 +57,7 @@ class Strategies(Variables):
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
     _reads: list[_Read] = field(default_factory=list)
     _exact: dict[Any, float] = field(default_factory=dict)
+    _joined: Latencies = field(default_factory=Latencies)  # of moves
 
     def limited(
         self,
@@ -102,15 +103,9 @@ class Strategies(Variables):
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
                 values.setdefault(key, v)
-        fetches = []
-        self._reads = []
-        joined = Latencies()
-        for key, count in counts.items():
-            self.each_step()
-            fetches.append(self._fetch(values[key], key, count, joined))
+        self._reads, self._joined = [], Latencies()
+        fetches = [self._fetch(values[key], key, count) for key, count in counts.items()]
         fetches += self._dram_reads()
-        self._join_sums(costs, joined)
-        fetches += joined.fetches(costs)
         for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
@@ -126,14 +121,23 @@ class Strategies(Variables):
                 }
                 more = np.array([moved[x] for x in self.held(*source)])
                 costs[source[0]] = costs[source[0]] + more
-        return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
+        self._apart = Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
+        self._levels = sum_levels(self.graph)
+        return self._with_joined()
 
-    def _fetch(self, value: int, what: Any, count: float, joined: Latencies) -> Fetch:
+    def _with_joined(self) -> Problem:
+        """Return the problem in which collectives that can be joined share their latency."""
+        costs, joined = list(self._apart.costs), self._joined.copy()
+        self._join_sums(costs, joined)
+        made = joined.fetches(costs)
+        return replace(self._apart, costs=tuple(costs), fetches=(*self._apart.fetches, *made))
+
+    def _fetch(self, value: int, what: Any, count: float) -> Fetch:
         """Return the costs of moving a value to its users, for all their choices.
 
-        what: the value's variable, number among its results and bytes, and its users. joined: gets
-        the latencies that the moves of an operand share with others.
+        what: the value's variable, number among its results and bytes, and its users.
         """
+        self.each_step()
         at, position, size, mine = what
         variable = self.variables[at]
         held = [Place(x) for x in self.held(at, position)]
@@ -159,16 +163,17 @@ class Strategies(Variables):
         saved: NDArray[np.float64] | float = 0.0
         if variable.is_operand and len(held) == 1:
             saved = self._joined_moves(
-                held[0], str(self.graph.dtypes[value]), forms, size, consumers, count, joined
+                held[0], str(self.graph.dtypes[value]), forms, size, consumers, count
             )
         self._reads.append(_Read(value, held, list(forms), count, saved))
         return Fetch(at, prices - saved, tuple(consumers))
 
     def refined(self, found: Sequence[int]) -> Problem | None:
-        """Return the problem with exact prices for the moves of a solution; None if they are known.
+        """Return the problem with what is exact for a solution; None if it is so already.
 
-        The prices of moves are estimates from divisions alone. The relayout of an array finds the
-        exact collectives, which takes longer.
+        The prices of moves are estimates from divisions alone: the relayout of an array finds the
+        exact collectives, which takes longer. Which sums do not depend on each other, and can be
+        joined, follows from how the others run.
         """
         problem, new = self.problem, set[Any]()
         for read, fetch in zip(self._reads, problem.fetches, strict=False):
@@ -180,9 +185,11 @@ class Strategies(Variables):
                 if key not in self._exact and key[-2] != key[-1]:
                     self._exact[key] = self.units.exact_move(*key)
                     new.add(key)
-        if not new:
+        levels = sum_levels(self.graph, self.choices(found))
+        if not new and levels == self._levels:
             return None
-        fetches = list(problem.fetches)
+        self._levels = levels
+        fetches = list(self._apart.fetches)
         shapes = {key[:2] for key in new}
         for k, read in enumerate(self._reads):
             own = self.graph.shapes[read.value], self.graph.dtypes[read.value]
@@ -196,7 +203,8 @@ class Strategies(Variables):
                         if not isinstance(read.saved, float):
                             prices[row, form] = max(prices[row, form] - read.saved[0, form], 0.0)
             fetches[k] = replace(fetches[k], prices=prices)
-        self.problem = replace(problem, fetches=tuple(fetches))
+        self._apart = replace(self._apart, fetches=tuple(fetches))
+        self.problem = self._with_joined()
         return self.problem
 
     def with_exact_moves(self, found: Sequence[int]) -> tuple[tuple[int, ...], Problem]:
@@ -222,9 +230,8 @@ class Strategies(Variables):
         size: int,
         consumers: Sequence[tuple[int, NDArray[np.int64]]],
         count: float,
-        joined: Latencies,
     ) -> NDArray[np.float64]:
-        """Return what a move to each form saves where it is joined; add its latency to `joined`."""
+        """Return what a move to each form saves where it is joined, and note its latency."""
         found = np.zeros((1, len(forms)))
         for need, form in forms.items():
             if held.in_dram:
@@ -235,7 +242,7 @@ class Strategies(Variables):
             key = made.kind, dtype, count
             for consumer, read in consumers:
                 for k in np.flatnonzero(read == form):
-                    joined.add(key, saved, consumer, len(read), int(k))
+                    self._joined.add(key, saved, consumer, len(read), int(k))
         return found
 
     @property
@@ -307,12 +314,10 @@ class Strategies(Variables):
 
     def _join_sums(self, costs: list[NDArray[np.float64]], joined: Latencies) -> None:
         """Add the latencies of sums to `joined`, and subtract them from costs of choices."""
-        levels = sum_levels(self.graph)
         for at, variable in enumerate(self.variables):
             node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
             if node is None or node.factors is None or not node.factors.summed:
                 continue
-            level = levels[node.outs[0]]
             own = costs[at].copy()
             for k, choice in enumerate(variable.choices):
                 if choice is None or not choice.summed:
@@ -320,6 +325,7 @@ class Strategies(Variables):
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
                 if (made := self.units.joined_sum(*given, dim=dim)) is not None:
+                    level = self._levels.of(node, made.kind)
                     key, saved = (level, made.kind, node.times), made.latency * node.times
                     joined.add(key, saved, at, len(own), k)
                     own[k] = max(own[k] - saved * len(variable.members), 0.0)

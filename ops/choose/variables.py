@@ -160,7 +160,7 @@ class Variables:
 
     def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
         """Return the choice of each node in a solution, by the node's path."""
-        # The last choice in `found` is for joined all-reduces, which are no variable.
+        # The last choice in `found` is for joined collectives, which are no variable.
         made: dict[tuple[int, ...], Choice] = {}
         for variable, k in zip(self.variables, found, strict=False):
             choice: Choice | None = None if variable.is_operand else variable.choices[k]

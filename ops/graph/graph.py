@@ -131,6 +131,12 @@ class Graph:
     # -- products and requests ---------------------------------------------------------------------
 
     @property
+    def has_choice(self) -> bool:
+        """Whether there is a product whose result is not read by a `with_layout`."""
+        stated = {v for node in self.nodes if node.name == WITH_LAYOUT for v in node.ins}
+        return any(node.flops and node.outs[0] not in stated for node in self.nodes)
+
+    @property
     def products(self) -> float:
         """The number of products that run; those of loops, once per iteration."""
         return sum(node.times for node in self.nodes if node.flops)

@@ -68,7 +68,7 @@ def planned(
 
     placement = ResultPlacement.of(env, graph, operands, result_specs, nexts)
     whole = graph.inlined(LIMITS.trips) if is_open(env, operands) else None
-    if whole is None or not whole.nodes:
+    if whole is None or not whole.has_choice:
         return _plan_with(env, graph, operands, placement)
     return _cheapest(env, graph, whole, operands, placement)
 
