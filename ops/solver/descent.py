@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.restricted import restricted
 from gridlayout.ops.solver.shares import by_shares, eliminated
-from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
+from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-13  # fraction of the ceiling that a change has to save: less may be rounding
@@ -33,18 +32,21 @@ def descended(
     From the best of all of these, pairs are changed too.
     """
     model = Model.of(problem)
-    small = _reduced(model)
-    if not model.limits and (state := eliminated(small)) is not None:
-        return _numbers(small.recovered(small.chosen(state)))
+    if not model.limits and (state := eliminated(model)) is not None:
+        return _numbers(state)
     descent, found = Descent(model), dict[tuple[int, ...], float]()
+    begun = set[tuple[int, ...]]()
 
     def add(states: Iterable[Mapping[int, int]]) -> None:
         for state in states:
+            if (start := _numbers(state)) in begun:
+                continue
             made = _numbers(descent.run(state, pairs=False))
+            begun.update((start, made))
             found.setdefault(made, problem.cost(made))
 
     add(starts())
-    add(by_shares(small))
+    add(by_shares(model))
     if len(found) > 1:
         kept = [np.zeros(len(own), bool) for own in problem.costs]
         for each in found:
@@ -52,7 +54,7 @@ def descended(
                 kept[v][choice] = True
         if (mixed := restricted(model, kept)) is not None:
             add([mixed])
-        add(by_shares(small.among(kept)))
+        add(by_shares(model.among(kept)))
     best = min(found, key=lambda each: (found[each], each))
     return _numbers(descent.run(dict(enumerate(best))))
 
@@ -60,16 +62,6 @@ def descended(
 def improved(problem: Problem, choices: Sequence[int]) -> tuple[int, ...]:
     """Return the assignment that a descent from another one reaches."""
     return _numbers(Descent(Model.of(problem)).run(dict(enumerate(choices))))
-
-
-def _reduced(model: Model) -> Model:
-    """Return a model without what no best assignment needs."""
-    made = model.part(model.choices, limited=False)
-    try:
-        reduce(made)
-    except Infeasible:  # whatever is chosen costs infinitely much
-        return model.part(model.choices, limited=False)
-    return made
 
 
 def _numbers(state: Mapping[int, int]) -> tuple[int, ...]:

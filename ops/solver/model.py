@@ -149,7 +149,6 @@ class Model:
         A mask that keeps none is ignored.
         """
         made = self.part(self.choices)
-        made.eliminated = list(self.eliminated)
         for v, known in self.choices.items():
             if (mask := kept[v][known]).any():
                 made.keep(v, mask)

@@ -32,7 +32,7 @@ def by_shares(model: Model) -> Iterator[dict[int, int]]:
         for sizes in ((0,), WHOLE):
             made = (eliminated(_split(model, shares, most)) for most in sizes)
             if (state := next((each for each in made if each is not None), None)) is not None:
-                yield model.recovered(model.chosen(state))
+                yield model.chosen(state)
 
 
 def eliminated(model: Model) -> dict[int, int] | None:
