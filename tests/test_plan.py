@@ -83,7 +83,7 @@ def compiled(fn, operands):
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_textbook_placements_send_what_a_textbook_says(name):
     grids, expected = TEXTBOOK[name]
-    shapes = [(64, WIDTH), *[(WIDTH, WIDTH)] * LAYERS]
+    shapes = [(256, WIDTH), *[(WIDTH, WIDTH)] * LAYERS]
     operands = laid(shapes, grids)
     found = Counter(
         kind for kind, *_ in compiled_collectives(compiled(step(residual), operands), 8)
