@@ -477,7 +477,6 @@ def test_a_plan_whose_choices_are_not_the_programs_is_refused(tmp_path):
         {"ins": []},
         {"path": [99]},
         {"summed": [0, 1], "scattered": True},
-        {"joined": True},
     ):
         choices = [{**record["choices"][0], **change}, *record["choices"][1:]]
         path.write_text(json.dumps({**record, "choices": choices}))

@@ -13,7 +13,7 @@ class Choice:
 
     made: the division of the result before partial sums are reduced. summed: the units that have
     partial results. scattered: whether each device keeps its part of the sum, in division `out`;
-    otherwise all have it. joined: whether the sum is joined with all other such sums.
+    otherwise all have it.
     """
 
     ins: tuple[Division | None, ...]
@@ -21,4 +21,3 @@ class Choice:
     out: Division
     summed: tuple[int, ...] = ()
     scattered: bool = False
-    joined: bool = False

@@ -105,7 +105,7 @@ class Chosen:
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
         axes = units.mesh_axes(choice.summed)
-        return Requested(ins, made, out, axes, choice.scattered, choice.joined)
+        return Requested(ins, made, out, axes, choice.scattered)
 
     def _loop(self, path: Path, eqn: Any) -> RequestedLoop | None:
         """Return the requested placements of a loop's carries and rows, with its body's choices."""

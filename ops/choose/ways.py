@@ -120,7 +120,7 @@ class Ways:
         if choice.summed != summed:
             return False
         if not choice.scattered:
-            return choice.out == choice.made and not choice.joined
+            return choice.out == choice.made
         if not summed or len(choice.out) != len(choice.made):
             return False
         pairs = [*zip(choice.made, choice.out, strict=True)]

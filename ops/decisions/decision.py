@@ -46,7 +46,6 @@ class Step:
     phases: `run` as a generator that yields each collective, so that it can be combined with
     those of other steps. None if it can't.
     sends: the mesh axes of each yielded collective, in the order in which it numbers devices.
-    is_joined: combine these collectives even where that takes longer.
     makes: set if the step only defines a deferred value and runs nothing: the function that
     returns the decision which computes the value in a `Place`.
     place: set if the step stands for that decision: where the deferred operand is computed.
@@ -71,7 +70,6 @@ class Step:
     others: tuple[Body, ...] = ()
     phases: Callable[[Any], Any] | None = field(default=None, repr=False)
     sends: tuple[Axes, ...] = ()
-    is_joined: bool = False
     makes: Callable[[Place], Decision] | None = field(default=None, repr=False)
     place: Place | None = None
     turns: tuple[Turn, ...] = ()

@@ -37,8 +37,7 @@ class Record:
     result is the operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is
     a view there: `(params, before, after, tile) -> bool`, of shapes; None: always. reads_more: it
     reads more than it makes. writes_part: the result is the first operand, with the second one
-    written to a part of it in place. slow: the time per element of a result, or of an operand that
-    is reduced, as a multiple of that of a cheap elementwise operation; 0: that time.
+    written to a part of it in place.
 
     How it is run and planned:
 
@@ -71,7 +70,6 @@ class Record:
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
     reads_more: bool = False
     writes_part: bool = False
-    slow: int = 0
     is_elementwise: bool = False
     is_reordered: bool = False
     neutral: Callable[[Any], Any] | None = None

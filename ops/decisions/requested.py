@@ -16,8 +16,6 @@ class Requested:
     ins: of each operand; None leaves it in its layout. made: of the result's partial sums. out: of
     the result after they are summed. summed: the mesh axes that hold partial sums.
     scattered: whether the sums are reduce-scattered along these axes, else they are all-reduced.
-    joined: whether the collective is combined with those of other ops, even where copying their
-    operands into one buffer takes longer.
     """
 
     ins: tuple[Sharded | None, ...]
@@ -25,7 +23,6 @@ class Requested:
     out: Sharded
     summed: Axes = ()
     scattered: bool = False
-    joined: bool = False
 
     @property
     def note(self) -> str:

@@ -175,7 +175,7 @@ def _source(value: Value, shape: tuple[int, ...]) -> Value:
     return value.with_spec(Deferred(spec.source, (), shape))
 
 
-def _function(slow: int = 0, **facts: Any) -> Record:
+def _function(**facts: Any) -> Record:
     """Return the record of an elementwise primitive."""
     return Record(
         (elementwise,),
@@ -184,7 +184,6 @@ def _function(slow: int = 0, **facts: Any) -> Record:
         is_elementwise=True,
         is_fused=True,
         takes_fused=True,
-        slow=slow,
         **facts,
     )
 
@@ -196,19 +195,15 @@ one_minus_square or polynomial population_count real reduce_precision rem round 
 shift_right_arithmetic shift_right_logical sign square sub xor
 """.split()  # noqa: SIM905
 # Functions whose result XLA computes once and stores if it has several consumers. It fuses the
-# others into each consumer. Times are those of JAX 0.12 on CPUs.
-_KEPT = {
-    **dict.fromkeys(("rsqrt", "sqrt"), 0),
-    **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "logistic", "erf"), 2),
-    **{"expm1": 3, "log1p": 4, "erfc": 5, "erf_inv": 16, "pow": 40, "cbrt": 70},
-    **{"sin": 16, "cos": 30, "tan": 20, "sinh": 8, "cosh": 4, "acosh": 7, "asinh": 16, "atanh": 15},
-    **{"acos": 240, "asin": 240, "atan": 160, "atan2": 100, "bessel_i0e": 6, "bessel_i1e": 15},
-    **{"lgamma": 80, "digamma": 140, "igamma": 340, "igammac": 700, "igamma_grad_a": 900},
-    **{"zeta": 1000, "polygamma": 1500, "regularized_incomplete_beta": 1300},
-}
+# others into each consumer.
+_KEPT = """
+acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh digamma erf erf_inv erfc
+exp exp2 expm1 igamma igamma_grad_a igammac lgamma log log1p log2 logistic polygamma pow
+regularized_incomplete_beta rsqrt sin sinh sqrt tan tanh zeta
+""".split()  # noqa: SIM905
 ELEMENTWISE: dict[str, Record] = {
     **dict.fromkeys(_CHEAP, _function()),
-    **{name: _function(slow, is_kept=True) for name, slow in _KEPT.items()},
+    **dict.fromkeys(_KEPT, _function(is_kept=True)),
     # A sum of cotangents is in the memory space of the first one.
     "add_any": _function(changes_space=True),
     "stop_gradient": _function(is_view=True),

@@ -280,11 +280,9 @@ def _mapped(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors
 
 
 def _record(name: str) -> Record:
-    slow = 4 if name in ("reduce_max", "reduce_min") else 2
     return Record(
         *((reduction,), per_operand, _summed),
         neutral=NEUTRAL[name],
-        slow=slow,
         takes_fused=True,
         reads_more=True,
     )

@@ -127,6 +127,5 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
         is_lazy=True,
         phases=phases,
         sends=(scattered,),
-        is_joined=requested.joined,
         workspace=lambda: space,
     )[0]

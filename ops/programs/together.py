@@ -89,7 +89,7 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
         return None
     start = sum(machine.once(each.latency_only) for each in step.collectives)
     copied = 2 * sum(each.received_bytes for each in step.collectives)
-    if not step.is_joined and machine.seconds(nbytes=copied) > start:
+    if machine.seconds(nbytes=copied) > start:
         return None
     (read,) = step.reads
     if not isinstance(read, int):
