@@ -17,6 +17,7 @@ from jax.extend import core
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.bodies import PlanBody
 from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
@@ -39,8 +40,8 @@ _DEFERRED = Op(core.Primitive("deferred"), {}, (), ())
 class Writer:
     """Records the steps of a decision.
 
-    ask: returns the decision for another op. plan: makes a planner of inner programs. record: of
-    the op's primitive.
+    ask: returns the decision for another op. plan: starts the program of a loop's or a branch's
+    body. record: of the op's primitive.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Writer:
         env: Env,
         specs: Sequence[Spec],
         ask: Callable[[Op, tuple[Spec, ...]], Decision] | None = None,
-        plan: Any = None,
+        plan: PlanBody | None = None,
         record: Record = PLAIN,
     ) -> None:
         self.env, self.ask, self.plan, self.record = env, ask, plan, record

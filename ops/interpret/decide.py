@@ -23,6 +23,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions.bodies import PlanBody
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decision
 from gridlayout.ops.decisions.env import Env
@@ -60,10 +61,10 @@ _MAX_KNOWN = 64
 _NO_PLACEMENT = "the core_map places no grid that its rule needs"
 
 
-def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
+def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None = None) -> Decision:
     """Return the cheapest decision for an op on operands of these specs.
 
-    plan: the planner class, for the programs of loop bodies and branches.
+    plan: starts the programs of loop bodies and branches.
     """
     if has_effects(op):  # the cache must not hold the functions that it calls
         return _decide(op, operands, env, plan)
@@ -78,12 +79,12 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
 
 @cached(size=6 << 10)
 def _decide_cached(
-    op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any
+    op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None, version: Any
 ) -> Decision:
     return _decide(op, operands, env, plan).made_of(Key(op, operands, env, version))
 
 
-def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
+def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None) -> Decision:
     best = next(_offers(op, operands, env, plan))
     if sends_often(best, env):
         return with_small_replicated(
@@ -92,12 +93,16 @@ def _decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision
     return best
 
 
-def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tuple[Decision, ...]:
+def offers(
+    op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None = None
+) -> tuple[Decision, ...]:
     """Return all decisions that the op's rule offers, the cheapest first."""
     return tuple(_offers(op, operands, env, plan))
 
 
-def _offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
+def _offers(
+    op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None
+) -> Iterator[Decision]:
     refused: list[str] = []
 
     def proposed(rule: Decide) -> Decision | Choice | None:

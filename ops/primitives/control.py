@@ -18,8 +18,9 @@ from jax import lax
 
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.bodies import BodyPlanner
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.decision import PER_TRIP, Body
+from gridlayout.ops.decisions.decision import PER_TRIP, Body, Inner
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
@@ -34,7 +35,6 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.unsharded import from_front, in_front, rest_layout, stacked, unstack
-from gridlayout.ops.programs.program import Program
 
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
@@ -53,16 +53,15 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     specs = [*(x.spec for x in consts), *state, *slices]
     count = len(consts) + len(state)
 
-    def planned(chosen: Any) -> Program:
-        planner = b.plan(b.env, specs, chosen)
+    def planned(chosen: Any) -> Inner:
+        planner = _body(b, specs, chosen)
         parts = [planner.apply(_as_constant, value) for value in planner.operands[count:]]
         outs = planner.evaluate(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(state))
         rows = [_as_row(planner, out, length) for out in outs[len(state) :]]
-        found: Program = planner.program([*outs[: len(state)], *rows], state)
-        return found
+        return planner.program([*outs[: len(state)], *rows], state)
 
     body = planned(None if requested is None else requested.chosen)
-    rows = [row.spec for row in body.outs[len(state) :]]
+    rows = body.results[len(state) :]
     made = [_stacked(b, row, length) for row in rows]
 
     run = partial(_run_scan, p, body, first, state, slices, rows)
@@ -74,7 +73,7 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
 
 def _run_scan(
     p: Any,
-    body: Program,
+    body: Inner,
     first: int,
     state: Sequence[Spec],
     slices: Sequence[Spec],
@@ -126,12 +125,12 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     number = p["cond_jaxpr"].out_avals[0]
     of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
 
-    planner = b.plan(b.env, [*of_test, *state])
+    planner = _body(b, [*of_test, *state])
     continues = planner.evaluate(p["cond_jaxpr"], planner.operands)
     test = planner.program(continues, [Replicated(number.shape, number.dtype)])
 
-    def planned(chosen: Any) -> Program:
-        planner = b.plan(b.env, [*of_test, *of_body, *state], chosen)
+    def planned(chosen: Any) -> Inner:
+        planner = _body(b, [*of_test, *of_body, *state], chosen)
         given = planner.operands
         before = given[second:]
         outs = planner.evaluate(p["body_jaxpr"], given[first:], _layouts(state))
@@ -139,8 +138,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
             # A loop under `jax.vmap`: each row stops changing once its own test fails.
             continues = planner.evaluate(p["cond_jaxpr"], [*given[:first], *before])
             outs = planner.evaluate(_select_rows(p), [*continues, *outs, *before])
-        found: Program = planner.program(outs, state)
-        return found
+        return planner.program(outs, state)
 
     body = planned(None if requested is None else requested.chosen)
 
@@ -153,7 +151,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _loop(
-    test: Program, body: Program, state: Sequence[Spec], first: int, second: int, *arrays: Any
+    test: Inner, body: Inner, state: Sequence[Spec], first: int, second: int, *arrays: Any
 ) -> list[Any]:
     """Run the loop on one device's parts.
 
@@ -190,16 +188,16 @@ def cond(b: Builder, op: Op, *values: Value) -> Any:
     index = b.replicated(values[0])
     operands = [_as_operand(b, x) if x.layout is not None else b.materialize(x) for x in values[1:]]
     specs = [_without_facts(x.spec) for x in operands]
-    programs: list[Program] = []
+    programs: list[Inner] = []
     results: list[Spec] = []
     for branch in op.params["branches"]:
-        planner = b.plan(b.env, specs)
+        planner = _body(b, specs)
         outs = planner.evaluate(branch, planner.operands, _layouts(results))
         programs.append(planner.program([planner.apply(_as_operand, out) for out in outs], results))
         results = results or [_without_facts(spec) for spec in programs[0].results]
 
     def run(index: Any, *arrays: Any) -> list[Any]:
-        def way(program: Program) -> Callable[..., list[Any]]:
+        def way(program: Inner) -> Callable[..., list[Any]]:
             return lambda *arrays: _without_weak_types(program.run_inside(arrays), results)
 
         return list(lax.switch(index, [way(each) for each in programs], *arrays))
@@ -229,6 +227,12 @@ def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
         for role, some in values.items()
         for k, _ in enumerate(some)
     )
+
+
+def _body(b: Builder, operands: Sequence[Spec], chosen: Any = None) -> BodyPlanner:
+    """Start the program of a body on operands; chosen: its choices, None to make them."""
+    assert b.plan is not None
+    return b.plan(b.env, operands, chosen)
 
 
 def _as_operand(b: Builder, value: Value) -> Value:
@@ -323,7 +327,7 @@ def _scanned(b: Builder, value: Value, requested: Sharded | None = None) -> tupl
     return unstack(b, value, (0,), rest), b.sharded(rest)
 
 
-def _as_row(planner: Any, out: Value, length: int) -> Value:
+def _as_row(planner: BodyPlanner, out: Value, length: int) -> Value:
     """Return a result of the body as a row to stack.
 
     It is replicated if its layout can't be extended by a leading dim.
