@@ -21,18 +21,17 @@ WHOLE = (8, 6, 4, 3)  # the most variables of a fetch that is not split, in the 
 def by_shares(model: Model) -> Iterator[dict[int, int]]:
     """Yield assignments of a model; none where no elimination is small.
 
-    In some of them a reader pays all of a form that n may read, in others an nth. In some all
-    shared fetches are split like that, in others those that most variables share.
+    In one of them each reader pays all of a form that many variables share; in the other an nth of
+    each shared form, where n may read it.
     """
     counts = [np.sum([read.any(0) for read in s.reads.values()], axis=0) for s in model.shared]
-    for shares in (
-        [np.ones(len(count)) for count in counts],
-        [1 / np.maximum(count, 1) for count in counts],
+    for shares, sizes in (
+        ([np.ones(len(count)) for count in counts], WHOLE),
+        ([1 / np.maximum(count, 1) for count in counts], (0,)),
     ):
-        for sizes in ((0,), WHOLE):
-            made = (eliminated(_split(model, shares, most)) for most in sizes)
-            if (state := next((each for each in made if each is not None), None)) is not None:
-                yield model.chosen(state)
+        made = (eliminated(_split(model, shares, most)) for most in sizes)
+        if (state := next((each for each in made if each is not None), None)) is not None:
+            yield model.chosen(state)
 
 
 def eliminated(model: Model) -> dict[int, int] | None:
