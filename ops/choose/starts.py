@@ -31,10 +31,10 @@ def starts(variables: Variables, problem: Problem) -> list[dict[int, int]]:
     model = Model.of(replace(problem, fetches=tuple(own)))
     units = range(len(variables.units.axes))
     parts = _parts(variables)
-    found = [restricted(model, [_mask(some, _is_together, units) for some in parts])]
+    found = [restricted(model.among([_mask(some, _is_together, units) for some in parts]))]
     if len(units) > 1:
         found += _one_by_one(parts, model, units) + _one_by_one(parts, model, units[::-1])
-        found.append(restricted(model, []))  # among all choices, where the graph is narrow
+        found.append(restricted(model.among([])))  # among all choices, where the graph is narrow
     first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
     return [start for start in found if start is not None] or [first]
 
@@ -85,7 +85,7 @@ def _one_by_one(
         for v, own in enumerate(parts):
             before = own[found[-1][v]] if found else {}
             masks.append(np.array([_adds(part, before, unit, later) for part in own]))
-        made = restricted(model, masks)
+        made = restricted(model.among(masks))
         if made is None:
             break
         found.append(made)

@@ -13,7 +13,7 @@ import numpy as np
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.restricted import restricted
-from gridlayout.ops.solver.shares import by_shares, eliminated
+from gridlayout.ops.solver.shares import at_once, by_shares
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
@@ -32,7 +32,7 @@ def descended(
     From the best of all of these, pairs are changed too.
     """
     model = Model.of(problem)
-    if not model.limits and (state := eliminated(model)) is not None:
+    if not model.limits and (state := at_once(model)) is not None:
         return _numbers(state)
     descent, found = Descent(model), dict[tuple[int, ...], float]()
     begun = set[tuple[int, ...]]()
@@ -52,11 +52,12 @@ def descended(
         for each in found:
             for v, choice in enumerate(each):
                 kept[v][choice] = True
-        if (mixed := restricted(model, kept)) is not None:
-            add([mixed])
-        add(by_shares(model.among(kept)))
-    best = min(found, key=lambda each: (found[each], each))
-    return _numbers(descent.run(dict(enumerate(best))))
+        mixes = model.among(kept)
+        if (best := restricted(mixes)) is not None:
+            add([best])
+        add(by_shares(mixes))
+    least = min(found, key=lambda each: (found[each], each))
+    return _numbers(descent.run(dict(enumerate(least))))
 
 
 def improved(problem: Problem, choices: Sequence[int]) -> tuple[int, ...]:

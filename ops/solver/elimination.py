@@ -75,6 +75,17 @@ def elimination_order(
     return found
 
 
+def eliminated(
+    model: Model,
+    each_step: Callable[[], None] = no_step,
+    largest: int = LARGEST,
+    most: int = MOST,
+) -> dict[int, int] | None:
+    """Return an assignment of least cost, ignoring the limits; None where tables are too large."""
+    ordered = elimination_order(model, each_step, largest, most)
+    return None if ordered is None else eliminate(model, ordered, each_step)[0]
+
+
 def eliminate(
     model: Model, ordered: list[int], each_step: Callable[[], None] = no_step
 ) -> tuple[dict[int, int], float]:

@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 from gridlayout.ops.solver.descent import Descent
-from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, Limit, Shared, no_step
@@ -70,9 +70,8 @@ def _solved(
         reduce(made, each_step)
     except Infeasible:  # then the given state is infeasible too
         return None
-    if (ordered := elimination_order(made, each_step)) is None:
+    if (found := eliminated(made, each_step)) is None:
         return None
-    found, _ = eliminate(made, ordered, each_step)
     chosen = made.recovered(made.chosen(found))
     return {**state, **model.state({**model.chosen(state), **chosen})}
 

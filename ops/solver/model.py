@@ -144,13 +144,13 @@ class Model:
             limit.usages[v] = sliced[id(usage)]
 
     def among(self, kept: Sequence[np.ndarray]) -> Model:
-        """Return the model with only the choices in masks over the problem's choices.
+        """Return the model without limits, and with only the choices in masks.
 
-        A mask that keeps none is ignored.
+        kept: a mask of the choices of each of the first variables. One that keeps none is ignored.
         """
-        made = self.part(self.choices)
-        for v, known in self.choices.items():
-            if (mask := kept[v][known]).any():
+        made = self.part(self.choices, limited=False)
+        for v, mask in zip(self.choices, kept, strict=False):
+            if mask.any():
                 made.keep(v, mask)
         return made
 

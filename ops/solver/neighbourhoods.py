@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.forests import along_forests, around
 from gridlayout.ops.solver.integer import integer_program
 from gridlayout.ops.solver.model import Model
@@ -118,9 +118,8 @@ def _solved(
     is_best = True
     try:
         reduce(made, each_step)
-        if not made.limits and (ordered := elimination_order(made, each_step)) is not None:
-            found, _ = eliminate(made, ordered, each_step)
-        else:
+        found = None if made.limits else eliminated(made, each_step)
+        if found is None:
             most = max(most - fsum(made.constants), 0.0)
             best, bound = integer_program(made, most, deadline, nodes, waiting, each_step=each_step)
             is_best = bound >= most * (1 - CLOSE)

@@ -1,4 +1,4 @@
-"""`restricted`: the best assignment among some of the choices, by exact elimination.
+"""`restricted`: the best assignment of a model with few choices, by exact elimination.
 
 It is a start for a search among all choices. Where the fetches that many variables share make the
 elimination too large, they are left out.
@@ -6,11 +6,7 @@ elimination too large, they are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-
-from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.model import Model
 
 LARGEST = 20_000  # entries of one table
@@ -18,20 +14,10 @@ MOST = 400_000  # entries of all tables
 SHARED = (None, 6, 3, 2)  # the most variables of a shared fetch that is kept, in the order tried
 
 
-def restricted(model: Model, kept: Iterable[np.ndarray]) -> dict[int, int] | None:
-    """Return the best assignment with choices among `kept`; None where no elimination is small.
-
-    model: of a whole problem, with all choices. kept: for each variable, a mask of its choices; one
-    that keeps none is ignored. Limits are ignored.
-    """
-    part = model.part(model.choices, limited=False)
-    for v, mask in zip(model.choices, kept, strict=False):
-        if mask.any():
-            part.keep(v, mask)
+def restricted(model: Model) -> dict[int, int] | None:
+    """Return the best assignment of a model without limits; None where no elimination is small."""
     for shared in SHARED:
-        rest = part if shared is None else part.part(part.choices, shared=shared)
-        ordered = elimination_order(rest, largest=LARGEST, most=MOST)
-        if ordered is not None:
-            state, _ = eliminate(rest, ordered)
+        rest = model if shared is None else model.part(model.choices, shared=shared)
+        if (state := eliminated(rest, largest=LARGEST, most=MOST)) is not None:
             return rest.chosen(state)
     return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.model import Model
 
 LARGEST, MOST = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
@@ -29,15 +29,14 @@ def by_shares(model: Model) -> Iterator[dict[int, int]]:
         ([np.ones(len(count)) for count in counts], WHOLE),
         ([1 / np.maximum(count, 1) for count in counts], (0,)),
     ):
-        made = (eliminated(_split(model, shares, most)) for most in sizes)
+        made = (at_once(_split(model, shares, most)) for most in sizes)
         if (state := next((each for each in made if each is not None), None)) is not None:
             yield model.chosen(state)
 
 
-def eliminated(model: Model) -> dict[int, int] | None:
-    """Return the best assignment of the remaining choices; None where elimination is large."""
-    ordered = elimination_order(model, largest=LARGEST, most=MOST)
-    return None if ordered is None else eliminate(model, ordered)[0]
+def at_once(model: Model) -> dict[int, int] | None:
+    """Return the best assignment of the remaining choices; None where elimination is not small."""
+    return eliminated(model, largest=LARGEST, most=MOST)
 
 
 def _split(model: Model, shares: Sequence[NDArray[np.float64]], most: int) -> Model:
