@@ -39,7 +39,7 @@ class Sent(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What a move or a sum sends, if it joins others that send the same, and the shared latency."""
+    """What a move sends, if it joins others that send the same, and the latency that they share."""
 
     kind: Hashable
     latency: float

@@ -21,3 +21,8 @@ class Choice:
     out: Division
     summed: tuple[int, ...] = ()
     scattered: bool = False
+
+    @property
+    def sum_kind(self) -> tuple[tuple[int, ...], bool]:
+        """What its sum sends: over which units, and whether to each device its part."""
+        return self.summed, self.scattered

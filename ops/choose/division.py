@@ -57,7 +57,7 @@ class Units:
     _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
     _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
-    _joined: dict[Any, Joined | None] = field(default_factory=dict, init=False)
+    _latencies: dict[Any, float] = field(default_factory=dict, init=False)
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -317,19 +317,18 @@ class Units:
             return self.machine.seconds(sent)
         return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds
 
-    def joined_sum(
+    def shared_latency(
         self, units: Sequence[int], local: int, scattered: bool, dim: int = 0
-    ) -> Joined | None:
-        """Return what a sum of `local` bytes saves by joining others, and the latency."""
+    ) -> float:
+        """Return the latency that a sum of `local` bytes shares with sums that it joins, or 0."""
         key = tuple(units), local, scattered, dim
-        if key not in self._joined:
+        if key not in self._latencies:
             made, machine = self._sum(units, local, scattered, dim), self.machine
             latency = sum(machine.once(each.latency_only) for each in made)
             copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made))
             is_free = not scattered and machine.combines  # XLA joins all-reduces without a copy
-            joins = latency > 0 and (is_free or copied < latency)
-            self._joined[key] = Joined((tuple(units), scattered), latency) if joins else None
-        return self._joined[key]
+            self._latencies[key] = latency if is_free or copied < latency else 0.0
+        return self._latencies[key]
 
     def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:
         """Return what a move saves by joining others that send the same; None if nothing."""

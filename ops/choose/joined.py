@@ -98,8 +98,7 @@ def sum_levels(graph: Graph, choices: Mapping[Path, Choice] | None = None) -> Le
         found[node.path] = mine
         choice = choices.get(node.path)
         if choice is not None and choice.summed:
-            kind = choice.summed, choice.scattered
-            mine = {**mine, kind: mine.get(kind, 0) + 1}
+            mine = {**mine, choice.sum_kind: mine.get(choice.sum_kind, 0) + 1}
         after |= dict.fromkeys(node.outs, mine)
     return Levels(found, {})
 

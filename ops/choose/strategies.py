@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division
-from gridlayout.ops.choose.joined import Latencies, sum_levels
+from gridlayout.ops.choose.joined import Latencies, Levels, sum_levels
 from gridlayout.ops.choose.room import Room
 from gridlayout.ops.choose.variables import Place, Variable, Variables
 from gridlayout.ops.graph.node import WITH_LAYOUT, Node
@@ -58,6 +58,8 @@ class Strategies(Variables):
     _reads: list[_Read] = field(default_factory=list)
     _exact: dict[Any, float] = field(default_factory=dict)
     _joined: Latencies = field(default_factory=Latencies)  # of moves
+    _apart: Problem = field(init=False)  # without the shares of latencies
+    _levels: Levels = field(init=False)  # of sums
 
     def limited(
         self,
@@ -324,9 +326,9 @@ class Strategies(Variables):
                     continue
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
-                if (made := self.units.joined_sum(*given, dim=dim)) is not None:
-                    level = self._levels.of(node, made.kind)
-                    key, saved = (level, made.kind, node.times), made.latency * node.times
+                if (latency := self.units.shared_latency(*given, dim=dim)) > 0:
+                    kind, saved = choice.sum_kind, latency * node.times
+                    key = self._levels.of(node, kind), kind, node.times
                     joined.add(key, saved, at, len(own), k)
                     own[k] = max(own[k] - saved * len(variable.members), 0.0)
             costs[at] = own

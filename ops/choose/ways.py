@@ -256,14 +256,9 @@ class Ways:
         if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-        given = (
-            self._read(node, choice),
-            outs,
-            machine,
-            node.transposed,
-            self.graph.first_width(node),
-        )
-        return sum(computing(node.record, flops, *given).values())
+        width, ins = self.graph.first_width(node), self._read(node, choice)
+        found = computing(node.record, flops, ins, outs, machine, node.transposed, width)
+        return sum(found.values())
 
     def _is_view(self, node: Node) -> bool:
         """Return whether its result is a reshaped operand, or fused into its consumers."""
