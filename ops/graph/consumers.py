@@ -70,17 +70,17 @@ class Consumers:
                     out = node.outs[node.atoms.index(v)]
                 elif all(0 in graph.shapes[out] for out in node.outs) or node.record.is_reduction:
                     continue
+                elif node.name == WITH_LAYOUT:
+                    found |= _one(node.params["layout"])
+                    continue
+                elif not (node.record.is_elementwise and self._is_like(node, v)):
+                    others = True
+                    continue
+                elif (first := self._first(node)) != v:
+                    found |= self._layout_of(first, same)
+                    continue
                 else:
                     out = node.outs[0]
-                    if node.name == WITH_LAYOUT:
-                        found |= _one(node.params["layout"])
-                        continue
-                    if not node.record.is_elementwise or graph.shapes[v] != graph.shapes[out]:
-                        others = True
-                        continue
-                    if (first := self._first(node)) != v:
-                        found |= self._layout_of(first, same)
-                        continue
                 if out not in same:
                     same.add(out)
                     left.append(out)
@@ -103,11 +103,15 @@ class Consumers:
         known = None if value is None or value in same else self._known.get(value)
         return _one(None if known is None else layout_of(known.spec))
 
+    def _is_like(self, node: Node, value: int) -> bool:
+        """Return whether an operand has the shape of a node's result."""
+        return self._graph.shapes[value] == self._graph.shapes[node.outs[0]]
+
     def _first(self, node: Node) -> int | None:
         """Return the operand whose layout an elementwise operation's result takes."""
         graph = self._graph
         for v in node.ins:
-            if v is None or graph.shapes[v] != graph.shapes[node.outs[0]]:
+            if v is None or not self._is_like(node, v):
                 continue
             if v in self._known:
                 if isinstance(self._known[v].spec, Sharded):

@@ -110,9 +110,8 @@ def _reached(graph: Graph, result: int) -> list[int] | None:
             continue
         if node.name == WITH_LAYOUT:
             return None
+        ins = node.ins if node.record.is_elementwise else ()
         if node.label == BARRIER:
-            ins = node.ins[node.outs.index(v) :][:1]
-        else:
-            ins = node.ins if node.record.is_elementwise else ()
+            ins = (node.ins[node.outs.index(v)],)
         left += [each for each in reversed(ins) if each is not None]
     return [v for v in seen if v < graph.operands]
