@@ -22,6 +22,7 @@ from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
@@ -77,6 +78,9 @@ class Chosen:
             return self._loop(path, node.eqn)
         choice = self.choices.get(path)
         name, aval, record = node.name, (follower or node).eqn.outvars[0].aval, node.record
+        avals = [aval, *(atom.aval for atom in node.eqn.invars)]
+        if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in avals):
+            return None  # keys are replicated
         if choice is None or not aval.shape or record.is_made_in_place or name == WITH_LAYOUT:
             return None
         if choice.summed and aval.dtype == bool:
@@ -102,7 +106,8 @@ class Chosen:
         )
         if record.of_blocks and None in ins:  # for instance if an update is a scalar
             return None
-        if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
+        is_whole = not (choice.summed or any(choice.made))
+        if is_whole and record.multiplies and SHIFTED in node.factors.kinds:
             return None  # its rule divides the dims that windows move along
         axes = units.mesh_axes(choice.summed)
         return Requested(ins, made, out, axes, choice.scattered)

@@ -22,11 +22,16 @@ class BodyPlanner(Protocol):
         """Append the steps of `fn(builder, value, *args)`, a relayout, and return its result."""
 
     def evaluate(
-        self, closed: Any, values: Sequence[Value], result_layouts: Sequence[Layout | None] = ()
+        self,
+        closed: Any,
+        values: Sequence[Value],
+        result_layouts: Sequence[Layout | None] = (),
+        has_choices: bool = True,
     ) -> list[Value]:
         """Append a closed jaxpr applied to values, and return its results.
 
         result_layouts: the layouts that the caller requests of the results later, if known.
+        has_choices: whether the choices of the body are for this jaxpr.
         """
 
     def program(self, outs: Sequence[Value], result_specs: Sequence[Spec | None] = ()) -> Inner:

@@ -21,9 +21,10 @@ class Record:
     """The rules of a primitive, and the facts of it that reports and plans use.
 
     rules: in the order in which they are tried; () if it falls back. of_empty: a rule that is tried
-    first if operands or results have no elements; without one it falls back then. flops: the
-    floating-point operations of an op. factors: the dims that correspond. reason: why it falls
-    back, as reports show it.
+    first if operands or results have no elements; without one it falls back then. of_logical: a
+    rule that is tried first if no core holds an operand; without one, every device computes all of
+    the op. flops: the floating-point operations of an op. factors: the dims that correspond.
+    reason: why it falls back, as reports show it.
 
     What XLA does:
 
@@ -59,6 +60,7 @@ class Record:
     flops: Flops = nothing
     factors: FactorsOf = whole
     of_empty: Decide | None = None
+    of_logical: Decide | None = None
     of_part: OfPart | None = None
     reason: str = ""
     is_fused: bool = False

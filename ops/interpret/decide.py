@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import prod
 from typing import Any
 
 import jax
-import numpy as np
 from jax import lax
 
 from gridlayout.caching import cached
@@ -38,15 +36,12 @@ from gridlayout.ops.decisions.specs import (
     in_space,
     is_laid_out,
     is_of_keys,
-    known_values,
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.interpret.loops import draws_much, sends_often, with_small_replicated
 from gridlayout.ops.primitives.empty import without_elements
 from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
-from gridlayout.ops.primitives.sorting import sort
 from gridlayout.ops.primitives.table import (
     flops,
     record_of,
@@ -55,8 +50,6 @@ from gridlayout.ops.primitives.table import (
 )
 from gridlayout.ops.primitives.user_rules import is_user_rule
 
-# The most elements of an array that is tracked as known numbers: enough to index a tensor.
-_MAX_KNOWN = 64
 # The note of a fallback for which a device grid's `core_map` is the reason.
 _NO_PLACEMENT = "the core_map places no grid that its rule needs"
 
@@ -151,8 +144,8 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """Yield the rules to try for an op, in order; the last one always applies."""
     is_laid, record = any(map(is_laid_out, operands)), record_of(op.name)
     if not is_laid and not (record.is_control and (env.replicates_small or draws_much(op, env))):
-        if op.name == "with_layout":
-            yield from rules_of(op)
+        if record.of_logical is not None:
+            yield record.of_logical
         yield deferred_result
         yield _with_large_laid_out
         yield _on_logical_arrays
@@ -260,9 +253,6 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     large = [is_too_large_to_replicate(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
-    is_users = any(map(is_user_rule, rules_of(op)))
-    if op.name == "sort" and op.out.ndim == 1 and not is_users:
-        return sort(b, op, *values)  # it compares its price with that of a replicated sort
     laid_out_values = [
         b.as_sharded(x) if is_one else x for x, is_one in zip(values, large, strict=True)
     ]
@@ -274,20 +264,10 @@ def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
 
 
 def _on_logical_arrays(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for ops on operands that no core holds: they run replicated, broadcasts are deferred."""
+    """Rule for ops on operands that no core holds: they run replicated."""
     if b.record.is_annotation:
         return list(values)
     out = op.out if op.outs else None
-    if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:
-        (value,) = values
-        is_more = prod(out.shape) > prod(value.shape) or (out.shape and not value.ndim)
-        if isinstance(value.spec, Replicated) and is_more:
-            return broadcast(b, value, out.shape, op.params["broadcast_dimensions"])
-    if out is not None and op.name == "concatenate" and out.size <= _MAX_KNOWN:
-        parts = [known_values(value.spec) for value in values]
-        some = [part for part in parts if part is not None]
-        if len(some) == len(parts):
-            return b.constant(np.concatenate(some, op.params["dimension"]), out.dtype)
     values = tuple(map(b.replicated, values))
     numbers = [getattr(value.spec, "number", None) for value in values]
     if out is not None and not out.shape and numbers and not any(x is None for x in numbers):

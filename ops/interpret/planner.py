@@ -68,7 +68,7 @@ def planned(
 
     placement = ResultPlacement.of(env, graph, operands, result_specs, nexts)
     whole = graph.inlined(LIMITS.trips) if is_open(env, operands) else None
-    if whole is None or not whole.has_choice:
+    if whole is None:
         return _plan_with(env, graph, operands, placement)
     return _cheapest(env, graph, whole, operands, placement)
 
@@ -82,7 +82,7 @@ def _cheapest(
     products, because it considers more algorithms for each of them; and if the layouts of results
     follow from it.
     """
-    alone = None
+    alone, is_alike = None, whole.products < 2 or not whole.has_choice
     is_small = whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
     if is_small or results is None:
@@ -90,7 +90,7 @@ def _cheapest(
         algorithm = None if is_small else "gathered"
         alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
         placement, results = placement.matching(alone.results), alone.results
-        if whole.products < 2 and sum(x.count for x in alone.collectives) < LIMITS.collectives:
+        if is_alike and not (alone.collectives and alone.is_local):
             return alone
     chosen = choices_for(env, whole, operands, results)
     together = None
@@ -103,7 +103,8 @@ def _cheapest(
         return together
     if not is_small and alone.seconds < together.seconds:
         alone = _plan_with(env, graph, operands, placement)
-    if alone.seconds < LIMITS.cheaper_share * together.seconds:
+    share = 1 / LIMITS.cheaper_share if is_alike else LIMITS.cheaper_share
+    if alone.seconds < share * together.seconds:
         alone.against = together.seconds
         return alone
     together.against = alone.seconds
@@ -186,10 +187,20 @@ class Planner:
         return self.made.append(decision, [value], listed=listed, within=self._call_stack)[0]
 
     def evaluate(
-        self, closed: Any, values: Sequence[Value], result_layouts: Sequence[Layout | None] = ()
+        self,
+        closed: Any,
+        values: Sequence[Value],
+        result_layouts: Sequence[Layout | None] = (),
+        has_choices: bool = True,
     ) -> list[Value]:
-        """Append a closed jaxpr applied to values, and return its results; see `append`."""
-        return self.append(Graph.of(closed), values, result_layouts)
+        """Append a closed jaxpr applied to values, and return its results; see `append`.
+
+        has_choices: whether the planner's choices are for this jaxpr.
+        """
+        chosen, self.chosen = self.chosen, self.chosen if has_choices else None
+        outs = self.append(Graph.of(closed), values, result_layouts)
+        self.chosen = chosen
+        return outs
 
     def append(
         self,

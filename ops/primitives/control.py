@@ -136,8 +136,11 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
         outs = planner.evaluate(p["body_jaxpr"], given[first:], _layouts(state))
         if number.shape:
             # A loop under `jax.vmap`: each row stops changing once its own test fails.
-            continues = planner.evaluate(p["cond_jaxpr"], [*given[:first], *before])
-            outs = planner.evaluate(_select_rows(p), [*continues, *outs, *before])
+            continues = planner.evaluate(
+                p["cond_jaxpr"], [*given[:first], *before], has_choices=False
+            )
+            rows = [*continues, *outs, *before]
+            outs = planner.evaluate(_select_rows(p), rows, has_choices=False)
         return planner.program(outs, state)
 
     body = planned(None if requested is None else requested.chosen)

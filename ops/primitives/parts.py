@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.factors import SHIFTED, along, dim_of, dims_of
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Decide, Record
-from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import fill_padding
@@ -44,6 +44,9 @@ from gridlayout.ops.primitives.along import (
 )
 from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
 from gridlayout.sharding.limits import LIMITS
+
+# The most elements of an array that is tracked as known numbers: enough to index a tensor.
+_MAX_KNOWN = 64
 
 
 @cached
@@ -301,10 +304,23 @@ def _record(rule: Decide, axes: Any, **facts: Any) -> Record:
     )
 
 
+def _concatenated_numbers(b: Builder, op: Op, *values: Value) -> Value | None:
+    """Rule for a join of numbers that are known before anything runs."""
+    parts = [known_values(value.spec) for value in values]
+    some = [part for part in parts if part is not None]
+    if len(some) < len(parts) or op.out.size > _MAX_KNOWN:
+        return None
+    return b.constant(np.concatenate(some, op.params["dimension"]), op.out.dtype)
+
+
 PARTS: dict[str, Record] = {
     "slice": _record(slice_, _sliced, of_part=_of_part),
     "split": _record(split, dim_of("axis", SHIFTED), of_empty=empty.split),
     "rev": _record(rev, dims_of("dimensions", SHIFTED)),
     "pad": _record(pad, _padded),
-    "concatenate": _record(concatenate, dim_of("dimension", SHIFTED), of_empty=empty.concatenate),
+    "concatenate": _record(
+        *(concatenate, dim_of("dimension", SHIFTED)),
+        of_empty=empty.concatenate,
+        of_logical=_concatenated_numbers,
+    ),
 }

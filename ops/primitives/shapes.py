@@ -6,7 +6,7 @@ Data is communicated only if no layout does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
@@ -14,9 +14,10 @@ from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.blocks import dim_groups, reshaped_blocks
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Numbering, each
+from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
-from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import (
     broadcast,
@@ -36,6 +37,15 @@ Shape = tuple[int, ...]
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
     """Rule for a broadcast: a view if it only adds dims of extent 1, else a deferred value."""
     return broadcast(b, value, tuple(op.params["shape"]), op.params["broadcast_dimensions"])
+
+
+def _broadcast_logical(b: Builder, op: Op, value: Value, *sizes: Value) -> Value | None:
+    """Rule for a broadcast of a replicated array: deferred if it gets more elements or a dim."""
+    is_more = prod(op.out.shape) > prod(value.shape) or (op.out.shape and not value.ndim)
+    is_array = isinstance(value.spec, Replicated) and not is_of_keys(value.spec)
+    if sizes or not is_array or not is_more:
+        return None
+    return broadcast_in_dim(b, op, value)
 
 
 def transpose(b: Builder, op: Op, value: Value) -> Value:
@@ -175,10 +185,17 @@ def _view(rule: Decide, factors: FactorsOf, **facts: Any) -> Record:
 # Primitives that only annotate how JAX shards a logical array.
 _ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 SHAPES: dict[str, Record] = {
-    "broadcast_in_dim": _view(broadcast_in_dim, _broadcast, is_made_in_place=True),
+    "broadcast_in_dim": _view(
+        *(broadcast_in_dim, _broadcast), of_logical=_broadcast_logical, is_made_in_place=True
+    ),
     "transpose": _view(transpose, _transposed, is_reordered=True, keeps_tiles=_keeps_rows),
     "reshape": _view(reshape, _reshaped, is_reordered=True, keeps_tiles=_keeps_tiles),
     "squeeze": _view(squeeze, _squeezed),
     **dict.fromkeys(_ANNOTATIONS, _view(identity, each, is_annotation=True)),
-    "with_layout": Record((with_layout,), factors=_stated, takes_empty=True, changes_space=True),
+    "with_layout": Record(
+        *((with_layout,), nothing, _stated),
+        of_logical=with_layout,
+        takes_empty=True,
+        changes_space=True,
+    ),
 }

@@ -67,7 +67,7 @@ class _Records(UserDict[str, Record]):
         """Put a rule before the others of a primitive, and change other facts."""
         with _LOCK:
             record = self.get(name, PLAIN)
-            self[name] = replace(record, rules=(rule, *record.rules), **facts)
+            self[name] = replace(record, rules=(rule, *record.rules), of_logical=None, **facts)
 
     def __setitem__(self, name: str, record: Record) -> None:
         super().__setitem__(name, record)

@@ -8,6 +8,7 @@ primitives with this dim unsharded (`along.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped, target_layout
+from gridlayout.ops.primitives.indices import is_too_large_to_replicate
 from gridlayout.ops.primitives.ranks import descending
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.sorting import sort
@@ -123,6 +125,13 @@ def _scan() -> Record:
     return Record(rules, per_operand, along(dim_of("axis", SCANNED)))
 
 
+def _sort_large(b: Builder, op: Op, *values: Value) -> Any:
+    """Rule for sorting vectors that are too large for every device to compute all of them."""
+    if op.out.ndim != 1 or not any(is_too_large_to_replicate(b, value) for value in values):
+        return None
+    return sort(b, op, *values)
+
+
 def _sort(rule: Callable[..., Any], name: str) -> Record:
     """Return the record of a primitive that sorts along the dim of its parameter `name`."""
     rules = _for_vectors(rule), mapped
@@ -131,7 +140,7 @@ def _sort(rule: Callable[..., Any], name: str) -> Record:
 
 VECTORS: dict[str, Record] = {
     **{name: _scan() for name in COMBINE},
-    "sort": _sort(sort, "dimension"),
+    "sort": replace(_sort(sort, "dimension"), of_logical=_sort_large),
     "top_k": _sort(top_k, "axis"),
     "approx_top_k": _sort(top_k, "reduction_dimension"),
 }
