@@ -18,12 +18,13 @@ class Limits:
     # differ from measured ones: a program that sends more must save more.
     margin: float = 0.4
     # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
-    # has at most one product and is in no loop, it must also have this number of collectives.
+    # has less than two products, loops unrolled, it must also have this number of collectives.
     collectives: int = 3
     mesh_units: int = 3
     # Programs of at most `products` products, and those that are faster without the global plan,
     # are also planned with the cheapest algorithm for each product. That plan is chosen if it takes
-    # less than the share `cheaper_share` of the time: its kernels copy more.
+    # less than the share `cheaper_share` of the time: its kernels copy more. With less than two
+    # products it is the global plan that must take less than this share.
     products: int = 4
     cheaper_share: float = 0.9
     # The number of ways to divide an equation that are considered, if there are three units.

@@ -106,8 +106,8 @@ class Chosen:
         )
         if record.of_blocks and None in ins:  # for instance if an update is a scalar
             return None
-        is_whole = not (choice.summed or any(choice.made))
-        if is_whole and record.multiplies and SHIFTED in node.factors.kinds:
+        kinds = () if node.factors is None else node.factors.kinds
+        if record.multiplies and SHIFTED in kinds and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
         axes = units.mesh_axes(choice.summed)
         return Requested(ins, made, out, axes, choice.scattered)

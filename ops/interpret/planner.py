@@ -80,17 +80,19 @@ def _cheapest(
 
     whole: the graph with the bodies of loops inlined. The second program is made if there are few
     products, because it considers more algorithms for each of them; and if the layouts of results
-    follow from it.
+    follow from it. With less than two products, it is made first, and the first program must be
+    clearly cheaper.
     """
-    alone, is_alike = None, whole.products < 2 or not whole.has_choice
-    is_small = whole.products <= LIMITS.products
+    alone, is_first = None, whole.products < 2 or not whole.has_choice
+    is_small = is_first or whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
     if is_small or results is None:
         # The placement of results does not depend on the algorithms of products.
         algorithm = None if is_small else "gathered"
         alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
         placement, results = placement.matching(alone.results), alone.results
-        if is_alike and not (alone.collectives and alone.is_local):
+        count = sum(x.count for x in alone.collectives)
+        if is_first and (count < LIMITS.collectives or not alone.is_local):
             return alone
     chosen = choices_for(env, whole, operands, results)
     together = None
@@ -103,7 +105,7 @@ def _cheapest(
         return together
     if not is_small and alone.seconds < together.seconds:
         alone = _plan_with(env, graph, operands, placement)
-    share = 1 / LIMITS.cheaper_share if is_alike else LIMITS.cheaper_share
+    share = 1 / LIMITS.cheaper_share if is_first else LIMITS.cheaper_share
     if alone.seconds < share * together.seconds:
         alone.against = together.seconds
         return alone
