@@ -23,8 +23,8 @@ class Limits:
     mesh_units: int = 3
     # Programs of at most `products` products, and those that are faster without the global plan,
     # are also planned with the cheapest algorithm for each product. That plan is chosen if it takes
-    # less than the share `cheaper_share` of the time: its kernels copy more. With less than two
-    # products it is the global plan that must take less than this share.
+    # less than the share `cheaper_share` of the time: its kernels copy more. In programs without
+    # products, the global plan must take less than this share.
     products: int = 4
     cheaper_share: float = 0.9
     # The number of ways to divide an equation that are considered, if there are three units.

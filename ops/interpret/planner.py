@@ -80,8 +80,7 @@ def _cheapest(
 
     whole: the graph with the bodies of loops inlined. The second program is made if there are few
     products, because it considers more algorithms for each of them; and if the layouts of results
-    follow from it. With less than two products, it is made first, and the first program must be
-    clearly cheaper.
+    follow from it. Without products, the first program must be clearly cheaper.
     """
     alone, is_first = None, whole.products < 2 or not whole.has_choice
     is_small = is_first or whole.products <= LIMITS.products
@@ -105,9 +104,9 @@ def _cheapest(
         return together
     if not is_small and alone.seconds < together.seconds:
         alone = _plan_with(env, graph, operands, placement)
-    share = 1 / LIMITS.cheaper_share if is_first else LIMITS.cheaper_share
+    share = LIMITS.cheaper_share if whole.has_choice else 1 / LIMITS.cheaper_share
     if alone.seconds < share * together.seconds:
-        alone.against = together.seconds
+        alone.against = together.seconds if together.seconds > alone.seconds else None
         return alone
     together.against = alone.seconds
     return together
