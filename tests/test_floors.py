@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 import gridlayout as gl
+from gridlayout.ops.primitives.table import RECORDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -392,6 +393,20 @@ def test_only_the_graph_goes_through_a_jaxpr():
     }
     jaxprs = {"ops/decisions/jaxprs.py", "sharding/processes/jaxprs.py"}
     assert found == {"ops/graph/graph.py", *jaxprs}
+
+
+def test_what_chooses_and_plans_names_only_loops_and_branches():
+    # All else that it knows of a primitive is in the primitive's record.
+    kept = {"scan", "while", "cond", "with_layout"}
+    own = {"random_bits", "broadcast_in_dim"}  # loops.py draws fewer; chains.py begins with one
+    found = {
+        node.value
+        for name in python_files()
+        if name.startswith(("ops/choose/", "ops/interpret/"))
+        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in RECORDS
+    }
+    assert found == kept | own
 
 
 def test_no_function_is_too_long():
