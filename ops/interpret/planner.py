@@ -93,6 +93,10 @@ def _cheapest(
         count = sum(x.count for x in alone.collectives)
         if is_first and (count < LIMITS.collectives or not alone.is_local):
             return alone
+        if not whole.has_choice and env.machine.figures:
+            # Devices that share a host's cores take longer than their price to compute all of an
+            # array each, which saves collectives; measured: up to 1.8 times the other program.
+            return alone
     chosen = choices_for(env, whole, operands, results)
     together = None
     if chosen is not None:
