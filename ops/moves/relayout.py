@@ -204,16 +204,21 @@ def _replicated_between(
 
     An empty list where gathering takes several collectives or has no phases.
     """
-    first = replicate(old, device, before)
-    if len(first.collectives) > 1 or first.phases is None:
+    whole, on_all = replicated_layout(old.shape, old.dtype), replicated_placement(old.ndim)
+    if after == on_all:
         return []
-    last, phases = lay_out(new, device, after), first.phases
+    first = find_move(old, whole, device, before, on_all)
+    if first is None or len(first.collectives) > 1 or first.phases is None:
+        return []
+    last, gathered, phases = lay_out(new, device, after), first.run, first.phases
+
+    def run(x: LazyView) -> LazyView:
+        return last.run(gathered(x).reshape(*old.shape))
 
     def both(x: LazyView) -> Phases:
-        return last.run((yield from phases(x)))
+        return last.run((yield from phases(x)).reshape(*old.shape))
 
     key = Key("replicated between", old, new, device, before, after)
-    run = lambda x: last.run(first.run(x))  # noqa: E731
     return [replace(first, key=key, run=run, phases=both, exchange=None)]
 
 
