@@ -6,13 +6,17 @@ level, and equal moves of operands. The latency is then paid once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.ops.choose.changes import Joined
 from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division, Units
+from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.problem import Fetch
@@ -42,6 +46,18 @@ class Latencies:
         group = self.groups.setdefault(key, _Group(seconds))
         group.reads.setdefault(variable, np.full(choices, -1))[choice] = 0
 
+    def add_readers(
+        self,
+        key: Hashable,
+        seconds: float,
+        form: int,
+        consumers: Sequence[tuple[int, NDArray[np.int64]]],
+    ) -> None:
+        """Add all choices of consumers that read a form."""
+        for consumer, read in consumers:
+            for k in np.flatnonzero(read == form):
+                self.add(key, seconds, consumer, len(read), int(k))
+
     def fetches(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
         """Return the fetch of all latencies, of which each is paid once.
 
@@ -62,6 +78,37 @@ class Latencies:
             for at, read in group.reads.items()
         )
         return [Fetch(len(costs) - 1, prices, tuple(reads))]
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The moves of a fetch: of a value from each place of its source to each form.
+
+    times: how often it moves. count: the same, with the values that equal it. saved: the seconds
+    that each move saves because it is joined.
+    """
+
+    value: int
+    held: Sequence[Place]
+    forms: Sequence[Division]
+    times: float
+    count: float
+    saved: NDArray[np.float64] | float = 0.0
+
+
+@dataclass(frozen=True)
+class Later:
+    """Moves of a value that a node makes, which can be joined with others in a solution.
+
+    read: the number of its fetch. form: what is read. held: the division of the value before.
+    latency: which is shared, of each move. key: of those that are joined with it.
+    """
+
+    read: int
+    form: int
+    held: Division
+    latency: float
+    key: Hashable
 
 
 @dataclass(frozen=True)
@@ -123,3 +170,57 @@ def _ends(graph: Graph) -> set[int]:
             if v is not None:
                 (found if is_chain else others).add(v)
     return found - others
+
+
+def later_moves(
+    graph: Graph,
+    units: Units,
+    reads: Sequence[Read],
+    chosen: Sequence[Sequence[Division | None]],
+    moved: Mapping[tuple[int, Division], tuple[int, int, Division]],
+) -> list[Later]:
+    """Return the moves of values that nodes make which can be joined in a solution.
+
+    chosen: what each node reads its operands as. moved: by value and what it is moved to, the
+    number of the fetch in `reads`, the form and the value's division.
+    """
+    kinds: dict[tuple[int, Division], tuple[Joined, str, float]] = {}
+    for (v, need), (k, _, held) in moved.items():
+        if (made := units.joined_move(held, need, graph.nbytes(v))) is not None:
+            kinds[v, need] = made, str(graph.dtypes[v]), reads[k].times
+    if len(kinds) < 2 or all(v < graph.operands for v, _ in kinds):
+        return []
+    later = []
+    for (level, (made, *rest)), moves in _move_levels(graph, chosen, kinds).items():
+        for v, need in moves:
+            if v >= graph.operands:
+                later.append(Later(*moved[v, need], made.latency, (made.kind, *rest, level)))
+    return later
+
+
+def _move_levels(
+    graph: Graph,
+    chosen: Sequence[Sequence[Division | None]],
+    kinds: Mapping[tuple[int, Division], Hashable],
+) -> dict[tuple[int, Any], list[tuple[int, Division]]]:
+    """Return the moves that can be joined, by how many of their kind come before, and their kind.
+
+    chosen: what each node reads its operands as. kinds: the kind of each move, by value and what it
+    is moved to.
+    """
+    found: dict[tuple[int, Any], dict[tuple[int, Division], None]] = {}
+    after: dict[int, dict[Hashable, int]] = {}  # of each value: the moves that it waits for
+    for node, needs in zip(graph.nodes, chosen, strict=True):
+        mine: dict[Hashable, int] = {}
+        for v, need in zip(node.ins, needs, strict=False):
+            if v is None:
+                continue
+            before = after.get(v, {})
+            if need is not None and (kind := kinds.get((v, need))) is not None:
+                level = before.get(kind, 0)
+                found.setdefault((level, kind), {})[v, need] = None
+                before = {**before, kind: level + 1}
+            for each, count in before.items():
+                mine[each] = max(mine.get(each, 0), count)
+        after |= dict.fromkeys(node.outs, mine)
+    return {key: [*moves] for key, moves in found.items() if len(moves) > 1}

@@ -6,7 +6,7 @@ fit in memory (`room.py`). A value is relaid out once to each division in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,27 +17,13 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division
-from gridlayout.ops.choose.joined import Latencies, Levels, sum_levels
+from gridlayout.ops.choose.joined import Latencies, Later, Levels, Read, later_moves, sum_levels
 from gridlayout.ops.choose.room import Room
 from gridlayout.ops.choose.variables import Place, Variable, Variables
 from gridlayout.ops.graph.node import WITH_LAYOUT, Node
 from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """The moves of a fetch: of a value from each place of its source to each form.
-
-    count: how often it moves. saved: the seconds that each move saves because it is joined.
-    """
-
-    value: int
-    held: Sequence[Place]
-    forms: Sequence[Division]
-    count: float
-    saved: NDArray[np.float64] | float = 0.0
 
 
 @dataclass(eq=False)
@@ -55,9 +41,10 @@ class Strategies(Variables):
     copies: bool = False
     _computing: dict[Any, float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
-    _reads: list[_Read] = field(default_factory=list)
+    _reads: list[Read] = field(default_factory=list)
     _exact: dict[Any, float] = field(default_factory=dict)
     _joined: Latencies = field(default_factory=Latencies)  # of moves
+    _later: list[Later] = field(default_factory=list)
     _apart: Problem = field(init=False)  # without the shares of latencies
     _levels: Levels = field(init=False)  # of sums
 
@@ -98,15 +85,15 @@ class Strategies(Variables):
                     times = node.starts if not position else node.times
                     consumers.setdefault((v, times), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
-        values: dict[Any, int] = {}
+        values: dict[Any, tuple[int, float]] = {}
         for (v, times), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = self.graph.nbytes(v)
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
-                values.setdefault(key, v)
+                values.setdefault(key, (v, times))
         self._reads, self._joined = [], Latencies()
-        fetches = [self._fetch(values[key], key, count) for key, count in counts.items()]
+        fetches = [self._fetch(*values[key], key, count) for key, count in counts.items()]
         fetches += self._dram_reads()
         for v, divisions in zip(self.graph.outs, self.targets, strict=True):
             source = None if v is None else self.source(v)
@@ -131,13 +118,23 @@ class Strategies(Variables):
         """Return the problem in which collectives that can be joined share their latency."""
         costs, joined = list(self._apart.costs), self._joined.copy()
         self._join_sums(costs, joined)
+        fetches = list(self._apart.fetches)
+        for each in self._later:
+            fetch, read = fetches[each.read], self._reads[each.read]
+            prices, saved = fetch.prices.copy(), each.latency * read.count
+            for row, place in enumerate(read.held):
+                if place.division == each.held:
+                    prices[row, each.form] = max(prices[row, each.form] - saved, 0.0)
+            fetches[each.read] = replace(fetch, prices=prices)
+            joined.add_readers(each.key, saved, each.form, fetch.consumers)
         made = joined.fetches(costs)
-        return replace(self._apart, costs=tuple(costs), fetches=(*self._apart.fetches, *made))
+        return replace(self._apart, costs=tuple(costs), fetches=(*fetches, *made))
 
-    def _fetch(self, value: int, what: Any, count: float) -> Fetch:
+    def _fetch(self, value: int, times: float, what: Any, count: float) -> Fetch:
         """Return the costs of moving a value to its users, for all their choices.
 
-        what: the value's variable, number among its results and bytes, and its users.
+        times: how often it moves. what: the value's variable, number among its results and bytes,
+        and its users. count: how often it moves and all values that equal it.
         """
         self.each_step()
         at, position, size, mine = what
@@ -164,10 +161,9 @@ class Strategies(Variables):
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
         saved: NDArray[np.float64] | float = 0.0
         if variable.is_operand and len(held) == 1:
-            saved = self._joined_moves(
-                held[0], str(self.graph.dtypes[value]), forms, size, consumers, count
-            )
-        self._reads.append(_Read(value, held, list(forms), count, saved))
+            dtype = str(self.graph.dtypes[value])
+            saved = self._joined_moves(held[0], dtype, forms, size, consumers, times) * count
+        self._reads.append(Read(value, held, list(forms), times, count, saved))
         return Fetch(at, prices - saved, tuple(consumers))
 
     def refined(self, found: Sequence[int]) -> Problem | None:
@@ -178,19 +174,24 @@ class Strategies(Variables):
         joined, follows from how the others run.
         """
         problem, new = self.problem, set[Any]()
-        for read, fetch in zip(self._reads, problem.fetches, strict=False):
+        moved: dict[tuple[int, Division], tuple[int, int, Division]] = {}
+        for k, (read, fetch) in enumerate(zip(self._reads, problem.fetches, strict=False)):
             place = read.held[found[fetch.source]]
             if place.in_dram or place.division is None:
                 continue
             for form in {int(forms[found[v]]) for v, forms in fetch.consumers} - {-1}:
-                key = self._move_key(read.value, place.division, read.forms[form])
-                if key not in self._exact and key[-2] != key[-1]:
+                key = self._move_key(read.value, place.division, need := read.forms[form])
+                if place.division == need:
+                    continue
+                moved[read.value, need] = k, form, place.division
+                if key not in self._exact:
                     self._exact[key] = self.units.exact_move(*key)
                     new.add(key)
         levels = sum_levels(self.graph, self.choices(found))
-        if not new and levels == self._levels:
+        later = later_moves(self.graph, self.units, self._reads, self.reads(found), moved)
+        if not new and levels == self._levels and later == self._later:
             return None
-        self._levels = levels
+        self._levels, self._later = levels, later
         fetches = list(self._apart.fetches)
         shapes = {key[:2] for key in new}
         for k, read in enumerate(self._reads):
@@ -216,9 +217,10 @@ class Strategies(Variables):
         """
         choices = tuple(found)
         for _ in range(LIMITS.refinements):
+            before = self.problem
             if (problem := self.refined(choices)) is None:
                 break
-            choices = improved(problem, choices)
+            choices = improved(problem, choices, before)
         return choices, self.problem
 
     def _move_key(self, value: int, before: Division, after: Division) -> Any:
@@ -231,7 +233,7 @@ class Strategies(Variables):
         forms: Mapping[Division, int],
         size: int,
         consumers: Sequence[tuple[int, NDArray[np.int64]]],
-        count: float,
+        times: float,
     ) -> NDArray[np.float64]:
         """Return what a move to each form saves where it is joined, and note its latency."""
         found = np.zeros((1, len(forms)))
@@ -240,11 +242,9 @@ class Strategies(Variables):
                 continue
             if (made := self.units.joined_move(held.division, need, size)) is None:
                 continue
-            found[0, form] = saved = made.latency * count
-            key = made.kind, dtype, count
-            for consumer, read in consumers:
-                for k in np.flatnonzero(read == form):
-                    self._joined.add(key, saved, consumer, len(read), int(k))
+            found[0, form] = made.latency
+            key = made.kind, dtype, times, 0
+            self._joined.add_readers(key, made.latency * times, form, consumers)
         return found
 
     @property
@@ -316,22 +316,33 @@ class Strategies(Variables):
 
     def _join_sums(self, costs: list[NDArray[np.float64]], joined: Latencies) -> None:
         """Add the latencies of sums to `joined`, and subtract them from costs of choices."""
+        for at, latencies in self._sums:
+            members = [self.graph.nodes[n] for n in self.variables[at].members]
+            costs[at] = own = costs[at].copy()
+            for k, kind, saved in latencies:
+                for node in members:
+                    key = self._levels.of(node, kind), kind, node.times
+                    joined.add(key, saved, at, len(own), k)
+                own[k] = max(own[k] - saved * len(members), 0.0)
+
+    @cached_property
+    def _sums(self) -> list[tuple[int, list[tuple[int, Hashable, float]]]]:
+        """The variables of nodes that sum: of some choices the kind of sum, and its latency."""
+        found = []
         for at, variable in enumerate(self.variables):
             node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
             if node is None or node.factors is None or not node.factors.summed:
                 continue
-            own = costs[at].copy()
+            latencies: list[tuple[int, Hashable, float]] = []
             for k, choice in enumerate(variable.choices):
                 if choice is None or not choice.summed:
                     continue
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
                 if (latency := self.units.shared_latency(*given, dim=dim)) > 0:
-                    kind, saved = choice.sum_kind, latency * node.times
-                    key = self._levels.of(node, kind), kind, node.times
-                    joined.add(key, saved, at, len(own), k)
-                    own[k] = max(own[k] - saved * len(variable.members), 0.0)
-            costs[at] = own
+                    latencies.append((k, choice.sum_kind, latency * node.times))
+            found.append((at, latencies))
+        return found
 
     def _place_move(self, place: Place, need: Division, size: int) -> float:
         """Return the seconds to move an operand; one in DRAM moves between chips only."""

@@ -172,6 +172,15 @@ class Variables:
                     made[node.path] = choice
         return made
 
+    def reads(self, found: Sequence[int]) -> list[Sequence[Division | None]]:
+        """Return what each node reads its operands as in a solution; empty if that is unknown."""
+        made = []
+        for n in range(len(self.graph.nodes)):
+            at = self._of_node[n]
+            choice = self.variables[at].choices[found[at]]
+            made.append(() if choice is None else choice.ins)
+        return made
+
     def places(self, found: Sequence[int]) -> list[Place]:
         """Return the place of each operand in a solution."""
         of = self._of_operand

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
-from gridlayout.ops.choose.chains import divided, of_member
+from gridlayout.ops.choose.chains import divided
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division, Units, scattered_dim
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, WITH_LAYOUT, Node
-from gridlayout.ops.programs.passes import computing, is_view
+from gridlayout.ops.programs.passes import computing, counts_operands, is_view
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
@@ -248,15 +248,16 @@ class Ways:
 
     def computing(self, node: Node, choice: Choice) -> float:
         """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
-        if node.members:
-            return sum(self.computing(each, of_member(each, choice)) for each in node.members)
-        machine, out = self.units.machine, node.outs[0]
-        is_product = node.record.multiplies
-        flops = self._multiplied(node, choice) if is_product else 0.0
+        if node.members:  # none of them reads more than it makes
+            return sum(self.computing(each, choice) for each in node.members)
         if self._is_view(node):
             return 0.0
+        machine, out, record = self.units.machine, node.outs[0], node.record
+        is_product = record.multiplies
+        flops = self._multiplied(node, choice) if is_product else 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-        width, ins = self.graph.first_width(node), self._read(node, choice)
+        ins = self._read(node, choice) if counts_operands(record) else ()
+        width = self.graph.first_width(node)
         found = computing(node.record, flops, ins, outs, machine, node.transposed, width)
         return sum(found.values())
 

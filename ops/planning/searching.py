@@ -14,6 +14,7 @@ from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan, made_plan
 from gridlayout.ops.planning.spaces import NoRoom, Spaces, room_in_l1
 from gridlayout.ops.planning.traced import Traced
+from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.ops.solver.terms import Expired, no_step
@@ -130,7 +131,7 @@ def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | N
     """
     gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.separate_equations else 0.0
     problem = _problem(strategies, clock)
-    known = [] if problem.rows else clock.through(lambda: starts(strategies, problem))
+    known = [] if problem.rows else clock.through(lambda: starts(strategies, Model.of(problem)))
     given = [[start[v] for v in range(len(problem.costs))] for start in known]
     shown = None if clock.interrupted else progress
     found = solve(problem, clock.left, given, shown, gap=gap, on_interrupt=clock.interrupt)

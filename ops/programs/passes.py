@@ -36,6 +36,11 @@ def passed_bytes(record: Record, ins: Sequence[int], outs: Sequence[int], machin
     return sum(outs)
 
 
+def counts_operands(record: Record) -> bool:
+    """Return whether the bytes of operands count, on any machine."""
+    return record.multiplies or record.writes_part or record.reads_more
+
+
 def computing(
     record: Record,
     flops: float,

@@ -6,13 +6,12 @@ Exceeding a limit has a price, which grows until the limits hold.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
-from gridlayout.ops.solver.restricted import restricted
 from gridlayout.ops.solver.shares import at_once, by_shares
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
@@ -23,13 +22,13 @@ ROUNDS = 40  # of raising the prices of exceeded limits
 
 
 def descended(
-    problem: Problem, starts: Callable[[], Iterable[Mapping[int, int]]]
+    problem: Problem, starts: Callable[[Model], Iterable[Mapping[int, int]]]
 ) -> tuple[int, ...]:
     """Return the best assignment where elimination is small, otherwise a good one; without a clock.
 
-    starts: called in the second case, for assignments to begin with; others are made by shares.
-    Single variables are changed from each of them. So they are from the best mixes of the results.
-    From the best of all of these, pairs are changed too.
+    starts: called with the model in the second case, for assignments to begin with; others are made
+    by shares. Single variables are changed from each of them. So they are from the best mixes of
+    the results. From the best of all of these, pairs are changed too.
     """
     model = Model.of(problem)
     if not model.limits and (state := at_once(model)) is not None:
@@ -37,32 +36,35 @@ def descended(
     descent, found = Descent(model), dict[tuple[int, ...], float]()
     begun = set[tuple[int, ...]]()
 
-    def add(states: Iterable[Mapping[int, int]]) -> None:
-        for state in states:
-            if (start := _numbers(state)) in begun:
-                continue
+    def add(state: Mapping[int, int] | None) -> None:
+        if state is not None and (start := _numbers(state)) not in begun:
             made = _numbers(descent.run(state, pairs=False))
             begun.update((start, made))
             found.setdefault(made, problem.cost(made))
 
-    add(starts())
-    add(by_shares(model))
+    for begin in (*starts(model), by_shares(model)):
+        add(begin)
     if len(found) > 1:
         kept = [np.zeros(len(own), bool) for own in problem.costs]
         for each in found:
             for v, choice in enumerate(each):
                 kept[v][choice] = True
-        mixes = model.among(kept)
-        if (best := restricted(mixes)) is not None:
-            add([best])
-        add(by_shares(mixes))
+        add(by_shares(model.among(kept)))
     least = min(found, key=lambda each: (found[each], each))
     return _numbers(descent.run(dict(enumerate(least))))
 
 
-def improved(problem: Problem, choices: Sequence[int]) -> tuple[int, ...]:
-    """Return the assignment that a descent from another one reaches."""
-    return _numbers(Descent(Model.of(problem)).run(dict(enumerate(choices))))
+def improved(problem: Problem, choices: Sequence[int], before: Problem) -> tuple[int, ...]:
+    """Return the assignment that a descent reaches from one that was found for another problem.
+
+    before: that problem, which differs in some costs and prices alone.
+    """
+    pairs = enumerate(zip(before.costs, problem.costs, strict=True))
+    changed = {v for v, (old, new) in pairs if not np.array_equal(old, new)}
+    for fetch in {*before.fetches} ^ {*problem.fetches}:
+        changed.update((fetch.source, *(v for v, _ in fetch.consumers)))
+    descent = Descent(Model.of(problem))
+    return _numbers(descent.run(dict(enumerate(choices)), changed=changed))
 
 
 def _numbers(state: Mapping[int, int]) -> tuple[int, ...]:
@@ -82,6 +84,9 @@ class Descent:
             for v, near in model.tables.items()
         }
         self.prices = {id(s): np.minimum(s.prices, self.ceiling) for s in model.shared}
+        self.reads = {
+            id(s): {r: read.astype(float) for r, read in s.reads.items()} for s in model.shared
+        }
         self.links = {v: model.links(v) for v in model.choices}
         self.pairs = _pairs(model)
         self.usage = Usage(model)
@@ -94,7 +99,7 @@ class Descent:
         self.state = dict(state)
         self.used = self.usage.used(state)
         for shared in self.model.shared:
-            reads = [read[state[r]] for r, read in shared.reads.items()]
+            reads = [read[state[r]] for r, read in self.reads[id(shared)].items()]
             self.counts[id(shared)] = np.sum(reads, axis=0)
 
     def set(self, v: int, choice: int) -> None:
@@ -102,8 +107,8 @@ class Descent:
         before, self.state[v] = self.state[v], choice
         for shared in self.model.shared_of[v]:
             if v != shared.source:
-                read = shared.reads[v]
-                self.counts[id(shared)] += read[choice].astype(int) - read[before]
+                read = self.reads[id(shared)][v]
+                self.counts[id(shared)] += read[choice] - read[before]
         for rows, usage in self.usage.groups.get(v, ()):
             self.used[rows] += usage[choice] - usage[before]
 
@@ -123,10 +128,10 @@ class Descent:
     def _fetched(self, shared: Shared, v: int) -> np.ndarray:
         prices, counts = self.prices[id(shared)], self.counts[id(shared)]
         if v == shared.source:
-            return prices[:, counts > 0].sum(1)
-        read = shared.reads[v]
-        alone = counts == read[self.state[v]]
-        return read[:, alone] @ prices[self.state[shared.source], alone]
+            return prices @ np.minimum(counts, 1.0)
+        read = self.reads[id(shared)][v]
+        is_new = counts == read[self.state[v]]
+        return read @ (prices[self.state[shared.source]] * is_new)
 
     def improve(self, variables: Iterable[int]) -> None:
         """Change single variables, `variables` first, until no such change saves anything."""
@@ -145,9 +150,8 @@ class Descent:
                         waiting.add(w)
                         queue.append(w)
 
-    def improve_pairs(self) -> None:
-        """Change pairs of linked variables until no such change saves anything."""
-        changed = set(self.state)
+    def improve_pairs(self, changed: Set[int]) -> None:
+        """Change pairs of linked variables, first those with `changed`, while that saves costs."""
         while changed:
             now, changed = changed, set()
             for v, near in self.pairs.items():
@@ -204,17 +208,25 @@ class Descent:
         self.set(v, c)
         return best
 
-    def run(self, state: Mapping[int, int], pairs: bool = True) -> dict[int, int]:
-        """Return an assignment reached from `state`; it may exceed limits if no other was found."""
+    def run(
+        self, state: Mapping[int, int], pairs: bool = True, changed: Collection[int] | None = None
+    ) -> dict[int, int]:
+        """Return an assignment reached from `state`; it may exceed limits if no other was found.
+
+        changed: the variables whose costs differ from those under which no change saved anything;
+        None for all.
+        """
         self.begin(state)
         self.weights[:] = 0
-        self.improve(self.state)
+        first = self.state if changed is None else sorted(changed)
+        self.improve(first)
         if not self._meet_limits():
             self.begin(self._least_used())
-        self.weights[:] = 10 * self.ceiling / self.usage.scale
-        self.improve(self.state)
+        if self.model.limits:
+            self.weights[:] = 10 * self.ceiling / self.usage.scale
+            self.improve(self.state)
         if pairs:
-            self.improve_pairs()
+            self.improve_pairs({*first})
         return dict(self.state)
 
     def mend(self, state: Mapping[int, int]) -> dict[int, int]:

@@ -23,6 +23,7 @@ Factor = tuple[Scope, np.ndarray]
 LARGEST = 2_000_000  # entries of one table
 MOST = 50_000_000  # entries of all tables
 DIMS = 30  # of one table
+IMPOSSIBLE = 1e200  # stands for infinite prices while they are multiplied
 
 
 def elimination_order(
@@ -30,19 +31,18 @@ def elimination_order(
     each_step: Callable[[], None] = no_step,
     largest: int = LARGEST,
     most: int = MOST,
+    whole: int | None = None,
 ) -> list[int] | None:
     """Return the order in which to eliminate the variables; None where tables are too large.
 
-    largest: the most entries of one table. most: the most entries of all tables.
+    Variables with only one choice are left out. largest: the most entries of one table. most: the
+    most entries of all tables. whole: fetches that more variables share are taken as tables of the
+    source with each reader.
     """
-    counts = {v: len(own) for v, own in model.costs.items()}
-    near = {v: set(model.links(v)) for v in counts}
-    for shared in model.shared:
-        if prod(counts[v] for v in shared.scope) > largest:
-            return None
-        for v in shared.scope:
-            near[v].update(shared.scope)
-            near[v].discard(v)
+    counts = {v: len(own) for v, own in model.costs.items() if len(own) > 1}
+    near = _neighbours(model, counts, largest, whole)
+    if near is None:
+        return None
 
     def entries(v: int) -> int:
         size = counts[v] if len(near[v]) < DIMS else largest + 1
@@ -70,9 +70,32 @@ def elimination_order(
             near[w] |= others
             near[w] -= {v, w}
         for w in sorted(others):
-            known[w] = entries(w)
-            heappush(heap, (known[w], w))
+            if (size := entries(w)) != known[w]:
+                known[w] = size
+                heappush(heap, (size, w))
     return found
+
+
+def _neighbours(
+    model: Model, counts: Mapping[int, int], largest: int, whole: int | None
+) -> dict[int, set[int]] | None:
+    """Return the variables in one table with each; None where a fetch is too large.
+
+    counts: of the choices of variables with several. largest, whole: as in `elimination_order`.
+    """
+    near = {v: {w for w in model.tables[v] if w in counts} for v in counts}
+    for shared in model.shared:
+        scope = [v for v in shared.scope if v in counts]
+        is_split = whole is not None and len(shared.scope) > whole
+        if not is_split and prod([counts[v] for v in scope]) > largest:
+            return None
+        for v in scope:
+            if not is_split or v == shared.source:
+                near[v].update(scope)
+            elif shared.source in counts:
+                near[v].add(shared.source)
+            near[v].discard(v)
+    return near
 
 
 def eliminated(
@@ -89,66 +112,79 @@ def eliminated(
 def eliminate(
     model: Model, ordered: list[int], each_step: Callable[[], None] = no_step
 ) -> tuple[dict[int, int], float]:
-    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible."""
-    place = {v: at for at, v in enumerate(ordered)}
-    buckets: dict[int, list[Factor]] = {v: [((v,), own)] for v, own in model.costs.items()}
+    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible.
 
-    def put(factor: Factor) -> None:
-        buckets[min(factor[0], key=place.__getitem__)].append(factor)
+    ordered: the variables with several choices.
+    """
+    place = {
+        v: -at for at, v in enumerate(ordered)
+    }  # of a variable's dim in tables: first ones last
+    buckets: dict[int, list[Factor]] = {v: [] for v in ordered}
+    constants: list[float] = []
 
+    def put(scope: Scope, table: np.ndarray) -> None:
+        """Add a table over variables, of which the last one is eliminated first."""
+        if scope:
+            buckets[scope[-1]].append((scope, table))
+        else:
+            constants.append(float(table))
+
+    for v, own in model.costs.items():
+        put(*_over_several((v,), own, place))
     for v, tables in model.tables.items():
         for w, table in tables.items():
             if v < w:
-                put(((v, w), table))
+                put(*_over_several((v, w), table, place))
     for shared in model.shared:
-        put((shared.scope, dense(shared)))
-    constants: list[float] = []
+        put(*_over_several(shared.scope, dense(shared), place))
     for v in ordered:
         each_step()
-        scope, table = _joined(buckets[v], v)
-        if scope:
-            put((scope, table.min(-1)))
-        else:
-            constants.append(float(table.min()))
-    state: dict[int, int] = {}
+        scope, table = _joined(buckets[v], place)
+        put(scope[:-1], table.min(-1))
+    state = dict.fromkeys(model.costs, 0)
     for v in reversed(ordered):
-        state[v] = int(np.argmin(sum(_given(factor, v, state) for factor in buckets[v])))
+        given = (table[tuple([state[w] for w in scope[:-1]])] for scope, table in buckets[v])
+        state[v] = int(sum(given, np.zeros(1)).argmin())
     return state, fsum(constants)
 
 
-def _joined(factors: list[Factor], v: int) -> tuple[Scope, np.ndarray]:
-    """Return the sum of factors: a table over their other variables, ascending, and `v` last."""
-    scope = tuple(sorted({w for own, _ in factors for w in own} - {v}))
+def _over_several(scope: Scope, table: np.ndarray, place: Mapping[int, int]) -> Factor:
+    """Return a table over its variables with several choices, in the order of their places."""
+    if len(scope) == 2 and table.shape[0] > 1 < table.shape[1]:  # most tables are over two
+        v, w = scope
+        return (scope, table) if place[v] < place[w] else ((w, v), table.T)
+    several = [k for k, v in enumerate(scope) if v in place]
+    order = sorted(several, key=lambda k: place[scope[k]])
+    rest = table.reshape([table.shape[k] for k in several])
+    return tuple(scope[k] for k in order), rest.transpose([several.index(k) for k in order])
+
+
+def _joined(factors: list[Factor], place: Mapping[int, int]) -> Factor:
+    """Return the sum of factors, over the variables of any of them."""
+    if len(factors) == 1:
+        return factors[0]
+    scope = tuple(sorted({w for own, _ in factors for w in own}, key=place.__getitem__))
     total: np.ndarray | None = None
     for own, table in sorted(factors, key=lambda factor: len(factor[0])):
-        wide = _spread(own, table, (*scope, v))
-        total = wide if total is None else total + wide
+        if len(own) < len(scope):  # it broadcasts over the others
+            at = iter(table.shape)
+            table = table.reshape([next(at) if w in own else 1 for w in scope])
+        total = table if total is None else total + table
     assert total is not None
-    counts = {w: n for own, table in factors for w, n in zip(own, table.shape, strict=True)}
-    return scope, np.broadcast_to(total, [counts[w] for w in (*scope, v)])
-
-
-def _spread(own: Scope, table: np.ndarray, scope: Scope) -> np.ndarray:
-    """Return a table transposed and reshaped so that it broadcasts over the variables `scope`."""
-    placed = sorted(range(len(own)), key=lambda k: scope.index(own[k]))
-    counts = dict(zip(own, table.shape, strict=True))
-    return table.transpose(placed).reshape([counts.get(w, 1) for w in scope])
-
-
-def _given(factor: Factor, v: int, state: Mapping[int, int]) -> np.ndarray:
-    """Return a factor over the choices of `v`, with the other variables' choices given."""
-    own, table = factor
-    return table[tuple(slice(None) if w == v else state[w] for w in own)]
+    return scope, total
 
 
 def dense(shared: Shared) -> np.ndarray:
     """Return the cost of a shared fetch as a table over its source and its consumers."""
-    counts = [len(shared.prices), *map(len, shared.reads.values())]
-    total = np.zeros(counts)
-    for form in range(shared.prices.shape[1]):
-        read = np.zeros([1] * len(counts), bool)
-        for at, each in enumerate(shared.reads.values(), 1):
-            read = read | each[:, form].reshape([-1 if k == at else 1 for k in range(len(counts))])
-        price = shared.prices[:, form].reshape(-1, *[1] * len(shared.reads))
-        total += np.where(read, price, 0)
+    reads = shared.reads.values()
+    counts, forms = [len(read) for read in reads], shared.prices.shape[1]
+    finite = np.minimum(shared.prices, IMPOSSIBLE)
+    total = np.zeros((len(finite), *counts))
+    step = max(1, LARGEST // max(prod(counts), 1))
+    for some in (slice(at, at + step) for at in range(0, forms, step)):
+        read = np.zeros((1, finite[:, some].shape[1]), bool)
+        for each in reads:
+            read = (read[:, None] | each[None, :, some]).reshape(-1, read.shape[1])
+        total += (finite[:, some] @ read.T).reshape(total.shape)
+    total[total >= IMPOSSIBLE] = np.inf
     return total

@@ -154,6 +154,16 @@ class Model:
                 made.keep(v, mask)
         return made
 
+    def without_fetches_from(self, v: int) -> Model:
+        """Return the model without limits, and without what others fetch from a variable."""
+        made = self.part(self.choices, limited=False)
+        made.shared = [shared for shared in made.shared if shared.source != v]
+        for w in made.tables[v]:
+            del made.tables[w][v]
+        made.tables[v] = {}
+        made.index()
+        return made
+
     def remove(self, v: int) -> None:
         """Take out a variable that no fetch or limit mentions any more."""
         for w in self.tables.pop(v):

@@ -1,56 +1,56 @@
-"""`by_shares`: assignments for which the readers of a shared fetch pay shares of its price.
+"""`by_shares`: an assignment for which each reader of a fetch that many variables share pays all.
 
-Fetches that many variables share make exact elimination too large. Where each of their readers pays
-a share of the price instead, it is small: a cost, or a table with the source.
+Such fetches make exact elimination too large. Where each of their readers pays by itself for what
+it reads, it is small: a cost, or a table with the source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gridlayout.ops.solver.elimination import eliminated
+from gridlayout.ops.solver.elimination import IMPOSSIBLE, eliminate, eliminated, elimination_order
 from gridlayout.ops.solver.model import Model
 
-LARGEST, MOST = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
-WHOLE = (8, 6, 4, 3)  # the most variables of a fetch that is not split, in the order tried
+LARGE = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
+SMALL = 20_000, 400_000
+# The most variables of a fetch that is not split, in the order tried.
+WHOLE = (8, 6, 4, 3, 0)
 
 
-def by_shares(model: Model) -> Iterator[dict[int, int]]:
-    """Yield assignments of a model; none where no elimination is small.
+def at_once(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
+    """Return the best assignment of a model without limits; None where elimination is not small.
 
-    In one of them each reader pays all of a form that many variables share; in the other an nth of
-    each shared form, where n may read it.
+    entries: the most of one table, and of all tables.
     """
-    counts = [np.sum([read.any(0) for read in s.reads.values()], axis=0) for s in model.shared]
-    for shares, sizes in (
-        ([np.ones(len(count)) for count in counts], WHOLE),
-        ([1 / np.maximum(count, 1) for count in counts], (0,)),
-    ):
-        made = (at_once(_split(model, shares, most)) for most in sizes)
-        if (state := next((each for each in made if each is not None), None)) is not None:
-            yield model.chosen(state)
+    found = eliminated(model, largest=entries[0], most=entries[1])
+    return None if found is None else model.chosen(found)
 
 
-def at_once(model: Model) -> dict[int, int] | None:
-    """Return the best assignment of the remaining choices; None where elimination is not small."""
-    return eliminated(model, largest=LARGEST, most=MOST)
+def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
+    """Return an assignment of a model without limits; None where no elimination is small.
 
-
-def _split(model: Model, shares: Sequence[NDArray[np.float64]], most: int) -> Model:
-    """Return the model without the fetches that more than `most` variables share.
-
-    Instead, each of their readers pays its share of what it reads; shares: by fetch and form.
+    It is the best one if no fetch has to be split. entries: as for `at_once`.
     """
-    made = model.part(model.choices, limited=False, shared=most)
-    for shared, own in zip(model.shared, shares, strict=True):
-        if len(shared.scope) <= most:
+    if (found := at_once(model, entries)) is not None:
+        return found
+    for whole in WHOLE:
+        ordered = elimination_order(model, largest=entries[0], most=entries[1], whole=whole)
+        if ordered is not None:
+            return model.chosen(eliminate(_split(model, whole), ordered)[0])
+    return None
+
+
+def _split(model: Model, whole: int) -> Model:
+    """Return the model without the fetches that more than `whole` variables share.
+
+    Instead, each of their readers pays for what it reads.
+    """
+    made = model.part(model.choices, limited=False, shared=whole)
+    for shared in model.shared:
+        if len(shared.scope) <= whole:
             continue
-        prices = shared.prices * own
         for reader, read in shared.reads.items():
-            table = np.where(read[None], prices[:, None], 0).sum(2)
+            table = np.minimum(shared.prices, IMPOSSIBLE) @ read.T
             if len(table) == 1:
                 made.costs[reader] = made.costs[reader] + table[0]
             else:
