@@ -35,9 +35,7 @@ def test_a_program_takes_what_its_choice_was_priced_at(monkeypatch):
     known = {}
 
     def best_choices(strategies):
-        found = chosen.descended(
-            strategies.problem, lambda: chosen.starts(strategies, strategies.problem)
-        )
+        found = chosen.descended(strategies.problem, lambda model: chosen.starts(strategies, model))
         found, problem = strategies.with_exact_moves(found)
         known["price"] = problem.cost(found)
         return strategies.choices(found)
@@ -59,5 +57,5 @@ def test_a_program_takes_what_its_choice_was_priced_at(monkeypatch):
             ratios[seed] = known["time"] / known["price"]
     found = np.array([*ratios.values()])
     assert len(found) >= 8
-    assert np.median(abs(found - 1)) <= 0.01, ratios
-    assert abs(np.log(found)).max() <= 0.25, ratios
+    assert np.mean(abs(found - 1) <= 0.01) >= 0.9, ratios
+    assert abs(np.log(found)).max() <= 0.06, ratios

@@ -81,7 +81,7 @@ class Chosen:
         avals = [aval, *(atom.aval for atom in node.eqn.invars)]
         if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in avals):
             return None  # keys are replicated
-        if choice is None or not aval.shape or record.is_made_in_place or name == WITH_LAYOUT:
+        if choice is None or not aval.shape or name == WITH_LAYOUT:
             return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
@@ -92,6 +92,12 @@ class Chosen:
             units.spec(tuple(aval.shape), aval.dtype, tuple(division[d] for d in order))
             for division in (choice.made, choice.out)
         )
+        ins = tuple(
+            self._needed(value, division, record.of_blocks)
+            for value, division in zip(values, choice.ins, strict=True)
+        )
+        if record.is_made_in_place:  # only what it is made of is placed
+            return Requested(ins, made, out) if any(ins) else None
         if record.is_elementwise:
             specs = [value.spec for value in values if value.shape == tuple(aval.shape)]
             # Take the layout of an operand that is divided like this.
@@ -100,10 +106,6 @@ class Chosen:
             if own is not None:
                 made = Sharded(own.layout.with_dtype(aval.dtype, None), own.placement)
             return Requested((), made, made)
-        ins = tuple(
-            self._needed(value, division, record.of_blocks)
-            for value, division in zip(values, choice.ins, strict=True)
-        )
         if record.of_blocks and None in ins:  # for instance if an update is a scalar
             return None
         kinds = () if node.factors is None else node.factors.kinds
@@ -220,7 +222,7 @@ def choices_for(
     if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
-    requested = [units.division(spec) if isinstance(spec, Sharded) else None for spec in results]
+    requested = [None if spec is None else units.division(spec, is_result=True) for spec in results]
     places = [[Place(division)] for division in given]
     targets = [[] if division is None else [division] for division in requested]
     most = LIMITS.few_choices if len(units.axes) > 2 else None
@@ -234,7 +236,7 @@ def best_choices(strategies: Strategies) -> dict[Path, Choice]:
     They are the same in every process.
     """
     problem = strategies.problem
-    found = descended(problem, lambda: starts(strategies, problem))
+    found = descended(problem, lambda model: starts(strategies, model))
     return strategies.choices(strategies.with_exact_moves(found)[0])
 
 

@@ -27,6 +27,7 @@ from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.collectives import (
     ALL_TO_ALL,
+    PERMUTE,
     Axes,
     Collective,
     Collectives,
@@ -140,8 +141,11 @@ class Units:
 
     # -- of layouts --------------------------------------------------------------------------------
 
-    def division(self, spec: Spec) -> Division | None:
-        """Return the division of a placed value; None where its blocks are those of no division."""
+    def division(self, spec: Spec, is_result: bool = False) -> Division | None:
+        """Return the division of a placed value; None where its blocks are those of no division.
+
+        is_result: takes a result, of which some devices hold padding alone, as if they had copies.
+        """
         if not isinstance(spec, Sharded):
             return ((),) * len(spec.shape)
         own = grouped(spec.layout)
@@ -161,6 +165,8 @@ class Units:
             if not units:
                 continue
             wide = [d for d in own.groups[k] if spec.shape[d] > 1]
+            if not wide and is_result:
+                continue
             strides = own.linear.coefficients()[k][0]
             if not wide or any(strides[d] <= 0 for d in wide):
                 return None
@@ -336,6 +342,8 @@ class Units:
         if not ways:
             return None
         best = min(ways, key=lambda way: way.alone(nbytes))
+        if any(kind == PERMUTE for kind, _ in best.kinds):
+            return None  # moves in pieces run by themselves
         return Joined(best.kinds, best.latency) if best.copied * nbytes < best.latency else None
 
     def summed(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> Sent:
