@@ -51,7 +51,10 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     specs = [spec for spec in requested.ins if spec is not None]
     shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
-    b.device_flops = of_blocks(op, shapes[0], block, b.device.machine)
+    own = block  # before the product is transposed
+    if op.permutation is not None:
+        own = tuple(block[op.permutation.index(d)] for d in range(len(block)))
+    b.device_flops = of_blocks(op, shapes[0], own, b.device.machine)
 
     is_swapped, order = _order(op, lhs.ndim)
     given = {"preferred_element_type": wide}

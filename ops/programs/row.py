@@ -114,6 +114,11 @@ def _passed(spec: Any, machine: Machine) -> int:
         return spec.device_bytes
     rank = len(spec.placement.grid)
     block = tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
+    if len(spec.shape) < 2:
+        return dtypes.nbytes(block, spec.dtype)  # `Machine.padded` pads no vector
+    order = [group[0] for group in own.groups or () if len(group) == 1]
+    if sorted(order) == [*range(rank)]:  # a transposed view is written in the order of its dims
+        block = tuple(block[order.index(d)] for d in range(rank))
     return dtypes.nbytes(machine.padded(block), spec.dtype)
 
 
