@@ -51,13 +51,13 @@ class Way:
 
     copied: seconds per byte to copy what is received: joined collectives send copies, so they are
     joined only where that takes less than their latency.
-    kinds: of the collectives, with the units that they are over.
+    kinds: of the collectives, with the mesh axes that they are over.
     """
 
     latency: float
     per_byte: float
     copied: float
-    kinds: tuple[tuple[str, tuple[int, ...]], ...]
+    kinds: tuple[tuple[str, tuple[str, ...]], ...]
 
     def alone(self, nbytes: int) -> Sent:
         """Return the cost for a value of `nbytes`."""

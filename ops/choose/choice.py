@@ -26,3 +26,9 @@ class Choice:
     def sum_kind(self) -> tuple[tuple[int, ...], bool]:
         """What its sum sends: over which units, and whether to each device its part."""
         return self.summed, self.scattered
+
+
+def scattered_dim(made: Division, out: Division) -> int:
+    """Return the last dim along which a sum is scattered."""
+    pairs = enumerate(zip(made, out, strict=True))
+    return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)

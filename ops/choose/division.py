@@ -24,7 +24,7 @@ from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_chan
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Sharded, Spec
-from gridlayout.ops.moves.relayout import sent_between
+from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import (
     ALL_TO_ALL,
     PERMUTE,
@@ -312,16 +312,26 @@ class Units:
             latency += start
             per_byte += each_byte * each.received + passed * each.copied
             received += each.received
-        kinds = tuple((each.kind, each.units) for each in shares)
+        kinds = tuple((each.kind, self.device.names(self.mesh_axes(each.units))) for each in shares)
         return Way(latency, per_byte, passed * received, kinds)
 
-    def exact_move(self, shape: Shape, dtype: Any, before: Division, after: Division) -> float:
-        """Return the seconds to relay an array of blocks out, by the collectives that it takes."""
+    def exact_move(
+        self, shape: Shape, dtype: Any, before: Division, after: Division
+    ) -> tuple[float, Joined | None]:
+        """Return the seconds to relay an array of blocks out, by the collectives that it takes.
+
+        And what the move saves by joining others that send the same; None if nothing.
+        """
         old, new = (self.spec(shape, dtype, division) for division in (before, after))
-        sent = sent_between(old.layout, new.layout, self.device, old.placement, new.placement)
-        if sent:
-            return self.machine.seconds(sent)
-        return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds
+        move = find_move(old.layout, new.layout, self.device, old.placement, new.placement)
+        if move is None or not move.collectives:
+            return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds, None
+        sent, joined = move.collectives, None
+        latency = sum(self.machine.once(each.latency_only) for each in sent)
+        copied = self.machine.seconds(nbytes=2 * sum(each.received_bytes for each in sent))
+        if move.phases is not None and copied <= latency:
+            joined = Joined(tuple((each.kind, each.axes) for each in sent), latency)
+        return self.machine.seconds(sent), joined
 
     def shared_latency(
         self, units: Sequence[int], local: int, scattered: bool, dim: int = 0
@@ -366,12 +376,6 @@ class Units:
         else:
             made.all_reduce(self.mesh_axes(units), local)
         return made.found
-
-
-def scattered_dim(made: Division, out: Division) -> int:
-    """Return the last dim along which a sum is scattered."""
-    pairs = enumerate(zip(made, out, strict=True))
-    return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
 
 
 def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:

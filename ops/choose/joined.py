@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.choose.changes import Joined
 from gridlayout.ops.choose.choice import Choice
-from gridlayout.ops.choose.division import Division, Units
+from gridlayout.ops.choose.division import Division
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node, Path
@@ -84,30 +84,29 @@ class Latencies:
 class Read:
     """The moves of a fetch: of a value from each place of its source to each form.
 
-    times: how often it moves. count: the same, with the values that equal it. saved: the seconds
-    that each move saves because it is joined.
+    body: of the loop in which it moves. times: how often it does. count: how often it and the
+    values that equal it move.
     """
 
     value: int
     held: Sequence[Place]
     forms: Sequence[Division]
+    body: Path
     times: float
     count: float
-    saved: NDArray[np.float64] | float = 0.0
 
 
 @dataclass(frozen=True)
-class Later:
-    """Moves of a value that a node makes, which can be joined with others in a solution.
+class JoinedMove:
+    """A move that can be joined with others.
 
-    read: the number of its fetch. form: what is read. held: the division of the value before.
-    latency: which is shared, of each move. key: of those that are joined with it.
+    held: the division of the value before. latency: which is shared, of each run; seconds: of all
+    runs. key: of the moves that are joined with it.
     """
 
-    read: int
-    form: int
-    held: Division
+    held: Division | None
     latency: float
+    seconds: float
     key: Hashable
 
 
@@ -172,30 +171,30 @@ def _ends(graph: Graph) -> set[int]:
     return found - others
 
 
-def later_moves(
+def joined_later(
     graph: Graph,
-    units: Units,
     reads: Sequence[Read],
     chosen: Sequence[Sequence[Division | None]],
-    moved: Mapping[tuple[int, Division], tuple[int, int, Division]],
-) -> list[Later]:
-    """Return the moves of values that nodes make which can be joined in a solution.
+    moved: Mapping[tuple[int, Division], tuple[int, int, Division, Joined | None]],
+) -> dict[tuple[int, int], JoinedMove]:
+    """Return the moves of a solution that can be joined, by the numbers of their fetch and form.
 
     chosen: what each node reads its operands as. moved: by value and what it is moved to, the
-    number of the fetch in `reads`, the form and the value's division.
+    number of the fetch in `reads`, the form, the value's division, and what can be joined.
     """
-    kinds: dict[tuple[int, Division], tuple[Joined, str, float]] = {}
-    for (v, need), (k, _, held) in moved.items():
-        if (made := units.joined_move(held, need, graph.nbytes(v))) is not None:
-            kinds[v, need] = made, str(graph.dtypes[v]), reads[k].times
-    if len(kinds) < 2 or all(v < graph.operands for v, _ in kinds):
-        return []
-    later = []
-    for (level, (made, *rest)), moves in _move_levels(graph, chosen, kinds).items():
-        for v, need in moves:
-            if v >= graph.operands:
-                later.append(Later(*moved[v, need], made.latency, (made.kind, *rest, level)))
-    return later
+    kinds: dict[tuple[int, Division], tuple[Joined, str, Path]] = {}
+    for (v, need), (k, _, _, made) in moved.items():
+        if made is not None:
+            kinds[v, need] = made, str(graph.dtypes[v]), reads[k].body
+    found = {}
+    if len(kinds) > 1:
+        for (level, (made, *rest)), moves in _move_levels(graph, chosen, kinds).items():
+            for v, need in moves:
+                k, form, held, _ = moved[v, need]
+                seconds = made.latency * (reads[k].count if v >= graph.operands else reads[k].times)
+                key = made.kind, *rest, level
+                found[k, form] = JoinedMove(held, made.latency, seconds, key)
+    return found
 
 
 def _move_levels(

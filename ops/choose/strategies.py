@@ -6,7 +6,7 @@ fit in memory (`room.py`). A value is relaid out once to each division in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,12 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.changes import Joined
 from gridlayout.ops.choose.division import Division
-from gridlayout.ops.choose.joined import Latencies, Later, Levels, Read, later_moves, sum_levels
+from gridlayout.ops.choose.dram import Dram
+from gridlayout.ops.choose.joined import (
+    JoinedMove,
+    Latencies,
+    Levels,
+    Read,
+    joined_later,
+    sum_levels,
+)
 from gridlayout.ops.choose.room import Room
-from gridlayout.ops.choose.variables import Place, Variable, Variables
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node
+from gridlayout.ops.choose.variables import Place, Variables
+from gridlayout.ops.graph.node import CARRY, SLICE, Path
 from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
@@ -39,12 +47,10 @@ class Strategies(Variables):
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
     copies: bool = False
-    _computing: dict[Any, float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
     _reads: list[Read] = field(default_factory=list)
-    _exact: dict[Any, float] = field(default_factory=dict)
-    _joined: Latencies = field(default_factory=Latencies)  # of moves
-    _later: list[Later] = field(default_factory=list)
+    _exact: dict[Any, tuple[float, Joined | None]] = field(default_factory=dict)
+    _joined: dict[tuple[int, int], JoinedMove] = field(default_factory=dict)
     _apart: Problem = field(init=False)  # without the shares of latencies
     _levels: Levels = field(init=False)  # of sums
 
@@ -72,80 +78,87 @@ class Strategies(Variables):
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and the limits on memory."""
         costs = [each.seconds * len(each.members) for each in self.variables]
-        if far := self._always_in_dram:
+        dram = Dram(self, self.dram)
+        if dram.always:
             for at, variable in enumerate(self.variables):
                 self.each_step()
                 if not variable.is_operand:
-                    costs[at] = costs[at] + self._dram_seconds(variable, far)
+                    costs[at] = costs[at] + dram.seconds(variable)
         # The users of each value, by how often they read it: a loop repeats the moves inside it.
-        consumers: dict[tuple[int, float], list[tuple[int, int]]] = {}
+        consumers: dict[tuple[int, float, Path], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
             for position, v in enumerate(node.ins):
                 if v is not None and node.factors is not None:
-                    times = node.starts if not position else node.times
-                    consumers.setdefault((v, times), []).append((self._of_node[n], position))
+                    body, times = self.graph.body(node.path), node.times
+                    if not position and node.name in (CARRY, SLICE):  # it is read before the loop
+                        body, times = self.graph.body(body), node.starts
+                    readers = consumers.setdefault((v, times, body), [])
+                    readers.append((self._of_node[n], position))
         counts: dict[Any, float] = {}
-        values: dict[Any, tuple[int, float]] = {}
-        for (v, times), mine in consumers.items():
+        values: dict[Any, tuple[int, float, Path]] = {}
+        for (v, times, body), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = self.graph.nbytes(v)
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
-                values.setdefault(key, (v, times))
-        self._reads, self._joined = [], Latencies()
-        fetches = [self._fetch(*values[key], key, count) for key, count in counts.items()]
-        fetches += self._dram_reads()
-        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
-            source = None if v is None else self.source(v)
-            if v is not None and source is not None and self.graph.shapes[v]:
-                size = self.graph.nbytes(v)
-                if isinstance(divisions, int):
-                    fetches.append(self._to_next_value(source, divisions, size))
-                    continue
-                if not divisions:
-                    continue
-                moved = {
-                    x: self._cheapest_division(x, divisions, size)[0]
-                    for x in set(self.held(*source))
-                }
-                more = np.array([moved[x] for x in self.held(*source)])
-                costs[source[0]] = costs[source[0]] + more
+                values.setdefault(key, (v, times, body))
+        self._reads, self._joined = [], {}
+        fetches = []
+        for key, count in counts.items():
+            *source, _, mine = key
+            needs = [(at, self._needs(at, position)) for at, position in mine]
+            fetches.append(self._fetch(*values[key], (source[0], source[1]), needs, count))
+        fetches += self._to_results()
+        fetches += dram.reads()
         self._apart = Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
         self._levels = sum_levels(self.graph)
         return self._with_joined()
 
     def _with_joined(self) -> Problem:
         """Return the problem in which collectives that can be joined share their latency."""
-        costs, joined = list(self._apart.costs), self._joined.copy()
-        self._join_sums(costs, joined)
+        costs, joined = list(self._apart.costs), Latencies()
         fetches = list(self._apart.fetches)
-        for each in self._later:
-            fetch, read = fetches[each.read], self._reads[each.read]
-            prices, saved = fetch.prices.copy(), each.latency * read.count
+        for (k, form), move in self._joined.items():
+            fetch, read = fetches[k], self._reads[k]
+            prices = fetch.prices.copy() if fetch is self._apart.fetches[k] else fetch.prices
             for row, place in enumerate(read.held):
-                if place.division == each.held:
-                    prices[row, each.form] = max(prices[row, each.form] - saved, 0.0)
-            fetches[each.read] = replace(fetch, prices=prices)
-            joined.add_readers(each.key, saved, each.form, fetch.consumers)
+                if place.division == move.held and not place.in_dram:
+                    prices[row, form] = max(prices[row, form] - move.latency * read.count, 0.0)
+            fetches[k] = replace(fetch, prices=prices)
+            joined.add_readers(move.key, move.seconds, form, fetch.consumers)
+        self._join_sums(costs, joined)
         made = joined.fetches(costs)
         return replace(self._apart, costs=tuple(costs), fetches=(*fetches, *made))
 
-    def _fetch(self, value: int, times: float, what: Any, count: float) -> Fetch:
+    def _needs(self, at: int, position: int) -> list[Division | None]:
+        """Return what a variable reads an operand as, for each of its choices."""
+        return [choice.ins[position] for choice in self.variables[at].choices]
+
+    def _fetch(
+        self,
+        value: int,
+        times: float,
+        body: Path,
+        source: tuple[int, int],
+        needs: Sequence[tuple[int, Sequence[Division | None]]],
+        count: float,
+    ) -> Fetch:
         """Return the costs of moving a value to its users, for all their choices.
 
-        times: how often it moves. what: the value's variable, number among its results and bytes,
-        and its users. count: how often it moves and all values that equal it.
+        times: how often it moves. body: of the loop in which it does. source: the value's variable,
+        and its number among the results.
+        needs: the users, and what each reads it as, by choice. count: how often it moves and all
+        values that equal it.
         """
         self.each_step()
-        at, position, size, mine = what
+        (at, position), size = source, self.graph.nbytes(value)
         variable = self.variables[at]
         held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
         forms: dict[Division, int] = {}
         consumers = []
-        for consumer, place in mine:
-            needs = [choice.ins[place] for choice in self.variables[consumer].choices]
-            read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in needs]
+        for consumer, own in needs:
+            read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in own]
             consumers.append((consumer, np.array(read)))
         kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
@@ -155,16 +168,31 @@ class Strategies(Variables):
                 [[self._place_move(a, b, size) for b in forms] for a in kinds]
             ).reshape(len(kinds), len(forms))
         prices = self._prices[key][rows] * count
-        if value in self.graph.folded:
-            # A move would instead move the transposed product to its consumers.
-            same = [[a.division == b for b in forms] for a in kinds]
-            prices = np.where(np.array(same)[rows], prices, 2 * prices)
-        saved: NDArray[np.float64] | float = 0.0
+        if value in self.graph.free:  # it is computed where it is read
+            made = [
+                [0.0 if a.division == b else self.ways.made_at(value, b) for b in forms]
+                for a in kinds
+            ]
+            prices = np.array(made)[rows]
+        if value in self.graph.folded:  # a move would move the transposed product to its consumers
+            same = np.array([[a.division == b for b in forms] for a in kinds])
+            others = np.where(same.any(1)[rows, None], np.inf, 2 * prices)
+            prices = np.where(same[rows] | (prices == 0), prices, others)
+        self._reads.append(Read(value, held, list(forms), body, times, count))
         if variable.is_operand and len(held) == 1:
-            dtype = str(self.graph.dtypes[value])
-            saved = self._joined_moves(held[0], dtype, forms, size, consumers, times) * count
-        self._reads.append(Read(value, held, list(forms), times, count, saved))
-        return Fetch(at, prices - saved, tuple(consumers))
+            self._join_operand(len(self._reads) - 1, size)
+        return Fetch(at, prices, tuple(consumers))
+
+    def _join_operand(self, k: int, size: int) -> None:
+        """Note which moves of an operand with one place can be joined; k: of its fetch."""
+        read = self._reads[k]
+        (place,) = read.held
+        for form, need in enumerate(read.forms):
+            made = None if place.in_dram else self.units.joined_move(place.division, need, size)
+            if made is not None:
+                key = made.kind, str(self.graph.dtypes[read.value]), read.body, 0
+                move = JoinedMove(place.division, made.latency, made.latency * read.times, key)
+                self._joined[k, form] = move
 
     def refined(self, found: Sequence[int]) -> Problem | None:
         """Return the problem with what is exact for a solution; None if it is so already.
@@ -174,7 +202,7 @@ class Strategies(Variables):
         joined, follows from how the others run.
         """
         problem, new = self.problem, set[Any]()
-        moved: dict[tuple[int, Division], tuple[int, int, Division]] = {}
+        moved: dict[tuple[int, Division], tuple[int, int, Division, Joined | None]] = {}
         for k, (read, fetch) in enumerate(zip(self._reads, problem.fetches, strict=False)):
             place = read.held[found[fetch.source]]
             if place.in_dram or place.division is None:
@@ -183,15 +211,22 @@ class Strategies(Variables):
                 key = self._move_key(read.value, place.division, need := read.forms[form])
                 if place.division == need:
                     continue
-                moved[read.value, need] = k, form, place.division
                 if key not in self._exact:
                     self._exact[key] = self.units.exact_move(*key)
                     new.add(key)
+                moved[read.value, need] = k, form, place.division, self._exact[key][1]
         levels = sum_levels(self.graph, self.choices(found))
-        later = later_moves(self.graph, self.units, self._reads, self.reads(found), moved)
-        if not new and levels == self._levels and later == self._later:
+        # What can be joined in this solution, and what is known of the moves of operands elsewhere.
+        used = {(k, form) for k, form, *_ in moved.values()}
+        joined = {
+            key: move
+            for key, move in self._joined.items()
+            if key not in used and self._reads[key[0]].value < self.graph.operands
+        }
+        joined |= joined_later(self.graph, self._reads, self.reads(found), moved)
+        if not new and levels == self._levels and joined == self._joined:
             return None
-        self._levels, self._later = levels, later
+        self._levels, self._joined = levels, joined
         fetches = list(self._apart.fetches)
         shapes = {key[:2] for key in new}
         for k, read in enumerate(self._reads):
@@ -202,88 +237,50 @@ class Strategies(Variables):
             for row, place in enumerate(read.held):
                 for form, need in enumerate(read.forms):
                     if (key := (*own, place.division, need)) in new and not place.in_dram:
-                        prices[row, form] = self._exact[key] * read.count
-                        if not isinstance(read.saved, float):
-                            prices[row, form] = max(prices[row, form] - read.saved[0, form], 0.0)
+                        prices[row, form] = self._exact[key][0] * read.count
             fetches[k] = replace(fetches[k], prices=prices)
         self._apart = replace(self._apart, fetches=tuple(fetches))
         self.problem = self._with_joined()
         return self.problem
 
-    def with_exact_moves(self, found: Sequence[int]) -> tuple[tuple[int, ...], Problem]:
-        """Return the choices that a descent reaches with exact prices of moves, and its problem.
+    def with_exact_moves(self, found: Sequence[int]) -> tuple[tuple[int, ...], float]:
+        """Return the best choices that descents with exact prices reach, and their seconds.
 
-        found: the choices from which it begins.
+        found: the choices from which they begin.
         """
-        choices = tuple(found)
-        for _ in range(LIMITS.refinements):
+        choices, priced = tuple(found), dict[tuple[int, ...], float]()
+        for k in range(LIMITS.refinements + 1):
             before = self.problem
-            if (problem := self.refined(choices)) is None:
+            is_exact = self.refined(choices) is None
+            priced[choices] = self.problem.cost(choices)
+            if is_exact or k == LIMITS.refinements:
                 break
-            choices = improved(problem, choices, before)
-        return choices, self.problem
+            choices = improved(self.problem, choices, before)
+        best = min(priced, key=priced.__getitem__)
+        return best, priced[best]
 
     def _move_key(self, value: int, before: Division, after: Division) -> Any:
         return self.graph.shapes[value], self.graph.dtypes[value], before, after
 
-    def _joined_moves(
-        self,
-        held: Place,
-        dtype: Any,
-        forms: Mapping[Division, int],
-        size: int,
-        consumers: Sequence[tuple[int, NDArray[np.int64]]],
-        times: float,
-    ) -> NDArray[np.float64]:
-        """Return what a move to each form saves where it is joined, and note its latency."""
-        found = np.zeros((1, len(forms)))
-        for need, form in forms.items():
-            if held.in_dram:
+    def _to_results(self) -> list[Fetch]:
+        """Return the costs of relaying results out, as allowed or to the operands they update."""
+        found = []
+        for v, divisions in zip(self.graph.outs, self.targets, strict=True):
+            source = None if v is None else self.source(v)
+            if v is None or source is None or not self.graph.shapes[v] or divisions == []:
                 continue
-            if (made := self.units.joined_move(held.division, need, size)) is None:
-                continue
-            found[0, form] = made.latency
-            key = made.kind, dtype, times, 0
-            self._joined.add_readers(key, made.latency * times, form, consumers)
+            if isinstance(divisions, int):
+                at = self._of_operand[divisions]
+                needs = [place.division for place in self.variables[at].choices]
+            else:
+                at, size = source[0], self.graph.nbytes(v)
+                best = {
+                    x: self._cheapest_division(x, divisions, size)[1]
+                    for x in set(self.held(*source))
+                }
+                needs = [best[x] for x in self.held(*source)]
+            found.append(self._fetch(v, 1.0, (), source, [(at, needs)], 1.0))
         return found
-
-    @property
-    def _always_in_dram(self) -> frozenset[int]:
-        """The values that are in DRAM for every choice: those of `dram`, and some operands.
-
-        A node reads and writes them while it computes; the times of these transfers add up.
-        """
-        only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
-        return self.dram | frozenset(only)
-
-    def _dram_seconds(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
-        """Return the seconds that reading and writing DRAM adds to each choice of a variable."""
-        more = np.zeros(len(variable.choices))
-        for n in variable.members:
-            node = self.graph.nodes[n]
-            if not far.intersection((*(v for v in node.ins if v is not None), *node.outs)):
-                continue
-            for k, choice in enumerate(variable.choices):
-                if choice is not None:
-                    seconds = self.ways.streaming(node, choice, far)
-                    more[k] += max(seconds - self._computed(node, choice), 0.0)
-        return more
-
-    def _computed(self, node: Node, choice: Choice | None) -> float:
-        """Return the seconds that all runs of a node compute, while DRAM is being read."""
-        if choice is None or node.name == WITH_LAYOUT:
-            return 0.0
-        key = node.path, choice
-        if key not in self._computing:
-            self._computing[key] = self.ways.computing(node, choice) * node.times
-        return self._computing[key]
-
-    def _to_next_value(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
-        """Return the costs of relaying a result out to the operand whose next value it is."""
-        at = self._of_operand[operand]
-        places, held = self.variables[at].choices, self.held(*source)
-        prices = [[self._move(x, place.division, size) for place in places] for x in held]
-        return Fetch(source[0], np.array(prices), ((at, np.arange(len(places))),))
 
     def _cheapest_division(
         self, held: Division, divisions: Sequence[Division], size: int
@@ -321,7 +318,7 @@ class Strategies(Variables):
             costs[at] = own = costs[at].copy()
             for k, kind, saved in latencies:
                 for node in members:
-                    key = self._levels.of(node, kind), kind, node.times
+                    key = self._levels.of(node, kind), kind, self.graph.body(node.path)
                     joined.add(key, saved, at, len(own), k)
                 own[k] = max(own[k] - saved * len(members), 0.0)
 
@@ -349,27 +346,6 @@ class Strategies(Variables):
         if not place.in_dram:
             return self._move(place.division, need, size)
         return self._move(place.division, self.units.among_chips(need), size)
-
-    def _dram_reads(self) -> list[Fetch]:
-        """Return the seconds by which reading operands from DRAM takes longer than computing."""
-        found, far = [], self._always_in_dram
-        for n, node in enumerate(self.graph.nodes):
-            self.each_step()
-            for position, v in enumerate(node.ins):
-                if v is None or v >= len(self.given) or node.factors is None or v in far:
-                    continue
-                at, consumer = self._of_operand[v], self._of_node[n]
-                in_dram = np.array([place.in_dram for place in self.variables[at].choices])
-                if not in_dram.any() or not self.graph.shapes[v]:
-                    continue
-                variable, more = self.variables[consumer], []
-                for choice in variable.choices:
-                    need = None if choice is None else choice.ins[position]
-                    read = 0.0 if need is None else self.ways.reading(v, need) * node.times
-                    more.append(max(read - self._computed(node, choice), 0.0) if read else 0.0)
-                prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
-                found.append(Fetch(at, prices, ((consumer, np.arange(len(more))),)))
-        return found
 
     def _move(self, before: Division | None, after: Division, size: int) -> float:
         sent = self.units.move(before, after, size)

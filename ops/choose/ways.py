@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.choose.chains import divided
-from gridlayout.ops.choose.choice import Choice
-from gridlayout.ops.choose.division import Division, Units, scattered_dim
+from gridlayout.ops.choose.choice import Choice, scattered_dim
+from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.graph.graph import Graph
@@ -53,7 +53,8 @@ class Ways:
         )
         dtype = graph.dtypes[node.outs[0]]
         folded = graph.permutation(node.outs[0])
-        key = node.name, node.factors, values, node.flops, dtype, node.times, folded
+        is_free = node.outs[0] in self._folded
+        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, is_free
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -255,14 +256,46 @@ class Ways:
         machine, out, record = self.units.machine, node.outs[0], node.record
         is_product = record.multiplies
         flops = self._multiplied(node, choice) if is_product else 0.0
-        outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
+        outs = [self._made(out, choice.made)] if is_product else self._written(node, choice)
         ins = self._read(node, choice) if counts_operands(record) else ()
         width = self.graph.first_width(node)
         found = computing(node.record, flops, ins, outs, machine, node.transposed, width)
         return sum(found.values())
 
+    def _made(self, product: int, division: Division) -> int:
+        """Return the bytes of a device's block of a product, which may be made transposed."""
+        order = self.graph.permutation(product)
+        if order is None:
+            return self.nbytes(product, division)
+        part = self.part(product, division)
+        return self.graph.nbytes(product, self.units.machine.padded(tuple(part[d] for d in order)))
+
+    @cached_property
+    def _folded(self) -> frozenset[int]:
+        """The results of transposes that products are made with."""
+        return frozenset(node.outs[0] for node in self.graph.folded.values())
+
+    def made_at(self, value: int, division: Division) -> float:
+        """Return the seconds to compute a free value, and all that it depends on, in a division."""
+        total, waiting, seen = 0.0, [(value, division)], set[tuple[int, Division]]()
+        for each in waiting:
+            if each in seen:
+                continue
+            seen.add(each)
+            node = self.graph.free[each[0]]
+            factors = node.factors
+            assert factors is not None
+            along = dict(zip(factors.outs[0], each[1], strict=True))
+            ins = tuple(tuple(along.get(f, ()) for f in dims) for dims in factors.ins)
+            total += self.computing(node, Choice(ins, each[1], each[1])) * node.times
+            pairs = zip(node.ins, ins, strict=True)
+            waiting += [(v, d) for v, d in pairs if v is not None and v in self.graph.free]
+        return total
+
     def _is_view(self, node: Node) -> bool:
-        """Return whether its result is a reshaped operand, or fused into its consumers."""
+        """Return whether its result is a reshaped operand, or fused into another node."""
+        if node.outs[0] in self._folded:
+            return True
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
         is_same = node.record.is_reduction and len({prod(shape) for shape in shapes}) == 1
         if is_same or node.name in _OF_LOOPS:

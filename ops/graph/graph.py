@@ -116,6 +116,30 @@ class Graph:
                     found[v].append(node)
         return found
 
+    def body(self, path: Path) -> Path:
+        """Return the path of the innermost inlined loop around a node; () if there is none."""
+        inside = (path[:n] for n in range(len(path) - 1, 0, -1))
+        return next((each for each in inside if each in self._loops), ())
+
+    @cached_property
+    def _loops(self) -> frozenset[Path]:
+        return frozenset(self.loops)
+
+    @cached_property
+    def free(self) -> dict[int, Node]:
+        """The values that depend on positions and single numbers alone, with their nodes.
+
+        A device computes its part of them without operands, wherever they are read.
+        """
+        found: dict[int, Node] = {}
+        for node in self.nodes:
+            can = node.members or node.record.is_elementwise or node.record.is_made_in_place
+            if not can or node.factors is None or len(node.outs) != 1:
+                continue
+            if all(v is None or v in found or not self.shapes[v] for v in node.ins):
+                found[node.outs[0]] = node
+        return found
+
     def width(self, value: int) -> int:
         """Return the bits of an element of a value."""
         return dtypes.bits(self.dtypes[value])

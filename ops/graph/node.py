@@ -106,7 +106,7 @@ class Node:
         """Its factors; None where its rule decides how to run it, whatever the operands."""
         if self.label:
             return self.stated
-        found = factors_of(self.eqn) if self.atoms else None
+        found = factors_of(self.eqn)
         if found is None or self.name == WITH_LAYOUT:
             return found
         return found if found.divisible and found.has_equal_results else None

@@ -142,8 +142,8 @@ def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | N
 
 def _refined(strategies: Strategies, found: Solution) -> Solution:
     """Return the solution after a descent with exact prices of its moves."""
-    choices, problem = strategies.with_exact_moves(found.choices)
-    return replace(found, choices=choices, cost=problem.cost(choices))
+    choices, seconds = strategies.with_exact_moves(found.choices)
+    return replace(found, choices=choices, cost=seconds)
 
 
 def _problem(strategies: Strategies, clock: Clock) -> Problem:
