@@ -36,11 +36,6 @@ class Latencies:
 
     groups: dict[Hashable, _Group] = field(default_factory=dict)
 
-    def copy(self) -> Latencies:
-        """Return the same latencies, to which others can be added."""
-        groups = {k: _Group(each.seconds, dict(each.reads)) for k, each in self.groups.items()}
-        return Latencies(groups)
-
     def add(self, key: Hashable, seconds: float, variable: int, choices: int, choice: int) -> None:
         """Add one of a variable's `choices`, whose price lacks the latency of `seconds`."""
         group = self.groups.setdefault(key, _Group(seconds))

@@ -118,14 +118,15 @@ class Strategies(Variables):
         """Return the problem in which collectives that can be joined share their latency."""
         costs, joined = list(self._apart.costs), Latencies()
         fetches = list(self._apart.fetches)
+        prices = {k: fetches[k].prices.copy() for k, _ in self._joined}
         for (k, form), move in self._joined.items():
-            fetch, read = fetches[k], self._reads[k]
-            prices = fetch.prices.copy() if fetch is self._apart.fetches[k] else fetch.prices
-            for row, place in enumerate(read.held):
-                if place.division == move.held and not place.in_dram:
-                    prices[row, form] = max(prices[row, form] - move.latency * read.count, 0.0)
-            fetches[k] = replace(fetch, prices=prices)
-            joined.add_readers(move.key, move.seconds, form, fetch.consumers)
+            read = self._reads[k]
+            rows = [p.division == move.held and not p.in_dram for p in read.held]
+            less = prices[k][rows, form] - move.latency * read.count
+            prices[k][rows, form] = np.maximum(less, 0.0)
+            joined.add_readers(move.key, move.seconds, form, fetches[k].consumers)
+        for k, own in prices.items():
+            fetches[k] = replace(fetches[k], prices=own)
         self._join_sums(costs, joined)
         made = joined.fetches(costs)
         return replace(self._apart, costs=tuple(costs), fetches=(*fetches, *made))
