@@ -127,7 +127,7 @@ def emulated(mesh):
 
 @needs_8
 @pytest.mark.parametrize(
-    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 10)
+    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 7)
 )
 def test_planned_programs_are_jaxs(name, mesh):
     fn, shapes = PROGRAMS[name]
@@ -302,18 +302,20 @@ def test_another_process_makes_the_same_plan():
         "fn = jax.grad(lambda w, x: (jax.nn.relu(x @ w) @ w).sum())\n"
         "print(gl.plan(fn, w, x, machine='v5e 4x4'))"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", text],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(found) == 1
-    assert "dot_general:0" in found.pop()
+    x, w = shaped(512, 256), shaped(256, 256)
+    here = gl.plan(jax.grad(lambda w, x: (jax.nn.relu(x @ w) @ w).sum()), w, x, machine="v5e 4x4")
+    there = subprocess.run(
+        [sys.executable, "-c", text],
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2",
+        },
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert there == f"{here}\n"
+    assert "dot_general:0" in there
 
 
 # -- memory ----------------------------------------------------------------------------------------
@@ -343,7 +345,7 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
 
 def test_a_refusal_names_what_is_alive():
     with pytest.raises(LayoutError, match=r"w1|float32\[100,64\]"):
-        planned("mlp", chips(2, room=1000))
+        planned("mlp", chips(2, room=10_000))
 
 
 @pytest.mark.parametrize("rows", [64, 2048, 65536])
