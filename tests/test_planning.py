@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from itertools import pairwise, permutations, product
 from pathlib import Path
 
@@ -248,10 +249,18 @@ LAWS = ["mlp", "tall mlp", "training step", "attention", "scan"]
 
 
 def planned(name, machine, **given):
+    """The plan of a program, made once if nothing else is given."""
+    return made_of(name, machine, **given) if given else once_made_of(name, machine)
+
+
+def made_of(name, machine, **given):
     fn, shapes = PROGRAMS[name]
     leaves, structure = jax.tree.flatten(shapes, is_leaf=lambda x: isinstance(x, tuple))
     args = jax.tree.unflatten(structure, [shaped(*s) for s in leaves])
     return gl.plan(fn, *args, machine=machine, **given)
+
+
+once_made_of = cache(made_of)
 
 
 @pytest.mark.parametrize("name", LAWS)
