@@ -3,6 +3,8 @@
 The equations are those of `test_primitives.py`, on operands of the same types.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,17 +75,21 @@ def kinds_of(eqn):
     return None if factors is None else (factors.ins, factors.outs, factors.kinds)
 
 
-EQUATIONS = {}
-for _eqn in all_equations():
-    EQUATIONS.setdefault((_eqn.primitive.name, kinds_of(_eqn)), _eqn)
+@functools.cache
+def different():
+    """One equation of each primitive and kind."""
+    found = {}
+    for eqn in all_equations():
+        found.setdefault((eqn.primitive.name, kinds_of(eqn)), eqn)
+    return found
 
 
 def of(name, most=None):
-    return [eqn for (own, _), eqn in EQUATIONS.items() if own == name][:most]
+    return [eqn for (own, _), eqn in different().items() if own == name][:most]
 
 
 def test_every_primitive_with_a_rule_has_an_equation():
-    missing = RULED - {name for name, _ in EQUATIONS}
+    missing = RULED - {name for name, _ in different()}
     assert missing == NOT_MADE | {name for name in LATER if not hasattr(lax, name)}
 
 

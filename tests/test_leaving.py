@@ -127,7 +127,7 @@ for _ in range(100_000):
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_killed_process_ends_the_others_with_an_error(processes, killed):
     seconds = random.Random(processes + killed).random()
-    found, words = run(f"KILLED, SECONDS = {killed}, {seconds}\n{KILLED}", processes, heartbeat=10)
+    found, words = run(f"KILLED, SECONDS = {killed}, {seconds}\n{KILLED}", processes, heartbeat=8)
     ended_by_themselves(found, killed, words)
 
 

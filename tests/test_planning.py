@@ -406,7 +406,7 @@ def test_trees_are_put_by_a_plan():
 
 
 @needs_8
-@pytest.mark.parametrize("name", few(list(PROGRAMS), 3))
+@pytest.mark.parametrize("name", few(list(PROGRAMS), 2))
 def test_plans_are_saved_and_loaded(name, tmp_path):
     fn, shapes = PROGRAMS[name]
     args = arguments(shapes)
