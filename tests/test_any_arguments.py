@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tiers
 from machines import measured
 
 import gridlayout as gl
@@ -338,8 +339,10 @@ def test_anything_works_or_is_a_layout_error(name):
         warnings.simplefilter("ignore")
         if name not in REFUSED:
             call(**given)
-        for argument in arguments_of(call, given):
-            for what, value in ANYTHING.items():
+        for k, argument in enumerate(arguments_of(call, given)):
+            # Without --all-cases every second of them, others for the next argument.
+            turn = (list(CALLS).index(name) + k) % 2
+            for what, value in tiers.few([*ANYTHING.items()][turn:], len(ANYTHING) // 2):
                 try:
                     call(**{**given, argument: value})
                 except gl.LayoutError:

@@ -19,7 +19,7 @@ CASES = [
 
 
 @needs_eight
-@pytest.mark.parametrize(("mesh", "name", "other"), tiers.few(CASES, 9))
+@pytest.mark.parametrize(("mesh", "name", "other"), tiers.few(CASES, 5))
 def test_arrays_are_as_numpys(mesh, name, other):
     check_computed(LAYOUTS[name], LAYOUTS[other], device_of(mesh))
 
@@ -64,7 +64,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("devices", [12, 16, 64])
+@pytest.mark.parametrize("devices", tiers.few([12, 64, 16], 2))
 def test_more_devices_than_eight(devices):
     count = len(LAYOUTS) if tiers.ALL and devices < 64 else 1
     ended = run_alone(MORE.format(devices=devices, count=count), seconds=580)

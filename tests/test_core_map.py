@@ -410,6 +410,9 @@ def odd(name):
     return gl.DeviceGrid(mesh, core_map=core_map)
 
 
+EXPECTED = jax.jit(lambda x: {key: each(x) for key, each in CHOOSING.items()})
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_what_the_library_chooses_has_a_place_on_any_map(name):
     device = odd(name)
@@ -419,11 +422,11 @@ def test_what_the_library_chooses_has_a_place_on_any_map(name):
         with suppress(gl.LayoutError):
             return device.placement(gl.GridLayout(x.shape, grid=grid).core_shape)
 
-    for grid in few(filter(is_placed, [(2, 1), (1, 2), (3, 2), (2,)]), 2):
+    for grid in few(filter(is_placed, [(2, 1), (1, 2), (3, 2), (2,)]), 1):
         laid = gl.put(x, gl.GridLayout(x.shape, grid=grid), device)
         fn = gl.on_grid(lambda x: {key: each(x) for key, each in CHOOSING.items()})
         found = jax.tree.leaves_with_path(fn(laid), is_leaf=is_grid)
-        expected = jax.tree.leaves({key: each(x) for key, each in CHOOSING.items()})
+        expected = jax.tree.leaves(EXPECTED(x))
         for (path, out), want in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.asarray(out), want, 1e-5, 1e-5, err_msg=str(path))
             device.placement(out.layout.core_shape)

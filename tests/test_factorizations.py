@@ -79,10 +79,10 @@ def test_what_is_not_positive_has_no_factor_anywhere(slots):
     assert np.isnan(found[np.tril_indices(len(a))]).all()
 
 
-SHAPES = {"square": (0, 0), "tall": (9, -4), "wide": (-5, 7)}
+SHAPES = {"tall": (9, -4), "square": (0, 0), "wide": (-5, 7)}
 
 
-@pytest.mark.parametrize("kind", few(SHAPES, 2))
+@pytest.mark.parametrize("kind", few(SHAPES, 1))
 def test_lu_factors_of_one_matrix_in_panels(slots, kind):
     more, columns = SHAPES[kind]
     a = RNG.normal(size=(3 * COUNT + 4 + more + slots, 3 * COUNT + 4 + columns)).astype("f4")
@@ -127,7 +127,7 @@ SYSTEMS = [
 ]
 
 
-@pytest.mark.parametrize("k", few(range(len(SYSTEMS)), 4))
+@pytest.mark.parametrize("k", few(range(len(SYSTEMS)), 2))
 def test_few_right_sides_are_solved_by_the_rows_of_the_matrix(k):
     options = {**SYSTEMS[k], "unit_diagonal": k % 3 == 0}
     n, columns = 3 * COUNT + 5, 1 + k % 2

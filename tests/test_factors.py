@@ -3,6 +3,8 @@
 The equations are those of `test_primitives.py`, on operands of the same types.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ import tiers
 from jax import lax
 from laid_out import equations
 from test_primitives import LATER, RULED, TABLE, example, ways
+from tiers import few, together
 
 import gridlayout as gl
 from gridlayout.ops.decisions.factors import SUMMED, THROUGH, UPDATED
@@ -72,17 +75,21 @@ def kinds_of(eqn):
     return None if factors is None else (factors.ins, factors.outs, factors.kinds)
 
 
-EQUATIONS = {}
-for _eqn in all_equations():
-    EQUATIONS.setdefault((_eqn.primitive.name, kinds_of(_eqn)), _eqn)
+@functools.cache
+def different():
+    """One equation of each primitive and kind."""
+    found = {}
+    for eqn in all_equations():
+        found.setdefault((eqn.primitive.name, kinds_of(eqn)), eqn)
+    return found
 
 
 def of(name, most=None):
-    return [eqn for (own, _), eqn in EQUATIONS.items() if own == name][:most]
+    return [eqn for (own, _), eqn in different().items() if own == name][:most]
 
 
 def test_every_primitive_with_a_rule_has_an_equation():
-    missing = RULED - {name for name, _ in EQUATIONS}
+    missing = RULED - {name for name, _ in different()}
     assert missing == NOT_MADE | {name for name in LATER if not hasattr(lax, name)}
 
 
@@ -146,10 +153,16 @@ def changed(eqn, ins, outs):
     return params
 
 
-def run(eqn, arrays, outs):
-    params = changed(eqn, [np.shape(a) for a in arrays], outs)
-    made = jax.jit(lambda *xs: eqn.primitive.bind(*xs, **params))(*arrays)
-    return [np.asarray(x) for x in (made if eqn.primitive.multiple_results else [made])]
+def results_of(jobs):
+    """What equations give, of (equation, operands, shapes of results), as one program."""
+
+    def every(operands):
+        for (eqn, _, outs), arrays in zip(jobs, operands, strict=True):
+            params = changed(eqn, [np.shape(a) for a in arrays], outs)
+            made = eqn.primitive.bind(*arrays, **params)
+            yield made if eqn.primitive.multiple_results else [made]
+
+    return jax.device_get(jax.jit(lambda x: list(every(x)))([arrays for _, arrays, _ in jobs]))
 
 
 def parts(factors, f, shapes, dims):
@@ -190,52 +203,83 @@ def shape_of(shape, cut):
     return tuple(len(range(n)[c]) for n, c in zip(shape, cut, strict=True))
 
 
-@pytest.mark.parametrize("name", sorted(RULED - NOT_MADE - PLACED))
-def test_parts_of_operands_give_parts_of_results(name):
-    for eqn in of(name, None if tiers.ALL else 3):
-        factors = factors_of(eqn)
-        types = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
-        if any(jnp.issubdtype(x.dtype, jax.dtypes.extended) for x in types):
-            continue
-        arrays = [operand(atom.aval, k) for k, atom in enumerate(eqn.invars)]
-        shapes = [var.aval.shape for var in eqn.outvars]
-        whole = run(eqn, arrays, shapes) if factors.divisible else []
-        for f in factors.divisible:
-            if factors.sizes[f] < 2:
-                continue
-            given = parts(factors, f, [a.shape for a in arrays], factors.ins)
-            made = list(parts(factors, f, shapes, factors.outs))
-            if factors.kind(f) == UPDATED:
-                assert_updated(eqn, arrays, factors, f, whole[0])
-                continue
-            if name in ("argmax", "argmin") and factors.kind(f) == SUMMED:
-                np.testing.assert_array_equal(extreme_at(eqn, arrays[0])[0], whole[0])
-                continue
-            found = [
-                run(
-                    eqn,
-                    [a[c] for a, c in zip(arrays, cuts, strict=True)],
-                    [shape_of(s, c) for s, c in zip(shapes, outs, strict=True)],
-                )
-                for cuts, outs in zip(given, made, strict=True)
-            ]
-            if factors.kind(f) == SUMMED:
-                for a, b in zip(combined(eqn, arrays, found), whole, strict=True):
-                    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-                continue
-            for results, cuts in zip(found, made, strict=True):
-                for part, all_of_it, cut in zip(results, whole, cuts, strict=True):
-                    np.testing.assert_allclose(part, all_of_it[cut], rtol=1e-4, atol=1e-5)
+DIVIDED = together(sorted(RULED - NOT_MADE - PLACED), 8)
 
 
-def assert_updated(eqn, arrays, factors, f, whole):
+@pytest.mark.parametrize("names", DIVIDED, ids=" to ".join)
+def test_parts_of_operands_give_parts_of_results(names):
+    jobs, judges = [], []
+    for name in names:
+        for eqn in of(name, None if tiers.ALL else 3):
+            types = [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
+            if any(jnp.issubdtype(x.dtype, jax.dtypes.extended) for x in types):
+                continue
+            factors = factors_of(eqn)
+            if not factors.divisible:
+                continue
+            arrays = [operand(atom.aval, k) for k, atom in enumerate(eqn.invars)]
+            whole, shapes = len(jobs), [var.aval.shape for var in eqn.outvars]
+            jobs.append((eqn, arrays, shapes))
+            divisible = [f for f in factors.divisible if factors.sizes[f] > 1]
+            is_elementwise = len({*factors.ins, *factors.outs}) == 1
+            for f in few(divisible, 1) if is_elementwise else divisible:
+                own, judge = of_parts(eqn, arrays, shapes, f)
+                judges.append((name, judge, whole, len(jobs)))
+                jobs += own
+    results = results_of(jobs)
+    for name, judge, whole, first in judges:
+        try:
+            judge(results[whole], results[first : first + 2])
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+def of_parts(eqn, arrays, shapes, f):
+    """What to run of two parts along a factor, and who judges (whole results, those of the two)."""
+    factors = factors_of(eqn)
+    if factors.kind(f) == UPDATED:
+        return of_updated_parts(eqn, arrays, shapes, f)
+    if eqn.primitive.name in ("argmax", "argmin") and factors.kind(f) == SUMMED:
+        at = extreme_at(eqn, arrays[0])[0]
+        return [], lambda whole, _: np.testing.assert_array_equal(at, whole[0])
+    given = parts(factors, f, [a.shape for a in arrays], factors.ins)
+    made = list(parts(factors, f, shapes, factors.outs))
+    jobs = [
+        (
+            eqn,
+            [a[c] for a, c in zip(arrays, cuts, strict=True)],
+            [shape_of(s, c) for s, c in zip(shapes, outs, strict=True)],
+        )
+        for cuts, outs in zip(given, made, strict=True)
+    ]
+
+    def summed(whole, found):
+        for a, b in zip(combined(eqn, arrays, found), whole, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+    def beside_each_other(whole, found):
+        for results, cuts in zip(found, made, strict=True):
+            for part, all_of_it, cut in zip(results, whole, cuts, strict=True):
+                np.testing.assert_allclose(part, all_of_it[cut], rtol=1e-4, atol=1e-5)
+
+    return jobs, summed if factors.kind(f) == SUMMED else beside_each_other
+
+
+def of_updated_parts(eqn, arrays, shapes, f):
     """A part of the result needs the same part of the array, and of the rest nothing."""
+    factors = factors_of(eqn)
     (first, *_), (second, *_) = parts(factors, f, [arrays[0].shape], factors.ins[:1])
-    for part, rest in ((first, second), (second, first)):
+    jobs = []
+    for rest in (second, first):
         other = arrays[0].copy()
         other[rest] = 77
-        (found,) = run(eqn, [other, *arrays[1:]], [whole.shape])
-        np.testing.assert_array_equal(found[part], whole[part])
+        jobs.append((eqn, [other, *arrays[1:]], shapes))
+
+    def judge(whole, found):
+        for part, (result,) in zip((first, second), found, strict=True):
+            np.testing.assert_array_equal(result[part], whole[0][part])
+
+    return jobs, judge
 
 
 # -- plans -----------------------------------------------------------------------------------------

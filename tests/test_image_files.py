@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import laid_out
 import numpy as np
 import pytest
+import tiers
 from image_layouts import BITS, SHAPE, example, systems
 from laid_out import indices
 
@@ -73,8 +74,8 @@ EVERYWHERE = ("int4", "bfloat16")
 
 @pytest.mark.parametrize("dtype", MLIR_NAMES)
 def test_every_system_and_type(dtype, tmp_path, small_windows):
-    turn = [*MLIR_NAMES].index(dtype)
-    some = slice(None) if dtype in EVERYWHERE else slice(turn % 4, None, 4)
+    turn, apart = [*MLIR_NAMES].index(dtype), 4 if tiers.ALL else 8
+    some = slice(None) if dtype in EVERYWHERE else slice(turn % apart, None, apart)
     for n, (name, layout) in enumerate([*systems(dtype).items()][some]):
         try:
             assert_round_trip(example(SHAPE, dtype), layout, tmp_path / str(n), n % 3 == 0)

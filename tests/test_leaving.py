@@ -78,7 +78,7 @@ assert float(total(x)) == 512
 """
 
 
-def run(program, processes, limit="6", **options):
+def run(program, processes, limit="4", **options):
     """How processes end that all run a program, in which they lose each other."""
     known = f"LIMIT = {limit!r}\n{START}"
     found = run_together(known + program, count=processes, devices=1, **options)
@@ -127,7 +127,7 @@ for _ in range(100_000):
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_killed_process_ends_the_others_with_an_error(processes, killed):
     seconds = random.Random(processes + killed).random()
-    found, words = run(f"KILLED, SECONDS = {killed}, {seconds}\n{KILLED}", processes, heartbeat=10)
+    found, words = run(f"KILLED, SECONDS = {killed}, {seconds}\n{KILLED}", processes, heartbeat=8)
     ended_by_themselves(found, killed, words)
 
 
@@ -195,7 +195,7 @@ print("result", float(gl.on_grid(long)(x)), flush=True)
 
 
 def test_a_long_program_that_computes_does_not_end():
-    computed = 10 if tiers.ALL else 5
+    computed = 10 if tiers.ALL else 4
     found, words = run(f"COMPUTED = {computed}\n{LONG}", 2, limit="3")
     assert [each.code for each in found] == [0, 0], words
     assert all("result 512.0" in each.out for each in found), words

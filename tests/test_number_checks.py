@@ -84,10 +84,10 @@ FINE = {
 
 
 @pytest.mark.parametrize("checks", CHECKS if tiers.ALL else ["both"])
-@pytest.mark.parametrize("name", tiers.few(FINE, 12))
+@pytest.mark.parametrize("name", tiers.few(FINE, 8))
 def test_padding_is_not_reported(name, checks):
     expected = FINE[name](gl.put(A, LAYOUT, DEVICE))
-    for fill in (np.nan, np.inf, 0):
+    for fill in (np.nan, np.inf, 0) if tiers.ALL else (np.nan, np.inf):
         with checking(*CHECKS[checks]):
             found = FINE[name](poisoned(A, LAYOUT, DEVICE, fill))
         for x, other in zip(leaves(found), leaves(expected), strict=True):

@@ -327,7 +327,7 @@ def test_functions_on_the_grid_are_the_functions(turn, names):
     assert_all_same(names, *operands(shapes_of(names), turn))
 
 
-@pytest.mark.parametrize(("turn", "names"), KNOWN)
+@pytest.mark.parametrize(("turn", "names"), few(KNOWN, 14))
 def test_what_results_say_of_their_padding_is_true(turn, names):
     shapes = shapes_of(names)
     facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), turn, turn + len(shapes))
@@ -393,15 +393,16 @@ COMPILED = {"elementwise": 2, "reductions": 2, "shapes": 2, "products": 1, "call
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_jaxs(kind):
-    # Decided in several layouts each; of decisions of one kind one is compiled, and of what has
-    # derivatives of its own every function.
+    # Every second is decided, or each in several layouts; of decisions of one kind one is compiled,
+    # and of what has derivatives of its own every function.
     compiled, smooth = Compiled(), [name for name in KINDS[kind] if name not in NO_GRAD]
     chance = few(smooth, COMPILED[kind])
+    decided = {*few(smooth, -(-len(smooth) // 2)), *chance}
     for seed, (name, (fn, shapes)) in enumerate(TABLE.items()):
-        if name not in smooth:
+        if name not in decided:
             continue
         traced = Traced(gradients(fn, shapes), examples(shapes))
-        for turn, chosen in enumerate(choices(shapes, TURNS if tiers.ALL else 2, seed)):
+        for turn, chosen in enumerate(choices(shapes, TURNS if tiers.ALL else 1, seed)):
             device = device_of(DEVICE, seed + turn)
             kinds = traced.kinds(chosen, device, name)
             every = name if kind == "calls" or not tiers.ALL else None
@@ -974,11 +975,18 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs"), METHODS)
-def test_methods(name, args, kwargs):
-    x, plain = poisoned(example(A), layouts(A)["bumped stride"], DEVICE), jnp.asarray(example(A))
-    found, expected = (getattr(array, name)(*args, **kwargs) for array in (x, plain))
-    assert_same(found, expected, rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("methods", together(METHODS, 9))
+def test_methods(methods):
+    @jax.jit
+    def called(x):
+        return [getattr(x, name)(*args, **kwargs) for name, args, kwargs in methods]
+
+    x = poisoned(example(A), layouts(A)["bumped stride"], DEVICE)
+    for method, found, expected in zip(methods, called(x), called(example(A)), strict=True):
+        try:
+            assert_same(found, expected, rtol=1e-4, atol=1e-5)
+        except AssertionError as error:
+            raise AssertionError(f"{method}: {error}") from error
 
 
 def test_single_numbers_convert_and_many_refuse_to():
@@ -1304,7 +1312,7 @@ def test_other_dtypes():
         x, plain = poisoned(a, layouts(A)["flip and gap"], DEVICE), jnp.asarray(a)
         tolerance = 2e-2 if dtype in ("bfloat16", "float16") else 1e-5
         fn = lambda x: (x + x, x.sum(1), x[1:3].T, x @ x.T)  # noqa: E731
-        assert_same(gl.on_grid(fn)(x), fn(plain), rtol=tolerance, atol=tolerance)
+        assert_same(gl.on_grid(fn)(x), jax.jit(fn)(plain), rtol=tolerance, atol=tolerance)
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -1592,21 +1600,32 @@ REACHED = {
 }
 
 
-@pytest.mark.parametrize("name", REACHED)
-def test_rules_reach(name):
-    fn, shape = REACHED[name]
+REACH = [
+    names
+    for shape in (A, (7,))
+    for names in together([name for name in REACHED if REACHED[name][1] == shape], 4)
+]
+
+
+@pytest.mark.parametrize("names", REACH, ids=", ".join)
+def test_rules_reach(names):
+    def every(x):
+        return {name: REACHED[name][0](x) for name in names}
+
+    ((_, shape), *_) = (REACHED[name] for name in names)
     some = list(layouts(shape).values())
-    turn = list(REACHED).index(name)
     plain = gl.GridLayout(shape, grid=(2, 4)[: len(shape)])
-    assert not gl.on_grid(fn, DEVICE).report(plain).fallbacks
-    for layout in few([some[turn % len(some)], plain], 1):
+    assert not gl.on_grid(every, DEVICE).report(plain).fallbacks
+    for layout in few([some[5 * REACH.index(names) % len(some)], plain], 1):
         x = poisoned(example(shape), layout, DEVICE)
-        found = jax.jit(lambda x: gl.on_grid(fn)(x))(x)
-        expected = fn(jnp.asarray(example(shape)))
+        found, expected = jax.jit(lambda x: gl.on_grid(every)(x))(x), jax.jit(every)(example(shape))
         assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(expected)
-        for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(np.asarray(f), np.asarray(w), rtol=2e-5, atol=1e-5)
-        assert not gl.on_grid(fn).report(x).fallbacks
+        for name in names:
+            for f, w in zip(leaves(found[name]), jax.tree.leaves(expected[name]), strict=True):
+                np.testing.assert_allclose(
+                    np.asarray(f), np.asarray(w), rtol=2e-5, atol=1e-5, err_msg=name
+                )
+        assert not gl.on_grid(every).report(x).fallbacks
 
 
 def test_the_index_of_the_greatest_elements_is_in_range_beside_nans():

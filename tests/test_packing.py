@@ -1,7 +1,6 @@
 """pack and unpack: the array program, the gather and a loop over `locate` move the same bits."""
 
 import re
-from functools import partial
 
 import chex
 import einops
@@ -86,7 +85,7 @@ def test_random_layouts_pack_as_their_elements_are_located(layout):
     assert_packs(layout)
 
 
-JITTED = {case.values[0] for case in few(TABLE, 12)}
+JITTED = {case.values[0] for case in few(TABLE, 8)}
 
 
 @pytest.mark.parametrize("layout", TABLE)
@@ -237,10 +236,16 @@ def test_bits_survive_packing_and_placing(dtype, name):
     x = every_value(dtype)
     # Undef padding is 0, which of a type that has none is NaN.
     expected = bits(packed(x, layout, np.zeros(()).astype(dtype)[()]))
-    for path in PATHS:
-        physical = optimized(partial(gl.pack, layout=layout, path=path))(x)
+
+    @optimized
+    def both(x, physical):
+        return [
+            (gl.pack(x, layout, path=path), gl.unpack(physical, layout, path=path))
+            for path in PATHS
+        ]
+
+    for physical, found in both(x, packed(x, layout, np.zeros(()).astype(dtype)[()])):
         np.testing.assert_array_equal(bits(physical), expected)
-        found = optimized(partial(gl.unpack, layout=layout, path=path))(physical)
         np.testing.assert_array_equal(bits(found), bits(x))
     put = gl.put(x, layout, device)
     np.testing.assert_array_equal(bits(put.physical), expected)
@@ -296,12 +301,18 @@ def test_unpack_is_the_transpose_of_pack(layout, path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=layout.shape).astype("f4")
     p = rng.normal(size=layout.physical_shape).astype("f4")
-    _, pull = jax.vjp(lambda x: gl.pack(x, layout, path=path), x)
-    np.testing.assert_array_equal(pull(p)[0], gl.unpack(p, layout))
-    _, pull = jax.vjp(lambda p: gl.unpack(p, layout, path=path), p)
-    np.testing.assert_array_equal(pull(x)[0], packed(x, layout, 0))
-    _, tangent = jax.jvp(lambda x: gl.pack(x, layout, path=path), (x,), (x,))
-    np.testing.assert_array_equal(tangent, packed(x, layout, 0))
+
+    @jax.jit
+    def derivatives(x, p):
+        _, of_pack = jax.vjp(lambda x: gl.pack(x, layout, path=path), x)
+        _, of_unpack = jax.vjp(lambda p: gl.unpack(p, layout, path=path), p)
+        _, tangent = jax.jvp(lambda x: gl.pack(x, layout, path=path), (x,), (x,))
+        return of_pack(p)[0], of_unpack(x)[0], tangent
+
+    unpacked, *same = derivatives(x, p)
+    np.testing.assert_array_equal(unpacked, gl.unpack(p, layout))
+    for found in same:
+        np.testing.assert_array_equal(found, packed(x, layout, 0))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e5m2"])
@@ -314,11 +325,15 @@ def test_narrow_floats_have_the_same_derivative(dtype):
     assert found.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("layout", few(EXAMPLES, 2), ids=repr)
+@pytest.mark.parametrize("layout", few(EXAMPLES[::-1], 1), ids=repr)
 def test_gradients_agree_with_differences(layout):
     x = np.random.default_rng(1).normal(size=layout.shape).astype("f4")
     chex.assert_numerical_grads(
-        lambda x: jnp.sum(jnp.sin(gl.pack(x, layout)) ** 2), (x,), order=2, atol=2e-2, rtol=2e-2
+        jax.jit(lambda x: jnp.sum(jnp.sin(gl.pack(x, layout)) ** 2)),
+        (x,),
+        order=2,
+        atol=2e-2,
+        rtol=2e-2,
     )
 
 

@@ -29,7 +29,7 @@ def held(layout):
 def on_parts(fn, layout, *storages):
     placed = DEVICE.placement(layout.core_shape)
     specs = {"in_specs": (placed.spec,) * len(storages), "out_specs": placed.spec}
-    return np.asarray(
+    return jax.device_get(
         jax.jit(jax.shard_map(fn, mesh=DEVICE.fine, check_vma=False, **specs))(*storages)
     )
 
@@ -40,10 +40,14 @@ def test_the_mask_is_where_elements_live(name):
     placed, expected = DEVICE.placement(layout.core_shape), held(layout)
     local = (*placed.per_device, *layout.local_shape)
     assert has_padding(layout, placed) == (not expected.all())
-    found = on_parts(lambda: jnp.broadcast_to(valid_mask(layout, placed), local), layout)
-    np.testing.assert_array_equal(found, expected)
     x = np.random.default_rng(0).random(expected.shape).astype(np.float32)
-    filled = on_parts(lambda part: fill_padding(part, layout, placed, 7), layout, x)
+
+    def both(part):
+        mask = jnp.broadcast_to(valid_mask(layout, placed), local)
+        return mask, fill_padding(part, layout, placed, 7)
+
+    found, filled = on_parts(both, layout, x)
+    np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(filled, np.where(expected, x, 7))
 
 

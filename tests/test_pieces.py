@@ -332,7 +332,7 @@ def test_derivatives_and_batches_of_pieces():
     # Inside a program too: padding that holds NaN reaches no gradient.
     loss = gl.on_grid(jax.grad(lambda x: (gl.with_layout(jnp.sin(x), b) * w).sum()))
     np.testing.assert_allclose(np.asarray(loss(laid)), np.cos(x) * w, rtol=1e-5)
-    many = jax.vmap(lambda k: gl.relayout(gl.put(x * k, a, device), b).to_logical())
+    many = jax.jit(jax.vmap(lambda k: gl.relayout(gl.put(x * k, a, device), b).to_logical()))
     expected = np.stack([x * k for k in range(3)])
     np.testing.assert_array_equal(np.asarray(many(jnp.arange(3.0))), expected)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from itertools import pairwise, permutations, product
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def emulated(mesh):
 
 @needs_8
 @pytest.mark.parametrize(
-    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 10)
+    ("name", "mesh"), few([(name, mesh) for name in PROGRAMS for mesh in MESHES], 7)
 )
 def test_planned_programs_are_jaxs(name, mesh):
     fn, shapes = PROGRAMS[name]
@@ -248,10 +249,18 @@ LAWS = ["mlp", "tall mlp", "training step", "attention", "scan"]
 
 
 def planned(name, machine, **given):
+    """The plan of a program, made once if nothing else is given."""
+    return made_of(name, machine, **given) if given else once_made_of(name, machine)
+
+
+def made_of(name, machine, **given):
     fn, shapes = PROGRAMS[name]
     leaves, structure = jax.tree.flatten(shapes, is_leaf=lambda x: isinstance(x, tuple))
     args = jax.tree.unflatten(structure, [shaped(*s) for s in leaves])
     return gl.plan(fn, *args, machine=machine, **given)
+
+
+once_made_of = cache(made_of)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -302,18 +311,20 @@ def test_another_process_makes_the_same_plan():
         "fn = jax.grad(lambda w, x: (jax.nn.relu(x @ w) @ w).sum())\n"
         "print(gl.plan(fn, w, x, machine='v5e 4x4'))"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", text],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(found) == 1
-    assert "dot_general:0" in found.pop()
+    x, w = shaped(512, 256), shaped(256, 256)
+    here = gl.plan(jax.grad(lambda w, x: (jax.nn.relu(x @ w) @ w).sum()), w, x, machine="v5e 4x4")
+    there = subprocess.run(
+        [sys.executable, "-c", text],
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2",
+        },
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert there == f"{here}\n"
+    assert "dot_general:0" in there
 
 
 # -- memory ----------------------------------------------------------------------------------------
@@ -343,7 +354,7 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
 
 def test_a_refusal_names_what_is_alive():
     with pytest.raises(LayoutError, match=r"w1|float32\[100,64\]"):
-        planned("mlp", chips(2, room=1000))
+        planned("mlp", chips(2, room=10_000))
 
 
 @pytest.mark.parametrize("rows", [64, 2048, 65536])
@@ -395,7 +406,7 @@ def test_trees_are_put_by_a_plan():
 
 
 @needs_8
-@pytest.mark.parametrize("name", few(list(PROGRAMS), 3))
+@pytest.mark.parametrize("name", few(list(PROGRAMS), 2))
 def test_plans_are_saved_and_loaded(name, tmp_path):
     fn, shapes = PROGRAMS[name]
     args = arguments(shapes)
@@ -580,7 +591,7 @@ def test_products_receive_what_the_lower_bound_says(regime, mesh, dims):
     assert bound * (1 - 1e-3) <= words <= 1.1 * bound
 
 
-@pytest.mark.parametrize("seed", few(range(500), 12))
+@pytest.mark.parametrize("seed", few(range(500), 8))
 def test_plans_of_random_chains_cost_what_brute_force_finds(seed):
     # Products with functions between; all ways to divide everything.
     random = np.random.default_rng(seed)
@@ -853,7 +864,7 @@ GRIDS = [
 
 
 @needs_8
-@pytest.mark.parametrize(("grids", "name"), few(product(GRIDS, ["mlp", "training"]), 4))
+@pytest.mark.parametrize(("grids", "name"), few([*product(GRIDS, ["training", "mlp"])], 3))
 def test_arrays_are_laid_out_otherwise_only_where_that_saves_much(name, grids, tmp_path):
     x, *weights = (array(shape, k) for k, shape in enumerate([(64, 40), (40, 96), (96, 24)]))
     device = gl.DeviceGrid((2, 4))

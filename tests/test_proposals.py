@@ -7,6 +7,7 @@ from math import prod
 import jax
 import numpy as np
 import pytest
+import tiers
 from jax.sharding import AbstractMesh
 
 import gridlayout as gl
@@ -90,7 +91,7 @@ def test_proposals_are_placed_and_hold_fewer_pages(system, name):
     machine = gl.Machine(name)
     rng, device, chip = np.random.default_rng(11), cores_of(machine), machine.chip
     made = spread = 0
-    for _ in range(90):
+    for _ in range(90 if tiers.ALL else 70):
         layout = random_layout(rng, system)
         found = propose(layout, chip)
         if found is None:

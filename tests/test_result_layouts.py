@@ -12,7 +12,7 @@ import tiers
 from deciding import Traced
 from devices import turn as device_of
 from jax.sharding import AbstractMesh
-from laid_out import assert_same, is_grid, poisoned
+from laid_out import assert_same, is_grid
 from test_primitives import DEVICE, TABLE, drawn, ways
 from tiers import few
 
@@ -94,9 +94,10 @@ SMALL = {
 
 @pytest.mark.parametrize("name", [n for n in SMALL if tiers.ALL or n != "reshape"])
 def test_results_of_a_tiled_matrix_hold_what_they_are(name):
-    x = poisoned(X, TILED, MESH)
+    # So large an array is not laid out element by element.
+    x = gl.from_physical(gl.put(X, TILED.with_oob(np.nan), MESH).physical, TILED, MESH)
     found = gl.on_grid(SMALL[name])(x)
-    assert_same(found, SMALL[name](jnp.asarray(X)), rtol=1e-4, atol=1e-3)
+    assert_same(found, jax.jit(SMALL[name])(X), rtol=1e-4, atol=1e-3)
     data = found.size * found.dtype.itemsize
     assert found.storage.nbytes <= max(1.5 * data, 1024)
 
@@ -258,7 +259,7 @@ def layouts_of(tree):
     return [x.layout if is_grid(x) else None for x in leaves]
 
 
-@pytest.mark.parametrize(("name", "place"), few(itertools.product(OPTIMIZERS, PLACES), 5))
+@pytest.mark.parametrize(("name", "place"), few(itertools.product(OPTIMIZERS, PLACES), 3))
 def test_three_steps_of_training_are_one_program(name, place, compilations):
     batch = RNG.normal(size=(40, 60)).astype("f4")
     x = gl.put(batch, gl.GridLayout((40, 60), grid=(8, 1)), MESH)

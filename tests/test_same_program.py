@@ -108,7 +108,11 @@ def call_of(fn, shapes, device):
 
 
 # With --all-cases every program on every machine; else the machines take turns.
-PAIRS = [*product(CALLS, MACHINES)] if tiers.ALL else [*zip(CALLS, cycle(MACHINES), strict=False)]
+PAIRS = (
+    [*product(CALLS, MACHINES)]
+    if tiers.ALL
+    else tiers.few([*zip(CALLS, cycle(MACHINES), strict=False)], 4)
+)
 SIZES = LIMITS if tiers.ALL else (LIMITS[0], LIMITS[-1])
 
 

@@ -139,7 +139,7 @@ def check(fn, given, seed):
     """Every way for operands that lie somewhere, against JAX, and what it says against XLA."""
     device = device_of(gl.DeviceGrid(MESHES[seed % len(MESHES)]), seed)
     arrays = [x if isinstance(x, np.ndarray) else numbers(x) for x in given]
-    expected = fn(*map(jnp.asarray, arrays))
+    expected = jax.jit(fn)(*arrays)
     (layouts,) = choices([x.shape for x in arrays if x.ndim], 1, seed)
     places = iter(layouts)
     operands = [poisoned(x, next(places), device) if x.ndim else x for x in arrays]

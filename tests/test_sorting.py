@@ -63,7 +63,7 @@ SORTS = {
 
 
 @pytest.mark.usefixtures("in_blocks")
-@pytest.mark.parametrize("name", few(SORTS, 4))
+@pytest.mark.parametrize("name", few(SORTS, 3))
 @pytest.mark.parametrize("n", few([COUNT * 5 + 3, COUNT * 4, COUNT + 1], 1))
 def test_one_vector_is_sorted_as_jax_sorts_it(name, n):
     x, y = example(n), example(n)
@@ -71,7 +71,7 @@ def test_one_vector_is_sorted_as_jax_sorts_it(name, n):
     rows = [row for row in fn.report(laid(x), laid(y)).rows if row.primitive == "sort"]
     assert rows
     assert all(row.how == "rule" and "merged in" in row.note for row in rows)
-    found, expected = fn(laid(x), laid(y)), SORTS[name](jnp.asarray(x), jnp.asarray(y))
+    found, expected = fn(laid(x), laid(y)), jax.jit(SORTS[name])(x, y)
     for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
         assert is_grid(f)
         assert np.asarray(f).tobytes() == np.asarray(w).tobytes()

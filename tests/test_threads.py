@@ -120,7 +120,7 @@ def close(found, wanted):
 
 
 def test_eight_threads_call_everything():
-    errors, ended = [], time.monotonic() + (60 if tiers.ALL else 6)
+    errors, ended = [], time.monotonic() + (60 if tiers.ALL else 4)
 
     def work(seed):
         calls = Calls(seed)

@@ -331,7 +331,7 @@ def check(fn, arrays, seed, wrap=jax.jit):
 @pytest.mark.parametrize(
     ("seed", "name"),
     tiers.few(
-        [each for each in enumerate(AROUND) if tiers.ALL or not each[1].startswith("jit of")], 20
+        [each for each in enumerate(AROUND) if tiers.ALL or not each[1].startswith("jit of")], 12
     ),
 )
 def test_around_the_grid(seed, name):
@@ -339,7 +339,7 @@ def test_around_the_grid(seed, name):
     check(AROUND[name], (A, B), seed, wrap=(lambda fn: fn) if name == "lowered" else jax.jit)
 
 
-@pytest.mark.parametrize(("seed", "name"), tiers.few(enumerate(MAPPED), 14))
+@pytest.mark.parametrize(("seed", "name"), tiers.few(enumerate(MAPPED), 9))
 def test_vmap_around_the_grid(seed, name):
     check(MAPPED[name], (STACK, B), seed)
 
@@ -353,7 +353,7 @@ def test_vmap_around_the_grid(seed, name):
             for around in DERIVATIVES
             if not (name.startswith("custom_vjp") and around in ("jvp", "linearize"))
         ],
-        12,
+        7,
     ),
 )
 def test_lifted_functions_inside_a_lifted_one(name, around):
