@@ -18,6 +18,7 @@ from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-13  # fraction of the ceiling that a change has to save: less may be rounding
 MOST_PAIRED = 6  # variables of a fetch of which each two are changed at once
+PAIRED = 2  # of the assignments found by single changes, from how many pairs are changed
 ROUNDS = 40  # of raising the prices of exceeded limits
 
 
@@ -28,7 +29,7 @@ def descended(
 
     starts: called with the model in the second case, for assignments to begin with; others are made
     by shares. Single variables are changed from each of them. So they are from the best mixes of
-    the results. From the best of all of these, pairs are changed too.
+    the results. From the best of all of these, `PAIRED`, pairs are changed too.
     """
     model = Model.of(problem)
     if not model.limits and (state := at_once(model)) is not None:
@@ -50,8 +51,9 @@ def descended(
             for v, choice in enumerate(each):
                 kept[v][choice] = True
         add(by_shares(model.among(kept)))
-    least = min(found, key=lambda each: (found[each], each))
-    return _numbers(descent.run(dict(enumerate(least))))
+    best = sorted(found, key=lambda each: (found[each], each))[:PAIRED]
+    ends = [_numbers(descent.run(dict(enumerate(each)))) for each in best]
+    return min(ends, key=lambda each: (problem.cost(each), each))
 
 
 def improved(problem: Problem, choices: Sequence[int], before: Problem) -> tuple[int, ...]:
