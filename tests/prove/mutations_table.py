@@ -445,8 +445,8 @@ OPS = [
     ),
     Mutation(
         "ops/solver/elimination.py",
-        "put((scope, table.min(-1)))",
-        "put((scope, table.max(-1)))",
+        "put(scope[:-1], table.min(-1))",
+        "put(scope[:-1], table.max(-1))",
         "tests/test_solver.py::test_least_of_all_assignments",
     ),
     Mutation(
