@@ -147,9 +147,8 @@ class Strategies(Variables):
         """Return the costs of moving a value to its users, for all their choices.
 
         times: how often it moves. body: of the loop in which it does. source: the value's variable,
-        and its number among the results.
-        needs: the users, and what each reads it as, by choice. count: how often it moves and all
-        values that equal it.
+        and its number among the results. needs: the users, and what each reads it as, by choice.
+        count: how often it moves and all values that equal it.
         """
         self.each_step()
         (at, position), size = source, self.graph.nbytes(value)
@@ -206,7 +205,7 @@ class Strategies(Variables):
         moved: dict[tuple[int, Division], tuple[int, int, Division, Joined | None]] = {}
         for k, (read, fetch) in enumerate(zip(self._reads, problem.fetches, strict=False)):
             place = read.held[found[fetch.source]]
-            if place.in_dram or place.division is None:
+            if place.in_dram or place.division is None or not self._is_relaid_out(read.value):
                 continue
             for form in {int(forms[found[v]]) for v, forms in fetch.consumers} - {-1}:
                 key = self._move_key(read.value, place.division, need := read.forms[form])
@@ -232,7 +231,7 @@ class Strategies(Variables):
         shapes = {key[:2] for key in new}
         for k, read in enumerate(self._reads):
             own = self.graph.shapes[read.value], self.graph.dtypes[read.value]
-            if own not in shapes:
+            if own not in shapes or not self._is_relaid_out(read.value):
                 continue
             prices = fetches[k].prices.copy()
             for row, place in enumerate(read.held):
@@ -259,6 +258,10 @@ class Strategies(Variables):
             choices = improved(self.problem, choices, before)
         best = min(priced, key=priced.__getitem__)
         return best, priced[best]
+
+    def _is_relaid_out(self, value: int) -> bool:
+        """Return whether a value moves, and is not computed otherwise instead."""
+        return value not in self.graph.free and value not in self.graph.folded
 
     def _move_key(self, value: int, before: Division, after: Division) -> Any:
         return self.graph.shapes[value], self.graph.dtypes[value], before, after

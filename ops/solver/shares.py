@@ -13,8 +13,10 @@ from gridlayout.ops.solver.model import Model
 
 LARGE = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
 SMALL = 20_000, 400_000
-# The most variables of a fetch that is not split, in the order tried.
+# The most variables of a fetch that is not split, in the order tried; if that is not enough, of
+# one that is not left out.
 WHOLE = (8, 6, 4, 3, 0)
+LEFT = (6, 3, 2)
 
 
 def at_once(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
@@ -29,7 +31,7 @@ def at_once(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | 
 def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
     """Return an assignment of a model without limits; None where no elimination is small.
 
-    It is the best one if no fetch has to be split. entries: as for `at_once`.
+    It is the best one if no fetch has to be split or left out. entries: as for `at_once`.
     """
     if (found := at_once(model, entries)) is not None:
         return found
@@ -37,7 +39,8 @@ def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] 
         ordered = elimination_order(model, largest=entries[0], most=entries[1], whole=whole)
         if ordered is not None:
             return model.chosen(eliminate(_split(model, whole), ordered)[0])
-    return None
+    without = (model.part(model.choices, limited=False, shared=most) for most in LEFT)
+    return next((found for rest in without if (found := at_once(rest, entries))), None)
 
 
 def _split(model: Model, whole: int) -> Model:
