@@ -207,19 +207,31 @@ def _replicated_between(
     whole, on_all = replicated_layout(old.shape, old.dtype), replicated_placement(old.ndim)
     if after == on_all:
         return []
-    first = find_move(old, whole, device, before, on_all)
-    if first is None or len(first.collectives) > 1 or first.phases is None:
+    found = find_move(old, whole, device, before, on_all)
+    if found is None or len(found.collectives) > 1:
         return []
-    last, gathered, phases = lay_out(new, device, after), first.run, first.phases
-
-    def run(x: LazyView) -> LazyView:
-        return last.run(gathered(x).reshape(*old.shape))
+    first, last = _with_shape(found, old.shape), lay_out(new, device, after)
+    if (phases := first.phases) is None:
+        return []
 
     def both(x: LazyView) -> Phases:
-        return last.run((yield from phases(x)).reshape(*old.shape))
+        return last.run((yield from phases(x)))
 
     key = Key("replicated between", old, new, device, before, after)
+    run = lambda x: last.run(first.run(x))  # noqa: E731
     return [replace(first, key=key, run=run, phases=both, exchange=None)]
+
+
+def _with_shape(move: LocalMove, shape: tuple[int, ...]) -> LocalMove:
+    """Return a move whose result is reshaped."""
+    run, phases = move.run, move.phases
+
+    def reshaped(x: LazyView) -> Phases:
+        assert phases is not None
+        return (yield from phases(x)).reshape(*shape)
+
+    after = None if phases is None else reshaped
+    return replace(move, run=lambda x: run(x).reshape(*shape), phases=after)
 
 
 def _is_enough(by_axes: LocalMove, pieces: Pieces) -> bool:
@@ -296,18 +308,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
             move = _by_mesh_axes(
                 old.with_oob(None), new, device, before, replicated_placement(old.ndim)
             )
-            run, phases = move.run, move.phases
-
-            def logical(x: LazyView) -> Phases:
-                assert phases is not None
-                return (yield from phases(x)).reshape(*old.shape)
-
-            return replace(
-                move,
-                key=key,
-                run=lambda x: run(x).reshape(*old.shape),
-                phases=None if phases is None else logical,
-            )
+            return replace(_with_shape(move, old.shape), key=key)
     collectives = _gathering(before, device, local_bytes(old, before))
     run = partial(_logical, old, before)
     return LocalMove(
