@@ -327,10 +327,9 @@ class Units:
         if move is None or not move.collectives:
             return self.move(before, after, dtypes.nbytes(shape, dtype)).seconds, None
         sent, joined = move.collectives, None
-        latency = sum(self.machine.once(each.latency_only) for each in sent)
-        copied = self.machine.seconds(nbytes=2 * sum(each.received_bytes for each in sent))
-        if move.phases is not None and copied <= latency:
-            joined = Joined(tuple((each.kind, each.axes) for each in sent), latency)
+        if move.phases is not None and self.machine.saves_joined(sent):
+            kinds = tuple((each.kind, each.axes) for each in sent)
+            joined = Joined(kinds, self.machine.latency_alone(sent))
         return self.machine.seconds(sent), joined
 
     def shared_latency(
@@ -340,10 +339,9 @@ class Units:
         key = tuple(units), local, scattered, dim
         if key not in self._latencies:
             made, machine = self._sum(units, local, scattered, dim), self.machine
-            latency = sum(machine.once(each.latency_only) for each in made)
-            copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made))
             is_free = not scattered and machine.combines  # XLA joins all-reduces without a copy
-            self._latencies[key] = latency if is_free or copied < latency else 0.0
+            saves = is_free or machine.saves_joined(made)
+            self._latencies[key] = machine.latency_alone(made) if saves else 0.0
         return self._latencies[key]
 
     def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:

@@ -87,9 +87,7 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
         return None
     if machine.combines and step.collectives[0].kind == ALL_REDUCE:
         return None
-    start = sum(machine.once(each.latency_only) for each in step.collectives)
-    copied = 2 * sum(each.received_bytes for each in step.collectives)
-    if machine.seconds(nbytes=copied) > start:
+    if not machine.saves_joined(step.collectives):
         return None
     (read,) = step.reads
     if not isinstance(read, int):

@@ -53,6 +53,15 @@ class Sending(Computing):
         times = (route.seconds(each.received_bytes, each.together) for route in routes)
         return min(times, default=0.0)
 
+    def latency_alone(self, sent: Sequence[Collective]) -> float:
+        """Return the latency of collectives that join no others."""
+        return sum(self.once(each.latency_only) for each in sent)
+
+    def saves_joined(self, sent: Sequence[Collective]) -> bool:
+        """Return whether their latency is at least the time to copy their operands side by side."""
+        copied = 2 * sum(each.received_bytes for each in sent)
+        return self.work_seconds(nbytes=copied) <= self.latency_alone(sent)
+
     def received_along(self, each: Collective) -> dict[str, int]:
         """Return the bytes that a device receives in one run of a collective, by links.
 
