@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
-from gridlayout.ops.choose.chains import divided
+from gridlayout.ops.choose.chains import divided, of_member
 from gridlayout.ops.choose.choice import Choice, scattered_dim
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
@@ -53,8 +53,8 @@ class Ways:
         )
         dtype = graph.dtypes[node.outs[0]]
         folded = graph.permutation(node.outs[0])
-        is_free = node.outs[0] in self._folded
-        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, is_free
+        follows = node.outs[0] in graph.followers
+        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -270,11 +270,6 @@ class Ways:
         part = self.part(product, division)
         return self.graph.nbytes(product, self.units.machine.padded(tuple(part[d] for d in order)))
 
-    @cached_property
-    def _folded(self) -> frozenset[int]:
-        """The results of transposes that products are made with."""
-        return frozenset(node.outs[0] for node in self.graph.folded.values())
-
     def made_at(self, value: int, division: Division) -> float:
         """Return the seconds to compute a free value, and all that it depends on, in a division."""
         total, waiting, seen = 0.0, [(value, division)], set[tuple[int, Division]]()
@@ -282,19 +277,19 @@ class Ways:
             if each in seen:
                 continue
             seen.add(each)
-            node = self.graph.free[each[0]]
-            factors = node.factors
-            assert factors is not None
-            along = dict(zip(factors.outs[0], each[1], strict=True))
-            ins = tuple(tuple(along.get(f, ()) for f in dims) for dims in factors.ins)
-            total += self.computing(node, Choice(ins, each[1], each[1])) * node.times
-            pairs = zip(node.ins, ins, strict=True)
-            waiting += [(v, d) for v, d in pairs if v is not None and v in self.graph.free]
+            node, own = self.graph.free[each[0]], each[1]
+            way = of_member(node, Choice((), own, own))
+            total += self.computing(node, way) * node.times
+            waiting += [
+                (v, need)
+                for v, need in zip(node.ins, way.ins, strict=True)
+                if v in self.graph.free and need is not None
+            ]
         return total
 
     def _is_view(self, node: Node) -> bool:
         """Return whether its result is a reshaped operand, or fused into another node."""
-        if node.outs[0] in self._folded:
+        if node.outs[0] in self.graph.followers:
             return True
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
         is_same = node.record.is_reduction and len({prod(shape) for shape in shapes}) == 1

@@ -181,6 +181,11 @@ class Graph:
                 found[node.outs[0]] = readers[0]
         return found
 
+    @cached_property
+    def followers(self) -> frozenset[int]:
+        """The results of the transposes that products are made with."""
+        return frozenset(node.outs[0] for node in self.folded.values())
+
     def permutation(self, value: int) -> tuple[int, ...] | None:
         """Return the order of the dims in which a product is made; None for its own order."""
         follower = self.folded.get(value)

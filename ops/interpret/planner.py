@@ -224,9 +224,8 @@ class Planner:
         consumers = Consumers(graph, held, result_layouts)
         outside, first = self._path, self._calls
         self._calls += graph.calls
-        folded = {id(node) for node in graph.folded.values()}
         for node in graph.nodes:
-            if id(node) in folded:
+            if graph.followers.intersection(node.outs):
                 continue
             self._path = (*outside, *node.path)
             follower = graph.folded.get(node.outs[0]) if node.outs else None
