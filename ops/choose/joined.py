@@ -1,7 +1,7 @@
 """Joined collectives: the latencies that several collectives of a program share.
 
 Collectives of one kind over the same devices become one if none depends on another: sums of one
-level, and equal moves of operands. The latency is then paid once.
+level, and moves of one level that send the same. The latency is then paid once.
 """
 
 from __future__ import annotations

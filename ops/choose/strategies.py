@@ -162,26 +162,29 @@ class Strategies(Variables):
             consumers.append((consumer, np.array(read)))
         kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
-        key = tuple(kinds), tuple(forms), size
-        if key not in self._prices:
-            self._prices[key] = np.array(
-                [[self._place_move(a, b, size) for b in forms] for a in kinds]
-            ).reshape(len(kinds), len(forms))
-        prices = self._prices[key][rows] * count
+        same = np.array([[a.division == b for b in forms] for a in kinds], bool)
         if value in self.graph.free:  # it is computed where it is read
-            made = [
-                [0.0 if a.division == b else self.ways.made_at(value, b) for b in forms]
-                for a in kinds
-            ]
-            prices = np.array(made)[rows]
+            made = [self.ways.made_at(value, form) for form in forms]
+            prices = np.where(same, 0.0, made)[rows]
+        else:
+            prices = self._moves(tuple(kinds), tuple(forms), size)[rows] * count
         if value in self.graph.folded:  # a move would move the transposed product to its consumers
-            same = np.array([[a.division == b for b in forms] for a in kinds])
             others = np.where(same.any(1)[rows, None], np.inf, 2 * prices)
             prices = np.where(same[rows] | (prices == 0), prices, others)
         self._reads.append(Read(value, held, list(forms), body, times, count))
         if variable.is_operand and len(held) == 1:
             self._join_operand(len(self._reads) - 1, size)
         return Fetch(at, prices, tuple(consumers))
+
+    def _moves(
+        self, kinds: tuple[Place, ...], forms: tuple[Division, ...], size: int
+    ) -> NDArray[np.float64]:
+        """Return the seconds of the moves from some places to some forms."""
+        key = kinds, forms, size
+        if key not in self._prices:
+            found = [[self._place_move(a, b, size) for b in forms] for a in kinds]
+            self._prices[key] = np.array(found).reshape(len(kinds), len(forms))
+        return self._prices[key]
 
     def _join_operand(self, k: int, size: int) -> None:
         """Note which moves of an operand with one place can be joined; k: of its fetch."""
@@ -208,9 +211,10 @@ class Strategies(Variables):
             if place.in_dram or place.division is None or not self._is_relaid_out(read.value):
                 continue
             for form in {int(forms[found[v]]) for v, forms in fetch.consumers} - {-1}:
-                key = self._move_key(read.value, place.division, need := read.forms[form])
-                if place.division == need:
+                if place.division == (need := read.forms[form]):
                     continue
+                own = self.graph.shapes[read.value], self.graph.dtypes[read.value]
+                key: Any = (*own, place.division, need)
                 if key not in self._exact:
                     self._exact[key] = self.units.exact_move(*key)
                     new.add(key)
@@ -262,9 +266,6 @@ class Strategies(Variables):
     def _is_relaid_out(self, value: int) -> bool:
         """Return whether a value moves, and is not computed otherwise instead."""
         return value not in self.graph.free and value not in self.graph.folded
-
-    def _move_key(self, value: int, before: Division, after: Division) -> Any:
-        return self.graph.shapes[value], self.graph.dtypes[value], before, after
 
     def _to_results(self) -> list[Fetch]:
         """Return the costs of relaying results out, as allowed or to the operands they update."""

@@ -116,9 +116,8 @@ def eliminate(
 
     ordered: the variables with several choices.
     """
-    place = {
-        v: -at for at, v in enumerate(ordered)
-    }  # of a variable's dim in tables: first ones last
+    # Of a variable's dim in tables: the last dim is that of the variable that is eliminated first.
+    place = {v: -at for at, v in enumerate(ordered)}
     buckets: dict[int, list[Factor]] = {v: [] for v in ordered}
     constants: list[float] = []
 

@@ -52,8 +52,9 @@ def _split(model: Model, whole: int) -> Model:
     for shared in model.shared:
         if len(shared.scope) <= whole:
             continue
+        prices = np.minimum(shared.prices, IMPOSSIBLE)
         for reader, read in shared.reads.items():
-            table = np.minimum(shared.prices, IMPOSSIBLE) @ read.T
+            table = prices @ read.T
             if len(table) == 1:
                 made.costs[reader] = made.costs[reader] + table[0]
             else:
