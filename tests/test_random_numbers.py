@@ -411,9 +411,8 @@ def test_what_is_shuffled_is_sorted_in_blocks(name, monkeypatch):
     assert rows
     assert all("merged in" in row.note for row in rows)
     if name == "permutation":
-        assert (
-            f"[{SIZE}]" not in compiled.as_text()
-        )  # no device has all of the numbers, nor of the order
+        # No device has all of the numbers, nor of the order.
+        assert f"[{SIZE}]" not in compiled.as_text()
 
 
 def test_the_machine_says_whether_what_is_shuffled_is_sorted_in_blocks():
