@@ -8,12 +8,16 @@ from typing import Any
 
 from gridlayout.ops.decisions.factors import FactorsOf, whole
 from gridlayout.ops.decisions.flops import Flops, nothing
+from gridlayout.ops.decisions.shifted import Shifted
 
 Shape = tuple[int, ...]
 # A rule: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
 # returns a `Choice` of several rules; or returns None if it does not apply to these values.
 Decide = Callable[..., Any]
 OfPart = Callable[[Mapping[str, Any], Sequence[Shape], Sequence[Shape]], Mapping[str, Any]]
+# Of an operation on views of an array (None: of none, or of another one) and on known numbers, as
+# bytes: its results as views of that array; None for one that is no such view.
+OfViews = Callable[[Mapping[str, Any], Sequence[Shifted | bytes | None]], Sequence[Shifted | None]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Record:
     How it is run and planned:
 
     of_part: the changed parameters of the op on parts of operands along factors that are through:
-    `(params, shapes, shapes of the parts)`; None if they are the same.
+    `(params, shapes, shapes of the parts)`; None if they are the same. of_views: its results as
+    views of the array that its operands are views of; None for an op that computes.
 
     is_elementwise: each element of the result is a function of the operands' at the same index.
     is_reordered: the result has the operand's elements in another order or shape. neutral: for a
@@ -62,6 +67,7 @@ class Record:
     of_empty: Decide | None = None
     of_logical: Decide | None = None
     of_part: OfPart | None = None
+    of_views: OfViews | None = None
     reason: str = ""
     is_fused: bool = False
     takes_fused: bool = False

@@ -37,6 +37,7 @@ from gridlayout.ops.graph.node import (
     Path,
     Shape,
 )
+from gridlayout.ops.graph.views import Views
 from gridlayout.ops.primitives.user_rules import is_user_rule
 
 
@@ -67,6 +68,7 @@ class Graph:
         made = cls(closed, trips, len(closed.jaxpr.invars))
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.results = made._inline(closed, operands, (), Call())
+        made.nodes = Views(made.nodes, made.results, made.shapes, made.dtypes).replaced(made.body)
         if trips is not None:
             made.nodes = made._live()
         return made

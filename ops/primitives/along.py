@@ -28,6 +28,7 @@ from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numberin
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -338,10 +339,22 @@ def _repeated(params: Any, shape: Shape) -> dict[int, str]:
     return {d: SHIFTED for d, count in enumerate(params["reps"]) if count != 1}
 
 
+def _views_repeated(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    (x,) = views
+    for d, count in enumerate(params["reps"]):
+        if count != 1:
+            x = x.repeated(d, count) if isinstance(x, Shifted) else None
+    return [x if isinstance(x, Shifted) else None]
+
+
 ALONG: dict[str, Record] = {
     "bitcast_convert_type": Record((bitcast,), factors=_bits, is_fused=True, takes_fused=True),
     "tile": Record(
-        (mapped_or_replicated,), factors=along(_repeated), is_fused=True, takes_fused=True
+        (mapped_or_replicated,),
+        factors=along(_repeated),
+        is_fused=True,
+        takes_fused=True,
+        of_views=_views_repeated,
     ),
     "stack": Record((mapped,), factors=_stacked, is_fused=True, takes_fused=True),
     "unstack": Record(

@@ -12,7 +12,7 @@ There are two ways, and the one that takes less time is chosen:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import jax
@@ -30,6 +30,7 @@ from gridlayout.ops.decisions.factors import SHIFTED, along, dim_of, dims_of
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Decide, Record
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
@@ -295,6 +296,42 @@ def _padded(params: Any, shape: Shape) -> dict[int, str]:
     return {d: SHIFTED for d, some in sizes if tuple(some) != (0, 0, 0)}
 
 
+def _views_sliced(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    """Return a slice as a view; see `Record.of_views`."""
+    (x,) = views
+    ends = zip(params["start_indices"], params["limit_indices"], strict=True)
+    for d, (start, limit) in enumerate(ends):
+        if isinstance(x, Shifted):
+            x = x.cut(d, start, limit, (params["strides"] or (1,) * len(x.shape))[d])
+    return [x if isinstance(x, Shifted) else None]
+
+
+def _views_split(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    x, ends = views[0], [*accumulate(params["sizes"], initial=0)]
+    assert isinstance(x, Shifted)
+    return [x.cut(params["axis"], *pair) for pair in pairwise(ends)]
+
+
+def _views_reversed(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    (x,) = views
+    for d in params["dimensions"]:
+        x = x.reversed(d) if isinstance(x, Shifted) else None
+    return [x if isinstance(x, Shifted) else None]
+
+
+def _views_padded(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    x, fill = views
+    for d, sizes in enumerate(params["padding_config"]):
+        can = isinstance(x, Shifted) and isinstance(fill, bytes)
+        x = x.padded(d, *sizes, fill) if can else None  # type: ignore[union-attr, arg-type]
+    return [x if isinstance(x, Shifted) else None]
+
+
+def _views_joined(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    some = [x for x in views if isinstance(x, Shifted)]
+    return [Shifted.joined(some, params["dimension"]) if len(some) == len(views) else None]
+
+
 def _record(rule: Decide, axes: Any, **facts: Any) -> Record:
     return Record(
         *((rule,), nothing, along(axes)),
@@ -314,13 +351,16 @@ def _concatenated_numbers(b: Builder, op: Op, *values: Value) -> Value | None:
 
 
 PARTS: dict[str, Record] = {
-    "slice": _record(slice_, _sliced, of_part=_of_part),
-    "split": _record(split, dim_of("axis", SHIFTED), of_empty=empty.split),
-    "rev": _record(rev, dims_of("dimensions", SHIFTED)),
-    "pad": _record(pad, _padded),
+    "slice": _record(slice_, _sliced, of_part=_of_part, of_views=_views_sliced),
+    "split": _record(
+        split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split
+    ),
+    "rev": _record(rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed),
+    "pad": _record(pad, _padded, of_views=_views_padded),
     "concatenate": _record(
         *(concatenate, dim_of("dimension", SHIFTED)),
         of_empty=empty.concatenate,
         of_logical=_concatenated_numbers,
+        of_views=_views_joined,
     ),
 }

@@ -17,6 +17,7 @@ from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Number
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import (
@@ -170,6 +171,29 @@ def _stated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors
     return made.factors()
 
 
+def _views_squeezed(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    (x,) = views
+    assert isinstance(x, Shifted)
+    gone = {d % len(x.shape) for d in params["dimensions"]}
+    return [x.on_dims([d for d in range(len(x.shape)) if d not in gone])]
+
+
+def _views_permuted(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    (x,) = views
+    assert isinstance(x, Shifted)
+    return [x.on_dims(params["permutation"])]
+
+
+def _views_widened(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    """Return a view with new dims, if these have extent 1."""
+    x, *_ = views
+    assert isinstance(x, Shifted)
+    at: dict[int, int] = {d: k for k, d in enumerate(params["broadcast_dimensions"])}
+    wide = [at.get(d) for d in range(len(params["shape"]))]
+    found = x.on_dims(wide)
+    return [found if found.shape == tuple(params["shape"]) else None]
+
+
 def _keeps_rows(params: Any, before: Shape, after: Shape, tile: Shape) -> bool:
     return tuple(params["permutation"])[-2:] == (*range(len(before)),)[-2:]
 
@@ -186,11 +210,19 @@ def _view(rule: Decide, factors: FactorsOf, **facts: Any) -> Record:
 _ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 SHAPES: dict[str, Record] = {
     "broadcast_in_dim": _view(
-        *(broadcast_in_dim, _broadcast), of_logical=_broadcast_logical, is_made_in_place=True
+        *(broadcast_in_dim, _broadcast),
+        of_logical=_broadcast_logical,
+        is_made_in_place=True,
+        of_views=_views_widened,
     ),
-    "transpose": _view(transpose, _transposed, is_reordered=True, keeps_tiles=_keeps_rows),
+    "transpose": _view(
+        *(transpose, _transposed),
+        is_reordered=True,
+        keeps_tiles=_keeps_rows,
+        of_views=_views_permuted,
+    ),
     "reshape": _view(reshape, _reshaped, is_reordered=True, keeps_tiles=_keeps_tiles),
-    "squeeze": _view(squeeze, _squeezed),
+    "squeeze": _view(squeeze, _squeezed, of_views=_views_squeezed),
     **dict.fromkeys(_ANNOTATIONS, _view(identity, each, is_annotation=True)),
     "with_layout": Record(
         *((with_layout,), nothing, _stated),

@@ -32,6 +32,7 @@ from gridlayout.ops.primitives.shapes import SHAPES
 from gridlayout.ops.primitives.slices.records import INDEXING
 from gridlayout.ops.primitives.slices.slicing import SLICING
 from gridlayout.ops.primitives.vectors import VECTORS
+from gridlayout.ops.primitives.views import VIEWS
 from gridlayout.ops.products.dot_general import PRODUCTS
 
 _HOST = "the host gets the full array"
@@ -82,7 +83,7 @@ RECORDS = _Records(
     merged(
         (
             *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, INDEXING, SLICING, POOLING, LINALG),
-            *(RAGGED, CONVOLUTION, PRODUCTS, FOURIER, SHAPES, RANDOM, CONTROL, _GLOBAL),
+            *(RAGGED, CONVOLUTION, PRODUCTS, FOURIER, SHAPES, RANDOM, CONTROL, VIEWS, _GLOBAL),
         )
     )
 )

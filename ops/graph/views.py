@@ -1,0 +1,188 @@
+"""Operations that only move elements, as views of the array that they read.
+
+A slice of a padded array is a view of that array, and so is what a roll joins. Views of one array
+that read the same elements, such as the points of a stencil, are one `views` node: what devices
+receive for them, they receive once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.shifted import Shifted
+from gridlayout.ops.graph.node import Atom, Node, Path, Shape
+from gridlayout.ops.primitives.user_rules import is_user_rule
+from gridlayout.ops.primitives.views import Known, views_p
+
+
+@dataclass(frozen=True)
+class _View:
+    """A value as a view: of which value, in which body; and the nodes on the way, in order."""
+
+    source: int
+    body: Path
+    view: Shifted
+    members: tuple[int, ...] = ()
+
+    @cached_property
+    def boxes(self) -> list[tuple[int, int]]:
+        """Along each dim of the array, the first and the last position that it reads."""
+        found = []
+        for row in self.view.rows:
+            ends = [
+                (run.first, run.first + (run.count - 1) // run.every * run.step)
+                for run in row.runs
+                if not run.is_fill
+            ]
+            found.append((min(map(min, ends), default=0), max(map(max, ends), default=-1)))
+        return found
+
+    def overlaps(self, other: _View) -> bool:
+        """Whether both read some of the same elements, as far as boxes around them tell."""
+        pairs = zip(self.boxes, other.boxes, strict=True)
+        return all(a <= d and c <= b for (a, b), (c, d) in pairs)
+
+
+class Views:
+    """Finds the views among the nodes of a graph, and replaces them."""
+
+    def __init__(self, nodes: Sequence[Node], results: Sequence[Atom], shapes: Any, kinds: Any):
+        self.nodes, self.shapes, self.dtypes = nodes, shapes, kinds
+        self.results = {atom for atom in results if isinstance(atom, int)}
+        self.found: dict[int, _View] = {}
+
+    def replaced(self, bodies: Any) -> list[Node]:
+        """Return the nodes, with `views` nodes for those that they stand for.
+
+        bodies: returns the path of the loop's body that a node is in.
+        """
+        for n, node in enumerate(self.nodes):
+            self._add(n, node, bodies(node.path))
+        if not self.found:
+            return [*self.nodes]
+        leaves: dict[tuple[int, Path], list[int]] = {}
+        for v in self._leaves():
+            view = self.found[v]
+            leaves.setdefault((view.source, view.body), []).append(v)
+        made: dict[int, Node] = {}  # by the position of the first leaf's node
+        for some in leaves.values():
+            for group in self._groups(some):
+                members = sorted({m for v in group for m in self.found[v].members})
+                moves = any(not _is_whole(self.found[v].view) for v in group)
+                if len(members) > 1 and moves:
+                    made[min(self.found[v].members[-1] for v in group)] = self._node(group, members)
+        return self._without_unread(made) if made else [*self.nodes]
+
+    def _add(self, n: int, node: Node, body: Path) -> None:
+        """Add the results of a node, if they are views."""
+        of_views = None if node.label else node.record.of_views
+        if of_views is None or any(map(is_user_rule, node.record.rules)):
+            return
+        shapes = [self.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
+        arrays = [v for v in node.ins if v is not None]
+        if not arrays or any(0 in shape or not shape for shape in shapes):
+            return
+        given = [self.found.get(v) for v in arrays]
+        first = next((x for x in given if x is not None and x.body == body), None)
+        source = arrays[0] if first is None else first.source
+        if not np.issubdtype(self.dtypes[source], np.generic):
+            return
+        operands: list[Shifted | bytes | None] = []
+        members: set[int] = {n}
+        for atom in node.atoms:
+            if not isinstance(atom, int):
+                aval = atom.aval
+                operands.append(np.asarray(atom.val, aval.dtype).tobytes())
+            elif atom == source:
+                operands.append(Shifted.of(self.shapes[source]))
+            elif (view := self.found.get(atom)) and (view.source, view.body) == (source, body):
+                operands.append(view.view)
+                members.update(view.members)
+            else:
+                return
+        for v, found in zip(node.outs, of_views(node.params, operands), strict=True):
+            if found is not None:
+                self.found[v] = _View(source, body, found, tuple(sorted(members)))
+
+    def _leaves(self) -> list[int]:
+        """Return the views that something else than a view reads."""
+        read = {*self.results}
+        for node in self.nodes:
+            if not all(v in self.found for v in node.outs) or not node.outs:
+                read.update(v for v in node.ins if v is not None)
+            else:
+                bodies = {(self.found[v].source, self.found[v].body) for v in node.outs}
+                own = [v for v in node.ins if v in self.found]
+                read.update(
+                    v for v in own if {(self.found[v].source, self.found[v].body)} != bodies
+                )
+        return [v for v in self.found if v in read]
+
+    def _groups(self, leaves: Sequence[int]) -> list[list[int]]:
+        """Return views in groups that read the same elements."""
+        groups: list[list[int]] = []
+        for v in leaves:
+            view = self.found[v]
+            near = [g for g in groups if any(view.overlaps(self.found[other]) for other in g)]
+            groups = [g for g in groups if g not in near]
+            groups.append(sorted([v, *(other for g in near for other in g)]))
+        return groups
+
+    def _node(self, group: Sequence[int], members: Sequence[int]) -> Node:
+        source = self.found[group[0]].source
+        number, inner = {source: 0}, []
+        for m in members:
+            node = self.nodes[m]
+            reads = tuple(_read(atom, number) for atom in node.atoms)
+            inner.append((Op.of(node.eqn), reads))
+            number.update((v, len(number) + k) for k, v in enumerate(node.outs))
+        params = {
+            "views": tuple(self.found[v].view for v in group),
+            "members": tuple(inner),
+            "leaves": tuple(number[v] for v in group),
+        }
+        first = min((self.nodes[self.found[v].members[-1]] for v in group), key=self.nodes.index)
+        eqn = _equation(self.shapes[source], self.dtypes[source], params, first.eqn)
+        return Node(eqn, first.path, (source,), tuple(group), first.call, first.times)
+
+    def _without_unread(self, made: dict[int, Node]) -> list[Node]:
+        """Return the nodes with those that were made, without members that nothing reads now."""
+        ours = {v for node in made.values() for v in node.outs}
+        gone = {m for node in made.values() for v in node.outs for m in self.found[v].members}
+        nodes: list[tuple[int, Node]] = []
+        for n, node in enumerate(self.nodes):
+            nodes += [(-1, made[n])] if n in made else []
+            nodes.append((n, node))
+        read, kept = {*self.results}, []
+        for n, node in reversed(nodes):
+            if n in gone and not (read - ours).intersection(node.outs):
+                continue
+            read.update(v for v in node.ins if v is not None)
+            kept.append(node)
+        return kept[::-1]
+
+
+def _is_whole(view: Shifted) -> bool:
+    """Whether it has all elements in order, under any shape."""
+    return not any(row.has_fill or len(row.runs) > 1 for row in view.rows) and view.is_itself
+
+
+def _read(atom: Atom, number: dict[int, int]) -> int | Known:
+    if isinstance(atom, int):
+        return number[atom]
+    return Known(np.asarray(atom.val, atom.aval.dtype).tobytes(), np.dtype(atom.aval.dtype))
+
+
+def _equation(shape: Shape, dtype: Any, params: Any, like: core.JaxprEqn) -> core.JaxprEqn:
+    """Return an equation of `views`, in the scope of another equation."""
+    given = jax.ShapeDtypeStruct(shape, dtype)
+    (eqn,) = jax.make_jaxpr(lambda x: views_p.bind(x, **params))(given).jaxpr.eqns
+    return eqn.replace(source_info=like.source_info, ctx=like.ctx)

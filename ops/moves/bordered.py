@@ -1,0 +1,162 @@
+"""Views read from a device's block and the border that it receives (`exchanges/borders.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from gridlayout.sharding.collectives import all_gather, index_of, permute
+from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border
+
+Array = NDArray[np.int64]
+
+
+def receive(x: jax.Array, border: Border, dim: int) -> jax.Array:
+    """Return the buffer along `dim` that views are read from, for a device's block `x`."""
+    if border.gathered is not None:
+        return all_gather(lax.slice_in_dim(x, *border.gathered, axis=dim), border.axes, dim)
+    parts = [(np.full(border.n, border.at), lax.slice_in_dim(x, *border.own, axis=dim))]
+    for slab in border.slabs:
+        part = _slice(x, slab.starts, slab.width, border, dim)
+        parts.append((slab.places, permute(part, border.axes, slab.pairs)))
+    parts = [(places, part) for places, part in parts if part.shape[dim]]
+    return _assembled(parts, border, dim)
+
+
+def _assembled(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -> jax.Array:
+    """Return the buffer of which each part is at the places of the devices."""
+    receivers = [np.full(border.n, True), *(_receivers(slab.pairs, border.n) for slab in border.slabs)]
+    receivers = receivers[-len(parts) :]
+    fixed = [
+        int(at[got][0]) if len({*at[got].tolist()}) == 1 else None
+        for (at, _), got in zip(parts, receivers, strict=True)
+    ]
+    order = sorted(range(len(parts)), key=lambda k: -1 if fixed[k] is None else fixed[k])
+    ends = [0]
+    for k in order:
+        if fixed[k] is None or fixed[k] < ends[-1]:
+            return _written(parts, border, dim)
+        ends.append(fixed[k] + parts[k][1].shape[dim])
+    if ends[-1] > border.length:
+        return _written(parts, border, dim)
+    some: list[jax.Array] = []
+    for k, end in zip(order, ends, strict=False):
+        some += _zeros(parts[k][1], fixed[k] - end, dim)
+        some.append(parts[k][1])
+    some += _zeros(some[-1], border.length - ends[-1], dim)
+    return some[0] if len(some) == 1 else lax.concatenate(some, dim)
+
+
+def _receivers(pairs: Any, n: int) -> NDArray[np.bool_]:
+    got = np.zeros(n, bool)
+    got[[d for _, d in pairs]] = True
+    return got
+
+
+def _zeros(like: jax.Array, count: int, dim: int) -> list[jax.Array]:
+    shape = tuple(count if d == dim else n for d, n in enumerate(like.shape))
+    return [lax.full(shape, 0, like.dtype)] if count else []
+
+
+def _written(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -> jax.Array:
+    """Return the buffer with parts that devices have at different places, later ones on top.
+
+    What a device did not receive goes beyond the end.
+    """
+    ((_, first), *_) = parts
+    most = max(part.shape[dim] for _, part in parts)
+    (found,) = _zeros(first, border.length + most, dim)
+    got = [np.full(border.n, True)] * (len(parts) - len(border.slabs))
+    got += [_receivers(slab.pairs, border.n) for slab in border.slabs]
+    for (places, part), mine in zip(parts, got, strict=True):
+        at = _at(np.where(mine, places, border.length), border)
+        found = lax.dynamic_update_slice_in_dim(found, part, at, dim)
+    return lax.slice_in_dim(found, 0, border.length, axis=dim)
+
+
+def _at(table: Array, border: Border) -> Any:
+    """Return this device's entry of a table, one number where all are equal."""
+    if len({*table.tolist()}) == 1:
+        return np.int32(table[0])
+    return lax.dynamic_index_in_dim(table.astype(np.int32), index_of(border.axes), keepdims=False)
+
+
+def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) -> jax.Array:
+    """Return `width` positions from each device's start; devices' starts may be equal."""
+    if len({*starts.tolist()}) == 1:
+        first = int(starts[0])
+        return lax.slice_in_dim(x, first, first + width, axis=dim)
+    at = _at(starts, border)
+    return lax.dynamic_slice_in_dim(x, at, width, dim, allow_negative_indices=False)
+
+
+def cut(x: jax.Array, border: Border, number: int, dim: int) -> tuple[jax.Array, Any]:
+    """Return a view's positions along `dim` of the buffer, and a mask of those in the array.
+
+    number: of the view in the border. The mask is of rank 1; None if nothing is outside.
+    """
+    offsets = border.offsets[number]
+    count = offsets.shape[1]
+    mask = None
+    if (offsets == OUTSIDE).any():
+        mask = _row(offsets != OUTSIDE, border)
+    step, starts = _progression(offsets)
+    if not step:
+        table = np.maximum(offsets, 0)
+        return _taken(x, _row(table.astype(np.int32), border), dim), mask
+    width = (count - 1) * abs(step) + 1
+    firsts = starts if step > 0 else starts - (width - 1)
+    low, high = max(-int(firsts.min()), 0), max(int(firsts.max()) + width - x.shape[dim], 0)
+    if low or high:
+        x = lax.concatenate([*_zeros(x, low, dim), x, *_zeros(x, high, dim)], dim)
+    x = _slice(x, firsts + low, width, border, dim)
+    x = lax.rev(x, (dim,)) if step < 0 else x
+    return lax.slice_in_dim(x, 0, width, abs(step), dim), mask
+
+
+def _row(table: Any, border: Border) -> Any:
+    """Return this device's row of a table."""
+    if (table == table[0]).all():
+        return table[0]
+    return lax.dynamic_index_in_dim(table, index_of(border.axes), keepdims=False)
+
+
+def _taken(x: jax.Array, at: Any, dim: int) -> jax.Array:
+    return jax.numpy.take(x, at, dim, mode="clip")
+
+
+def _progression(offsets: Array) -> tuple[int, Array]:
+    """Return the step of offsets that are an arithmetic progression on each device, and the first.
+
+    The step is 0 if they are not. Offsets outside of the array, and those that nothing is read
+    from, may have any value.
+    """
+    n, count = offsets.shape
+    inside = offsets >= 0
+    places, step = np.arange(count), 0
+    for d in range(n):
+        (some,) = np.nonzero(inside[d])
+        if len(some) > 1:
+            step, rest = divmod(int(offsets[d, some[1]] - offsets[d, some[0]]), int(some[1] - some[0]))
+            if rest:
+                return 0, offsets[:, 0]
+            break
+    step = step or 1
+    starts = np.zeros(n, np.int64)
+    for d in range(n):
+        (some,) = np.nonzero(inside[d])
+        if len(some):
+            starts[d] = offsets[d, some[0]] - step * some[0]
+            if (offsets[d, some] != starts[d] + step * places[some]).any():
+                return 0, starts
+    idle = ~inside.any(1)
+    if not idle.all():
+        starts[idle] = starts[~idle][0]
+    return step, starts
+
+
+assert UNREAD < OUTSIDE < 0

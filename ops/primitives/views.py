@@ -1,0 +1,251 @@
+"""Views of one array that are read together: `views`, which stands for slices, pads, joins and more.
+
+A graph replaces operations that only move elements by one `views` node for each array that they
+read (`ops/graph/views.py`). Its results are computed in one of two ways, whichever takes less time:
+
+* Together: each device receives, along each divided dim, the border around its block that the
+  views read, and cuts its part of each of them.
+* Separately: by the rules of the operations that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend import core
+from jax.interpreters import mlir
+
+from gridlayout import dtypes
+from gridlayout.arguments import Shape
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
+from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.decisions.shifted import Shifted
+from gridlayout.ops.decisions.specs import Local, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.bordered import cut, receive
+from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_slabs
+
+# The most positions of all devices along one dim whose places are listed.
+_MOST = 1 << 22
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number that an operation reads, known before anything runs."""
+
+    bits: bytes
+    dtype: Any
+
+    @property
+    def number(self) -> Any:
+        """The number."""
+        return np.frombuffer(self.bits, self.dtype)[0]
+
+
+# An operation that `views` stands for, and what it reads: 0 is the array, then come the results.
+Member = tuple[Op, tuple[int | Known, ...]]
+
+
+def _made(x: Any, *, views: Sequence[Shifted], **_: Any) -> list[Any]:
+    return [of_logical(jnp.asarray(x), view) for view in views]
+
+
+views_p = core.Primitive("views")
+views_p.multiple_results = True
+views_p.def_impl(_made)
+views_p.def_abstract_eval(
+    lambda x, *, views, **_: [jax.core.ShapedArray(view.shape, x.dtype) for view in views]
+)
+mlir.register_lowering(views_p, mlir.lower_fun(_made, multiple_results=True))
+
+
+def of_logical(x: Any, view: Shifted) -> Any:
+    """Return a view of a logical array."""
+    masks = []
+    for s, row in enumerate(view.rows):
+        at = row.positions()
+        x = jnp.take(x, np.maximum(at, 0), axis=s, mode="clip")
+        masks.append(at >= 0 if row.has_fill else None)
+    return _as_view(x, masks, view, view.shape, _fill(view, x.dtype))
+
+
+def _fill(view: Shifted, dtype: Any) -> Any:
+    return None if view.fill is None else np.frombuffer(view.fill, dtype)[0]
+
+
+def _as_view(x: Any, masks: Sequence[Any], view: Shifted, shape: Shape, fill: Any) -> Any:
+    """Return an array whose dims are those of the source as a view of a shape, filled by masks."""
+    for s, mask in enumerate(masks):
+        if mask is not None:
+            wide = lax.broadcast_in_dim(jnp.asarray(mask), x.shape, (s,))
+            x = lax.select(wide, x, lax.full(x.shape, fill, x.dtype))
+    gone = [s for s, row in enumerate(view.rows) if row.dim is None]
+    x = lax.squeeze(x, gone)
+    order = [row.dim for row in view.rows if row.dim is not None]
+    x = lax.transpose(x, np.argsort(order)) if order != sorted(order) else x
+    return lax.reshape(x, shape)
+
+
+# -- the rule --------------------------------------------------------------------------------------
+
+
+def views(b: Builder, op: Op, value: Value) -> Any:
+    """Rule for views of a sharded array."""
+    return cheapest_way(b, op, [_together, separately], value)
+
+
+def separately(b: Builder, op: Op, value: Value) -> list[Value]:
+    """Rule by the rules of the operations, one after another."""
+    values = [value]
+    for member, reads in op.params["members"]:
+        given = [
+            values[k] if isinstance(k, int) else b.constant(k.number, k.dtype) for k in reads
+        ]
+        values += b.call(member, *given)
+    return [values[k] for k in op.params["leaves"]]
+
+
+def _together(b: Builder, op: Op, value: Value) -> list[Value] | None:
+    """Rule by borders; None if the array is not in blocks, or too large."""
+    spec, shown = as_blocks(value.spec, b.device), op.params["views"]
+    if spec is None or max(map(max, [value.shape, *(v.shape for v in shown if v.shape)])) > _MOST:
+        return None
+    targets = [_target(b, spec, view) for view in shown]
+    x = b.as_sharded(value, spec.layout, placement=spec.placement)
+    block = list(block_shape(spec))
+    borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
+    shape = tuple(block)
+    x = b.fused(lambda part: [part.reshape(shape)], [x], [Local(shape, value.dtype)])[0]
+    for s, border in enumerate(borders):
+        if border is None or border.is_local:
+            continue
+        width = dtypes.nbytes(prod(block) // block[s], value.dtype)
+        sent = border.collectives(b.collectives(), width)
+        block[s] = border.length
+        made = Local(tuple(block), value.dtype)
+        (x,) = b.run(partial(_received, border=border, dim=s), [x], [made], sent)
+    outs = []
+    for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
+        kernel = _cutter(k, view, target, borders)
+        outs += b.fused(kernel, [x], [target], masks=int(view.fill is not None))
+    return outs
+
+
+def _received(x: Any, *, border: Border, dim: int) -> list[Any]:
+    return [receive(x, border, dim)]
+
+
+def _cutter(
+    k: int, view: Shifted, target: Sharded, borders: Sequence[Border | None]
+) -> Callable[[Any], list[Any]]:
+    """Return the kernel that cuts a device's part of a view from the block and its borders."""
+    shape, local = block_shape(target), target.local_shape
+
+    def kernel(x: Any) -> list[Any]:
+        masks = []
+        for s, border in enumerate(borders):
+            mask = None
+            if border is not None:
+                x, mask = cut(x, border, k, s)
+            masks.append(mask)
+        return [_as_view(x, masks, view, shape, _fill(view, x.dtype)).reshape(local)]
+
+    return kernel
+
+
+def _target(b: Builder, spec: Sharded, view: Shifted) -> Sharded:
+    """Return the blocks of a view: each dim is divided as the one of the array that it reads.
+
+    A dim whose cores would not be on the devices that divide the array is undivided.
+    """
+    own, placed = spec.layout, spec.placement
+    assert isinstance(own, GridLayout)
+    grid = [1] * len(view.shape)
+    for d, s in view.along.items():
+        grid[d] = min(placed.grid[s], view.shape[d])
+    while True:
+        layout = GridLayout(view.shape, own.dtype, grid, collapse=[], memory_space=own.memory_space)
+        placement = b.placement(layout)
+        moved = [
+            d
+            for d, s in view.along.items()
+            if placement.axes[d] not in ((), placed.axes[s]) or placement.per_device[d] > 1
+        ]
+        if not moved:
+            return block_spec(view.shape, own.dtype, placement, own.memory_space)
+        grid[moved[0]] = 1
+
+
+def _border(
+    b: Builder,
+    spec: Sharded,
+    s: int,
+    shown: Sequence[Shifted],
+    targets: Sequence[Sharded],
+    block: Sequence[int],
+) -> Border | None:
+    """Return the border along a dim of the array; None if all views read it in place."""
+    placed, extent = spec.placement, spec.shape[s]
+    axes, n = placed.axes[s], placed.slots[s]
+    reads, same = [], True
+    for view, target in zip(shown, targets, strict=True):
+        row = view.rows[s]
+        at = row.positions()
+        d = row.dim
+        divided = d is not None and bool(target.placement.axes[d])
+        length = block_shape(target)[d] if d is not None else 1
+        where = np.arange(n)[:, None] * length * divided + np.arange(length)
+        read = np.where(where < len(at), at[np.minimum(where, len(at) - 1)], UNREAD)
+        own = np.arange(n)[:, None] * block[s] + np.arange(length)
+        same &= length == block[s] and bool(((read == own) | (read == UNREAD)).all())
+        reads.append(read)
+    if same:
+        return None
+    if not axes:
+        offsets = tuple(reads)
+        return Border(axes, 1, block[s], block[s], (0, block[s]), 0, (), offsets)
+    ways = [in_slabs(axes, n, block[s], extent, reads), gathered(axes, n, block[s], reads)]
+    width = dtypes.nbytes(prod(block) // block[s], spec.dtype)
+
+    def seconds(way: Border) -> float:
+        sent = b.env.machine.price(way.collectives(b.collectives(), width).found, b.device.size)
+        return sent + b.env.machine.work_seconds(nbytes=way.received * width)
+
+    return min((way for way in ways if way is not None), key=seconds)
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Return the factors of views: `through` where all of them read the whole dim in order."""
+    made, shown = Numbering(ins, outs), params["views"]
+    for s, n in enumerate(ins[0]):
+        places = [(len(ins) + k, v.rows[s].dim) for k, v in enumerate(shown)]
+        whole = all(v.rows[s].runs == Shifted.of((n,)).rows[0].runs for v in shown)
+        dims = [(k, d) for k, d in places if d is not None]
+        made.add(THROUGH if whole else SHIFTED, (0, s), *dims)
+    return made.factors()
+
+
+VIEWS: dict[str, Record] = {
+    "views": Record(
+        (views,),
+        factors=_factors,
+        of_logical=separately,
+        is_fused=True,
+        takes_fused=True,
+    ),
+}
