@@ -47,7 +47,9 @@ class Array:
         return random.standard_normal(self.shape, np.float32)
 
     def uneven(self) -> Array:
-        return Array(tuple(UNEVEN.get(n, n) for n in self.shape), UNEVEN.get(self.below, self.below))
+        return Array(
+            tuple(UNEVEN.get(n, n) for n in self.shape), UNEVEN.get(self.below, self.below)
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,9 @@ def operations() -> list[Operation]:
     add("concatenate columns", lambda x, y: jnp.concatenate([x, y], 1), square, square, grids=same)
     add("stack", lambda x, y: jnp.stack([x, y]), square, square, grids=same)
     add("stack last", lambda x, y: jnp.stack([x, y], -1), square, square, grids=same)
-    add("interleave", lambda x, y: jnp.stack([x, y], 1).reshape(-1, 512), square, square, grids=same)
+    add(
+        "interleave", lambda x, y: jnp.stack([x, y], 1).reshape(-1, 512), square, square, grids=same
+    )
     add("repeat rows", lambda x: jnp.repeat(x, 3, 0), square)
     add("repeat columns", lambda x: jnp.repeat(x, 3, 1), square)
     add("tile", lambda x: jnp.tile(x, (2, 3)), square)

@@ -183,7 +183,9 @@ class Shifted:
         """
         shape = tuple(1 if d is None else self.shape[d] for d in dims)
         new = {d: k for k, d in enumerate(dims) if d is not None}
-        rows = tuple(row if row.dim is None else Row(new.get(row.dim), row.runs) for row in self.rows)
+        rows = tuple(
+            row if row.dim is None else Row(new.get(row.dim), row.runs) for row in self.rows
+        )
         return replace(self, shape=shape, rows=rows)
 
     @staticmethod

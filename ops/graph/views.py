@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.extend import core
 
+from gridlayout.ops.decisions.facts import on_host
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.node import Atom, Node, Path, Shape
@@ -58,6 +59,7 @@ class Views:
         self.nodes, self.shapes, self.dtypes = nodes, shapes, kinds
         self.results = {atom for atom in results if isinstance(atom, int)}
         self.found: dict[int, _View] = {}
+        self.known: dict[int, Known] = {}
 
     def replaced(self, bodies: Any) -> list[Node]:
         """Return the nodes, with `views` nodes for those that they stand for.
@@ -84,11 +86,12 @@ class Views:
     def _add(self, n: int, node: Node, body: Path) -> None:
         """Add the results of a node, if they are views."""
         of_views = None if node.label else node.record.of_views
+        if not node.label and node.record.is_elementwise and not self.shapes[node.outs[0]]:
+            self._add_number(node)
         if of_views is None or any(map(is_user_rule, node.record.rules)):
             return
-        shapes = [self.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
-        arrays = [v for v in node.ins if v is not None]
-        if not arrays or any(0 in shape or not shape for shape in shapes):
+        arrays = [v for v in node.ins if v is not None and v not in self.known]
+        if not arrays or any(self._is_small(v) for v in (*arrays, *node.outs)):
             return
         given = [self.found.get(v) for v in arrays]
         first = next((x for x in given if x is not None and x.body == body), None)
@@ -98,9 +101,8 @@ class Views:
         operands: list[Shifted | bytes | None] = []
         members: set[int] = {n}
         for atom in node.atoms:
-            if not isinstance(atom, int):
-                aval = atom.aval
-                operands.append(np.asarray(atom.val, aval.dtype).tobytes())
+            if (known := self._known(atom)) is not None:
+                operands.append(known.bits)
             elif atom == source:
                 operands.append(Shifted.of(self.shapes[source]))
             elif (view := self.found.get(atom)) and (view.source, view.body) == (source, body):
@@ -111,6 +113,26 @@ class Views:
         for v, found in zip(node.outs, of_views(node.params, operands), strict=True):
             if found is not None:
                 self.found[v] = _View(source, body, found, tuple(sorted(members)))
+
+    def _is_small(self, v: int) -> bool:
+        return not self.shapes[v] or 0 in self.shapes[v]
+
+    def _known(self, atom: Atom) -> Known | None:
+        """Return a number that is known before anything runs; None for any other operand."""
+        if isinstance(atom, int):
+            return self.known.get(atom)
+        if not np.issubdtype(atom.aval.dtype, np.generic) or atom.aval.shape:
+            return None
+        return Known.of(np.asarray(atom.val, atom.aval.dtype))
+
+    def _add_number(self, node: Node) -> None:
+        """Add the result of a function of known numbers."""
+        numbers = [self._known(atom) for atom in node.atoms]
+        some = [known.number for known in numbers if known is not None]
+        if len(some) == len(numbers):
+            made = on_host(Op.of(node.eqn), some)
+            if made is not None:
+                self.known[node.outs[0]] = Known.of(np.asarray(made))
 
     def _leaves(self) -> list[int]:
         """Return the views that something else than a view reads."""
@@ -141,7 +163,7 @@ class Views:
         number, inner = {source: 0}, []
         for m in members:
             node = self.nodes[m]
-            reads = tuple(_read(atom, number) for atom in node.atoms)
+            reads = tuple(self._known(x) or number[x] for x in node.atoms)
             inner.append((Op.of(node.eqn), reads))
             number.update((v, len(number) + k) for k, v in enumerate(node.outs))
         params = {
@@ -173,12 +195,6 @@ class Views:
 def _is_whole(view: Shifted) -> bool:
     """Whether it has all elements in order, under any shape."""
     return not any(row.has_fill or len(row.runs) > 1 for row in view.rows) and view.is_itself
-
-
-def _read(atom: Atom, number: dict[int, int]) -> int | Known:
-    if isinstance(atom, int):
-        return number[atom]
-    return Known(np.asarray(atom.val, atom.aval.dtype).tobytes(), np.dtype(atom.aval.dtype))
 
 
 def _equation(shape: Shape, dtype: Any, params: Any, like: core.JaxprEqn) -> core.JaxprEqn:

@@ -29,7 +29,10 @@ def receive(x: jax.Array, border: Border, dim: int) -> jax.Array:
 
 def _assembled(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -> jax.Array:
     """Return the buffer of which each part is at the places of the devices."""
-    receivers = [np.full(border.n, True), *(_receivers(slab.pairs, border.n) for slab in border.slabs)]
+    receivers = [
+        np.full(border.n, True),
+        *(_receivers(slab.pairs, border.n) for slab in border.slabs),
+    ]
     receivers = receivers[-len(parts) :]
     fixed = [
         int(at[got][0]) if len({*at[got].tolist()}) == 1 else None
@@ -141,7 +144,9 @@ def _progression(offsets: Array) -> tuple[int, Array]:
     for d in range(n):
         (some,) = np.nonzero(inside[d])
         if len(some) > 1:
-            step, rest = divmod(int(offsets[d, some[1]] - offsets[d, some[0]]), int(some[1] - some[0]))
+            step, rest = divmod(
+                int(offsets[d, some[1]] - offsets[d, some[0]]), int(some[1] - some[0])
+            )
             if rest:
                 return 0, offsets[:, 0]
             break

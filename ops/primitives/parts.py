@@ -44,6 +44,7 @@ from gridlayout.ops.primitives.along import (
     target_layouts,
 )
 from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
+from gridlayout.ops.primitives.views import as_views
 from gridlayout.sharding.limits import LIMITS
 
 # The most elements of an array that is tracked as known numbers: enough to index a tensor.
@@ -82,10 +83,22 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.slice`."""
     if not _shortened_dims(op, value) and value.layout is not None:
         return value
-    ways: list[Decide] = [mapped, _slice_as_view]
+    ways: list[Decide] = [mapped, _slice_as_view, _in_blocks]
     if dtypes.nbytes(op.out.size, op.out.dtype) <= LIMITS.small_bytes:
         ways.append(_slice_and_broadcast)
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
+
+
+def _in_blocks(b: Builder, op: Op, value: Value, *numbers: Value) -> list[Value] | None:
+    """Rule for a part of an array in blocks: devices receive the borders of theirs."""
+    found, shape = as_views(b, op, value, *numbers), value.shape
+    if found is None:
+        return None
+    axes = tuple(d for d, n in enumerate(found[0].shape) if n != shape[d])
+    return [
+        b.nearest(out, _result_layouts(b, value, axes or tuple(range(value.ndim)), aval))
+        for out, aval in zip(found, op.outs, strict=True)
+    ]
 
 
 def _strides(op: Op) -> Shape:
@@ -128,7 +141,7 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
 
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.split`."""
-    ways: list[Decide] = [equal_parts.split, mapped, _split_as_views]
+    ways: list[Decide] = [equal_parts.split, mapped, _split_as_views, _in_blocks]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
@@ -147,7 +160,9 @@ def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.rev`."""
-    return cheapest_way(b, op, [mapped, _reverse_as_view], value) or of_replicated(b, op, value)
+    return cheapest_way(b, op, [mapped, _reverse_as_view, _in_blocks], value) or of_replicated(
+        b, op, value
+    )
 
 
 def _reverse_as_view(b: Builder, op: Op, value: Value) -> Any:
@@ -187,9 +202,9 @@ def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
     """Rule for `lax.pad` with positive, negative and interior padding."""
     if not _padded_dims(op):
         return value if value.layout is not None else None
-    return cheapest_way(b, op, [mapped, _pad_by_relayout], value, fill) or of_replicated(
-        b, op, value, fill
-    )
+    return cheapest_way(
+        b, op, [mapped, _pad_by_relayout, _in_blocks], value, fill
+    ) or of_replicated(b, op, value, fill)
 
 
 def _padded_dims(op: Op) -> Shape:
@@ -352,9 +367,7 @@ def _concatenated_numbers(b: Builder, op: Op, *values: Value) -> Value | None:
 
 PARTS: dict[str, Record] = {
     "slice": _record(slice_, _sliced, of_part=_of_part, of_views=_views_sliced),
-    "split": _record(
-        split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split
-    ),
+    "split": _record(split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split),
     "rev": _record(rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed),
     "pad": _record(pad, _padded, of_views=_views_padded),
     "concatenate": _record(

@@ -194,6 +194,19 @@ def _views_widened(params: Any, views: Sequence[Shifted | bytes | None]) -> list
     return [found if found.shape == tuple(params["shape"]) else None]
 
 
+def _views_reshaped(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
+    """Return a view with other dims of extent 1, if nothing else changes."""
+    x, *_ = views
+    assert isinstance(x, Shifted)
+    wide = [d for d, n in enumerate(x.shape) if n > 1]
+    if params["dimensions"] is not None or [x.shape[d] for d in wide] != [
+        n for n in params["new_sizes"] if n > 1
+    ]:
+        return [None]
+    left = iter(wide)
+    return [x.on_dims([next(left) if n > 1 else None for n in params["new_sizes"]])]
+
+
 def _keeps_rows(params: Any, before: Shape, after: Shape, tile: Shape) -> bool:
     return tuple(params["permutation"])[-2:] == (*range(len(before)),)[-2:]
 
@@ -221,7 +234,12 @@ SHAPES: dict[str, Record] = {
         keeps_tiles=_keeps_rows,
         of_views=_views_permuted,
     ),
-    "reshape": _view(reshape, _reshaped, is_reordered=True, keeps_tiles=_keeps_tiles),
+    "reshape": _view(
+        *(reshape, _reshaped),
+        is_reordered=True,
+        keeps_tiles=_keeps_tiles,
+        of_views=_views_reshaped,
+    ),
     "squeeze": _view(squeeze, _squeezed, of_views=_views_squeezed),
     **dict.fromkeys(_ANNOTATIONS, _view(identity, each, is_annotation=True)),
     "with_layout": Record(

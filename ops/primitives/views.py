@@ -32,7 +32,7 @@ from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numberin
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Shifted
-from gridlayout.ops.decisions.specs import Local, Sharded
+from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_slabs
@@ -47,6 +47,11 @@ class Known:
 
     bits: bytes
     dtype: Any
+
+    @classmethod
+    def of(cls, number: Any) -> Known:
+        """Return a number, given as an array of NumPy's."""
+        return cls(number.tobytes(), number.dtype)
 
     @property
     def number(self) -> Any:
@@ -110,16 +115,31 @@ def separately(b: Builder, op: Op, value: Value) -> list[Value]:
     """Rule by the rules of the operations, one after another."""
     values = [value]
     for member, reads in op.params["members"]:
-        given = [
-            values[k] if isinstance(k, int) else b.constant(k.number, k.dtype) for k in reads
-        ]
+        given = [values[k] if isinstance(k, int) else b.constant(k.number, k.dtype) for k in reads]
         values += b.call(member, *given)
+    held = sum(step.workspace().most for step in b.steps if step.collectives)
+    b.computing += b.env.machine.work_seconds(nbytes=held)
     return [values[k] for k in op.params["leaves"]]
 
 
 def _together(b: Builder, op: Op, value: Value) -> list[Value] | None:
-    """Rule by borders; None if the array is not in blocks, or too large."""
-    spec, shown = as_blocks(value.spec, b.device), op.params["views"]
+    """Rule by borders."""
+    return bordered(b, op.params["views"], value)
+
+
+def as_views(b: Builder, op: Op, value: Value, *numbers: Value) -> list[Value] | None:
+    """Rule for an operation of `Record.of_views` by borders; None if they do not serve."""
+    known = [known_values(x.spec) for x in numbers]
+    operands = [Shifted.of(value.shape), *(None if x is None else x.tobytes() for x in known)]
+    assert b.record.of_views is not None
+    shown = b.record.of_views(op.params, operands)
+    some = [view for view in shown if view is not None]
+    return bordered(b, some, value) if len(some) == len(shown) else None
+
+
+def bordered(b: Builder, shown: Sequence[Shifted], value: Value) -> list[Value] | None:
+    """Return views of an array; None if it is not in blocks, or too large."""
+    spec = as_blocks(value.spec, b.device)
     if spec is None or max(map(max, [value.shape, *(v.shape for v in shown if v.shape)])) > _MOST:
         return None
     targets = [_target(b, spec, view) for view in shown]
@@ -135,6 +155,7 @@ def _together(b: Builder, op: Op, value: Value) -> list[Value] | None:
         sent = border.collectives(b.collectives(), width)
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
+        b.computing += b.env.machine.work_seconds(nbytes=border.received * width)
         (x,) = b.run(partial(_received, border=border, dim=s), [x], [made], sent)
     outs = []
     for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
