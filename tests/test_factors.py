@@ -57,7 +57,7 @@ MORE = {
     "positions": lambda x, k: lax.broadcasted_iota(jnp.int32, x.shape, 1),
 }
 # Made by JAX for arrays that are sharded over Explicit axes, or under `vmap` with an axis name.
-NOT_MADE = {"reshard", "sharding_constraint", "mesh_cast", "psum", "pmax", "pmin"}
+NOT_MADE = {"views", "reshard", "sharding_constraint", "mesh_cast", "psum", "pmax", "pmin"}
 
 
 def all_equations():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import jax
 from jax.extend import core
 
 # A separate class up to JAX 0.11; later a `Jaxpr` may hold its constants itself.
@@ -87,6 +88,13 @@ def jaxpr_of(operands: Sequence[Any], eqns: Sequence[Any], outs: Sequence[Any], 
     return ClosedJaxpr(
         core.Jaxpr((), list(operands), list(outs), list(eqns), like.effects, info), ()
     )
+
+
+def equation_of(primitive: Any, params: Any, operand: Any, like: Any) -> Any:
+    """Return an equation of a primitive with one operand, in the scope of another equation."""
+    closed = jax.make_jaxpr(lambda x: primitive.bind(x, **params))(operand)
+    (eqn,) = closed.jaxpr.eqns
+    return eqn.replace(source_info=like.source_info, ctx=like.ctx)
 
 
 def scan_parts(params: Any) -> tuple[int, int]:

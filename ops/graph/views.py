@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from gridlayout.ops.decisions.facts import on_host
+from gridlayout.ops.decisions.jaxprs import equation_of
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.shifted import Shifted
-from gridlayout.ops.graph.node import Atom, Node, Path, Shape
+from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.primitives.views import Known, views_p
 
@@ -96,7 +97,7 @@ class Views:
         given = [self.found.get(v) for v in arrays]
         first = next((x for x in given if x is not None and x.body == body), None)
         source = arrays[0] if first is None else first.source
-        if not np.issubdtype(self.dtypes[source], np.generic):
+        if jnp.issubdtype(self.dtypes[source], jax.dtypes.extended):
             return
         operands: list[Shifted | bytes | None] = []
         members: set[int] = {n}
@@ -121,7 +122,7 @@ class Views:
         """Return a number that is known before anything runs; None for any other operand."""
         if isinstance(atom, int):
             return self.known.get(atom)
-        if not np.issubdtype(atom.aval.dtype, np.generic) or atom.aval.shape:
+        if atom.aval.shape or jnp.issubdtype(atom.aval.dtype, jax.dtypes.extended):
             return None
         return Known.of(np.asarray(atom.val, atom.aval.dtype))
 
@@ -165,14 +166,15 @@ class Views:
             node = self.nodes[m]
             reads = tuple(self._known(x) or number[x] for x in node.atoms)
             inner.append((Op.of(node.eqn), reads))
-            number.update((v, len(number) + k) for k, v in enumerate(node.outs))
+            number |= {v: n for n, v in enumerate(node.outs, len(number))}
         params = {
             "views": tuple(self.found[v].view for v in group),
             "members": tuple(inner),
             "leaves": tuple(number[v] for v in group),
         }
         first = min((self.nodes[self.found[v].members[-1]] for v in group), key=self.nodes.index)
-        eqn = _equation(self.shapes[source], self.dtypes[source], params, first.eqn)
+        given = jax.ShapeDtypeStruct(self.shapes[source], self.dtypes[source])
+        eqn = equation_of(views_p, params, given, first.eqn)
         return Node(eqn, first.path, (source,), tuple(group), first.call, first.times)
 
     def _without_unread(self, made: dict[int, Node]) -> list[Node]:
@@ -197,8 +199,3 @@ def _is_whole(view: Shifted) -> bool:
     return not any(row.has_fill or len(row.runs) > 1 for row in view.rows) and view.is_itself
 
 
-def _equation(shape: Shape, dtype: Any, params: Any, like: core.JaxprEqn) -> core.JaxprEqn:
-    """Return an equation of `views`, in the scope of another equation."""
-    given = jax.ShapeDtypeStruct(shape, dtype)
-    (eqn,) = jax.make_jaxpr(lambda x: views_p.bind(x, **params))(given).jaxpr.eqns
-    return eqn.replace(source_info=like.source_info, ctx=like.ctx)

@@ -1,4 +1,4 @@
-"""Views of one array that are read together: `views`, which stands for slices, pads, joins and more.
+"""Views of one array that are read together: `views`, for slices, pads, joins and the like.
 
 A graph replaces operations that only move elements by one `views` node for each array that they
 read (`ops/graph/views.py`). Its results are computed in one of two ways, whichever takes less time:
