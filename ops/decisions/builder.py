@@ -14,8 +14,11 @@ from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, spread
+from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions.blocks import as_blocks
 from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
@@ -25,6 +28,7 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
+from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.meshes.placement import Placement
 
 
@@ -39,6 +43,40 @@ class Builder(Mover):
         if isinstance(like, Value) and isinstance(like.spec, Deferred) and layout is not None:
             layout = self.env.wider(shape, layout)
         return self.env.choose(shape, dtype, layout)
+
+    def choose_for(self, shape: Shape, dtype: Any, *values: Value) -> Layout:
+        """Return a layout for broadcasts of these values, in which nothing has to move if possible.
+
+        Each dim is divided as that of a source; else it is the policy's for the first one's.
+        """
+        first = next((x for x in values if x.layout is not None), None)
+        chosen = self.choose(shape, dtype, first)
+        found = self._in_place(shape, dtype, values)
+        is_spread = found is not None and found.num_cores >= chosen.num_cores
+        return found if found is not None and is_spread else chosen
+
+    def _in_place(self, shape: Shape, dtype: Any, values: Sequence[Value]) -> GridLayout | None:
+        axes: dict[int, Axes] = {}
+        grid, space = [1] * len(shape), "l1"
+        for value in values:
+            spec = value.spec
+            dims = spec.dims if isinstance(spec, Deferred) else range(spec.ndim)
+            source = spec.source if isinstance(spec, Deferred) else spec
+            if not isinstance(source, Sharded) or value.shape != shape:
+                continue
+            if (blocks := as_blocks(source, self.device)) is None or spec is source:
+                return None
+            space, placed = blocks.layout.memory or space, blocks.placement
+            for d, n, own in zip(dims, placed.grid, placed.axes, strict=True):
+                used = {name for each in axes.values() for name in each}
+                if own and d not in axes and not used.intersection(own):
+                    axes[d], grid[d] = own, n
+        if not axes or self.env.policy is not same_grid_and_tile:
+            return None
+        found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space)
+        placed = self.placement(found)
+        is_there = all(placed.axes[d] == axes.get(d, ()) for d in range(len(shape)))
+        return found if is_there and set(placed.per_device) == {1} else None
 
     def result_layout(self, op: Op, like: Any = None) -> Layout:
         """Return the layout of the op's result: the one its users request, else the policy's."""
@@ -79,7 +117,10 @@ class Builder(Mover):
         if layout is None and like is None and is_indexed(spec):
             layout = self.env.spread(value.shape, value.dtype)
         elif layout is None:
-            layout = self.choose(value.shape, value.dtype, value if like is None else like)
+            if like is None:
+                layout = self.choose_for(value.shape, value.dtype, value)
+            else:
+                layout = self.choose(value.shape, value.dtype, like)
         layout = layout.with_dtype(value.dtype)
         placement = placement or self.placement(layout)
         if isinstance(spec, Deferred):

@@ -197,5 +197,3 @@ class Views:
 def _is_whole(view: Shifted) -> bool:
     """Whether it has all elements in order, under any shape."""
     return not any(row.has_fill or len(row.runs) > 1 for row in view.rows) and view.is_itself
-
-

@@ -214,7 +214,9 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
         if axes:
             return found
     if layout is None or layout.shape != found.shape or layout.is_scatter:
-        return b.choose(found.shape, found.dtype, layout)
+        chosen = b.choose(found.shape, found.dtype, layout)
+        is_spread = layout is not None and found.num_cores >= chosen.num_cores
+        return found if is_spread and b.env.policy is same_grid_and_tile else chosen
     return layout
 
 

@@ -59,8 +59,7 @@ def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = N
         layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
         if layout is None:
             # Broadcast, an operand of one element is replicated.
-            like = next(value for value in (*wide, *values) if value.layout is not None)
-            layout = b.choose(aval.shape, aval.dtype, like)
+            layout = b.choose_for(aval.shape, aval.dtype, *wide, *values)
         target = b.sharded(layout)
     operands = [_placed_operand(b, value, target) for value in wide]
     return computed(b, op, operands, target, b.record)
