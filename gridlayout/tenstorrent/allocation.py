@@ -55,7 +55,7 @@ def _ttnn(gap: str, comma: str) -> re.Pattern[str]:
 
 # The type as compilers print it, and as people write it; the latter takes 1.5 times as long.
 TTNN, _TTNN = _ttnn("", ", "), _ttnn(r"\s*", r"\s*,\s*")
-_TILE = re.compile(r"!ttcore\.tile<\s*([0-9]+)x([0-9]+)\s*,\s*(\w+)")
+_TILE = re.compile(r"!ttcore\.tile<\s*([0-9]+)x([0-9]+)\s*,\s*(\w+)\s*>")
 _STRIDES = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
 _COUNT = re.compile("[0-9]{1,9}")
 SPACES = {"l1_small": "l1", "system_memory": "system"}
