@@ -19,12 +19,11 @@ from jax import lax
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.bodies import BodyPlanner
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import PER_TRIP, Body, Inner
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
-from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import (
     Replicated,
     Sharded,
@@ -38,17 +37,32 @@ from gridlayout.ops.primitives.unsharded import from_front, in_front, rest_layou
 
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for `lax.scan`: carried values keep their layouts, scanned arrays are sliced locally."""
+    """Rule for `lax.scan`: scanned arrays are sliced locally, carried values keep a layout.
+
+    It is the layout that they have before, or the one that the body makes from other values.
+    """
+    if op.loop is not None:
+        return _scan(b, op, *values)
+    return cheapest_way(b, op, [_scan, partial(_scan, as_made=True)], *values)
+
+
+def _scan(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
+    """Rule for `lax.scan`; as_made: with the carry laid out as the body makes it, or None."""
     p = op.params
     first, second = scan_parts(p)
     consts, length = [_as_constant(b, value) for value in values[:first]], p["length"]
     requested = op.loop
-    carry = _carry_operands(b, values[first:second], requested)
     scanned, slices = [], []
     for k, value in enumerate(values[second:]):
         whole, spec = _scanned(b, value, None if requested is None else requested.slices[k])
         scanned.append(whole)
         slices.append(spec)
+    given = None if requested is None else requested.carry
+    if as_made:
+        around = [x.spec for x in consts], slices
+        if (given := _made_carry(b, p["jaxpr"], values[first:second], *around)) is None:
+            return None
+    carry = _carry_operands(b, values[first:second], given)
     state = [_without_facts(value.spec) for value in carry]
     specs = [*(x.spec for x in consts), *state, *slices]
     count = len(consts) + len(state)
@@ -115,12 +129,24 @@ def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:
 
 
 def while_(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for `lax.while_loop`: carried values keep their layouts."""
+    """Rule for `lax.while_loop`: carried values keep a layout, as for `scan`."""
+    if op.loop is not None:
+        return _while(b, op, *values)
+    return cheapest_way(b, op, [_while, partial(_while, as_made=True)], *values)
+
+
+def _while(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
+    """Rule for `lax.while_loop`; as_made: with the carry laid out as the body makes it, or None."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_as_constant(b, value) for value in values[:second]]
     requested = op.loop
-    carry = _carry_operands(b, values[second:], requested)
+    given = None if requested is None else requested.carry
+    if as_made:
+        around = [x.spec for x in consts[first:]]
+        if (given := _made_carry(b, p["body_jaxpr"], values[second:], around, ())) is None:
+            return None
+    carry = _carry_operands(b, values[second:], given)
     state = [_without_facts(value.spec) for value in carry]
     number = p["cond_jaxpr"].out_avals[0]
     of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
@@ -246,7 +272,7 @@ def _as_operand(b: Builder, value: Value) -> Value:
 
 
 def _carry_operands(
-    b: Builder, values: Sequence[Value], requested: RequestedLoop | None
+    b: Builder, values: Sequence[Value], requested: Sequence[Sharded | None] | None
 ) -> list[Value]:
     """Return the initial carry of a loop, relaid out as requested."""
     carry = [_as_operand(b, value) for value in values]
@@ -254,8 +280,30 @@ def _carry_operands(
         return carry
     return [
         x if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
-        for x, spec in zip(carry, requested.carry, strict=True)
+        for x, spec in zip(carry, requested, strict=True)
     ]
+
+
+def _made_carry(
+    b: Builder,
+    jaxpr: Any,
+    carry: Sequence[Value],
+    consts: Sequence[Spec],
+    slices: Sequence[Spec],
+) -> list[Sharded | None] | None:
+    """Return the specs in which a body makes its carry if that is replicated before.
+
+    They depend on the constants and slices alone. None if the carry has these specs already.
+    """
+    before = [_as_operand(b, value).spec for value in carry]
+    if any(is_of_keys(spec) for spec in before):
+        return None
+    start = [Replicated(spec.shape, spec.dtype) for spec in before]
+    planner = _body(b, [*consts, *start, *slices])
+    outs = planner.evaluate(jaxpr, planner.operands)[: len(carry)]
+    found = [out.spec.with_oob(None) if isinstance(out.spec, Sharded) else None for out in outs]
+    is_same = all(x is None or x == _without_facts(y) for x, y in zip(found, before, strict=True))
+    return None if is_same else found
 
 
 def _as_constant(b: Builder, value: Value) -> Value:
