@@ -19,7 +19,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, spread
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks
-from gridlayout.ops.decisions.decision import Choice
+from gridlayout.ops.decisions.decision import Choice, Decision
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.op import Op
@@ -29,6 +29,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import Axes
+from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
 
@@ -174,6 +175,15 @@ class Builder(Mover):
         return self.as_sharded(value) if value.layout or is_spread else self.replicated(value)
 
 
+def _written(decision: Decision, machine: Machine) -> float:
+    """Return the seconds in which a device writes what the steps make; 0 if bytes decide."""
+    if not machine.has_latency:
+        return 0.0
+    steps = (step for step in decision.steps if not step.is_view and not step.is_fused)
+    made = (k for step in steps for k in step.writes)
+    return machine.work_seconds(nbytes=sum(decision.registers[k].device_bytes for k in made))
+
+
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
     """Return a `Choice` of ways to run an op, the fastest as its best; None if all decline.
 
@@ -188,8 +198,9 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
         if made is None:
             return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
-        sent = b.env.machine.price(trial.decision(op, (), outs).collectives, b.device.size)
-        found.append((sent + trial.computing, way))
+        decision = trial.decision(op, (), outs)
+        sent = b.env.machine.price(decision.collectives, b.device.size)
+        found.append((sent + trial.computing + _written(decision, b.env.machine), way))
         return found[-1][0]
 
     best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)

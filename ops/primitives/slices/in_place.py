@@ -263,7 +263,7 @@ def take_slices(
             found = jnp.where(inside, found, fill)
         if sliced.indexed_axes:
             mine = lax.expand_dims(mine, behind)
-            found = _from_bits([summed(jnp.where(mine, x, 0)) for x in _as_bits(found)], dtype)
+            found = from_bits([summed(jnp.where(mine, x, 0)) for x in as_bits(found)], dtype)
         if sliced.slice_layout is not None:
             return [from_front(found, rank, len(sliced.slice_layout.grid))]
         return [found if along is None else found[(None,) * rank]]
@@ -342,10 +342,10 @@ def _slices_layout(
     return whole.replace(grid=(*cores, *rest.grid), shard_shape=stated)
 
 
-def _as_bits(x: jax.Array) -> list[jax.Array]:
+def as_bits(x: jax.Array) -> list[jax.Array]:
     """Return the bits of numbers as integers, so that a sum with zeros keeps -0.0 and NaN."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        return [*_as_bits(x.real), *_as_bits(x.imag)]
+        return [*as_bits(x.real), *as_bits(x.imag)]
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return [_whole_bytes(x)]
     return [_whole_bytes(lax.bitcast_convert_type(x, f"uint{dtypes.bits(x.dtype)}"))]
@@ -356,10 +356,11 @@ def _whole_bytes(x: jax.Array) -> jax.Array:
     return x.astype(jnp.uint8) if x.dtype.itemsize == 1 else x
 
 
-def _from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
+def from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
+    """Return the inverse of `as_bits`."""
     if jnp.issubdtype(dtype, jnp.complexfloating):
         part = np.zeros((), dtype).real.dtype
-        return lax.complex(*(_from_bits([b], part) for b in bits))
+        return lax.complex(*(from_bits([b], part) for b in bits))
     (found,) = bits
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(found.astype(f"uint{dtypes.bits(dtype)}"), dtype)

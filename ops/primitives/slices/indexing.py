@@ -27,7 +27,7 @@ from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.primitives.along import Shape, of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
-from gridlayout.ops.primitives.slices import divided
+from gridlayout.ops.primitives.slices import divided, served
 from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
 from gridlayout.ops.primitives.slices.logical_indices import at_columns, fill_value, slice_indices
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
@@ -59,11 +59,16 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     if numbers.operand_batching_dims:
         if value.layout is None:
             value = _shard_batch(b, value, indices, numbers)
-        return None if value.layout is None else _gather_unsharded(b, op, value, indices)
-    ways: list[Decide] = [_gather_unsharded if slices.full_dims else of_replicated]
+        if value.layout is None:
+            return None
+        return cheapest_way(b, op, [served.gather, _gather_unsharded], value, indices)
+    ways: list[Decide] = [served.gather]
+    ways.append(_gather_unsharded if slices.full_dims else of_replicated)
     sent = dtypes.nbytes(indices.shape, indices.dtype)
     sent += 2 * dtypes.nbytes(op.out.shape, op.out.dtype)
-    if indices.layout is not None and dtypes.nbytes(value.shape, value.dtype) <= sent:
+    is_whole = isinstance(value.spec, Sharded) and prod(value.spec.placement.slots) == 1
+    is_small = is_whole or dtypes.nbytes(value.shape, value.dtype) <= sent
+    if indices.layout is not None and is_small:
         if not slices.full_dims and (made := _gather_by_indices(b, op, value, indices)) is not None:
             return made
         ways.append(_gather_replicated)
@@ -171,11 +176,14 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if s.full_dims != sorted(s.full_dims):
         return None
     if op.params["dimension_numbers"].operand_batching_dims:
-        return _scatter_unsharded(b, op, value, indices, updates)
+        ways: list[Decide] = [served.scatter, _scatter_unsharded]
+        return cheapest_way(b, op, ways, value, indices, updates)
     if not s.full_dims and (few := _add_to_replicated(b, op, value, indices, updates)) is not None:
         return few
-    ways = [_scatter_by_relayout, _scatter_unsharded, _scatter_in_place]
-    return cheapest_way(b, op, ways if s.full_dims else [ways[0], ways[2]], value, indices, updates)
+    ways = [_scatter_by_relayout, served.scatter, served.scatter_add]
+    ways += [*([_scatter_unsharded] if s.full_dims else []), _scatter_in_place]
+    ways.append(partial(served.scatter_add, scattered=True))
+    return cheapest_way(b, op, ways, value, indices, updates)
 
 
 # The function that combines an element and its update.

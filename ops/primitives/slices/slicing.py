@@ -183,6 +183,8 @@ def laid_out_target(
 ) -> Value:
     """Return the array to write to, laid out as it is, or else like the slices or the indices."""
     target, like = None, next((y for y in (new, *starts) if y.layout is not None), None)
+    if value.layout is None and any(x.shape == value.shape for x in b.env.templates):
+        return b.as_sharded(value, b.choose(value.shape, value.dtype))
     if value.layout is None and new.layout is not None and len(axes) < value.ndim:
         target = result_layouts(b, new, lead, op.out, axes)[0]
     return b.as_sharded(value, target, like=like)

@@ -1,0 +1,205 @@
+"""Gather and scatter of arrays in blocks: each device serves the indices in its own block.
+
+A gather reads the slices that a device has, with zeros for others, and sums them over the devices
+that divide the indexed dims. A scatter writes the updates that fall into the block and drops the
+others. Batch dims stay divided. If the updates of a scatter-add are divided, each device adds its
+own, and these partial sums are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout import dtypes
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.primitives.slices import divided
+from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
+from gridlayout.ops.primitives.slices.logical_indices import fill_value
+from gridlayout.ops.primitives.slices.slice_dims import SliceDims
+from gridlayout.ops.primitives.slices.slicing import DROP, laid_out_target, relaid_out_result
+from gridlayout.sharding.collectives import Axes, index_of
+
+Shape = tuple[int, ...]
+# Padding of the index array breaks what the user promises of the indices.
+_ANY = {"indices_are_sorted": False, "unique_indices": False}
+
+
+def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, tuple[int, Axes]]) -> Sharded:
+    """Return the blocks of an array. cores: for each divided dim its cores and mesh axes."""
+    dims = [cores.get(d, (1, ())) for d in range(len(shape))]
+    placed = b.device.placed(tuple(n for n, _ in dims), [axes for _, axes in dims])
+    return block_spec(shape, dtype, placed)
+
+
+def _cores(spec: Sharded, dims: Sequence[int]) -> dict[int, tuple[int, Axes]]:
+    placed = spec.placement
+    return {d: (placed.grid[d], placed.axes[d]) for d in dims if placed.axes[d]}
+
+
+def _served(spec: Sharded, s: SliceDims) -> list[int] | None:
+    """Return the divided dims that are indexed; None if slices would cross their blocks."""
+    found = [d for d in s.axes if spec.placement.axes[d]]
+    return found if all(s.sizes[d] == 1 and d in s.indexed for d in found) else None
+
+
+def _local(
+    spec: Sharded, s: SliceDims, dims: Shape, indices: jax.Array, drops: bool
+) -> tuple[list[Any], Any, Any]:
+    """Return the indices in a device's block, whether they are in it, and in the array's bounds.
+
+    dims: of each column. drops: whether slices out of bounds are dropped; else they are clipped.
+    """
+    block, placed = block_shape(spec), spec.placement
+    mine = inside = jnp.ones(indices.shape[:-1], bool)
+    found = []
+    for c, d in enumerate(dims):
+        at, last = indices[..., c], s.shape[d] - s.sizes[d]
+        most = min(last, jnp.iinfo(indices.dtype).max)
+        if drops:
+            inside &= (at >= 0) & (at <= most)
+        at = jnp.clip(at, 0, most).astype(jnp.int32)
+        if placed.axes[d] and d in s.axes:
+            at -= index_of(placed.axes[d]) * block[d]
+            mine &= (at >= 0) & (at < block[d])
+            at = jnp.clip(at, 0, block[d] - 1)
+        found.append(at)
+    return found, mine, inside
+
+
+def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
+    """Rule for a gather; None if the array is not in blocks."""
+    spec, s = as_blocks(value.spec, b.device), SliceDims.of_gather(op, value)
+    served = None if spec is None else _served(spec, s)
+    if spec is None or served is None or max(value.shape) >= 2**31:
+        return None
+    numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
+    rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
+    kept = [d for d in s.dim_map if d not in s.axes]
+    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+    used = {axis for axes in spec.placement.axes for axis in axes}
+    if (own := as_blocks(indices.spec, b.device)) is not None:
+        for j, each in _cores(own, range(indices.ndim - 1)).items():
+            if not used.intersection(each[1]):
+                cores.setdefault(rows[j], each)
+    out = _spec(b, op.out.shape, op.out.dtype, cores)
+    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
+    x = b.as_sharded(value, spec.layout, placement=spec.placement)
+    starts = b.as_sharded(indices, (at := _spec(b, indices.shape, indices.dtype, there)).layout,
+                          placement=at.placement)  # fmt: skip
+    block, shape, made = block_shape(spec), block_shape(at), block_shape(out)
+    own_sizes = tuple(n if size == s.shape[d] else size for d, (n, size) in
+                      enumerate(zip(block, sizes, strict=True)))  # fmt: skip
+    over = tuple(axis for d in served for axis in spec.placement.axes[d])
+    fill = fill_value(op.params["fill_value"], op.out.dtype) if s.mode == DROP else None
+    dtype, local = op.out.dtype, out.local_shape
+
+    def kernel(x: jax.Array, i: jax.Array) -> list[jax.Array]:
+        columns, mine, inside = _local(
+            spec, s, numbers.start_index_map, i.reshape(shape), fill is not None
+        )
+        mode = lax.GatherScatterMode.CLIP
+        (found,) = op.bind(
+            x.reshape(block), jnp.stack(columns, -1), slice_sizes=own_sizes, mode=mode,
+            fill_value=None, **_ANY,
+        )  # fmt: skip
+
+        def wide(mask: Any) -> Any:
+            mask = lax.expand_dims(mask, numbers.offset_dims)
+            return jnp.broadcast_to(mask, made)
+
+        if over:
+            bits = [lax.psum(jnp.where(wide(mine), x, 0), over) for x in as_bits(found)]
+            found = from_bits(bits, dtype)
+        if fill is not None:
+            found = jnp.where(wide(inside), found, fill)
+        return [found.reshape(local)]
+
+    sent, many = b.collectives(), 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
+    for _ in range(many):
+        sent.all_reduce(over, dtypes.nbytes(prod(made), dtype) // many)
+    (found,) = b.run(kernel, [x, starts], [out], sent)
+    common = relaid_out_result(b, op, found, value, s.axes, s.lead)
+    is_spread = common.layout is None or out.layout.num_cores >= common.layout.num_cores
+    return found if is_spread and op.out.shape else common
+
+
+def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Value | None:
+    """Rule for a scatter; None if the array is not in blocks."""
+    s = SliceDims.of_scatter(op, value, updates)
+    target = laid_out_target(b, op, value, s.axes, updates, s.lead, [indices])
+    spec = as_blocks(target.spec, b.device)
+    if spec is None or _served(spec, s) is None or max(value.shape) >= 2**31:
+        return None
+    numbers = op.params["dimension_numbers"]
+    kept = [d for d in s.dim_map if d not in s.axes]
+    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+    new_spec = _spec(b, updates.shape, updates.dtype, cores)
+    rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
+    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
+    at = _spec(b, indices.shape, indices.dtype, there)
+    x = b.as_sharded(target, spec.layout, placement=spec.placement)
+    starts = b.as_sharded(indices, at.layout, placement=at.placement)
+    new = b.as_sharded(updates, new_spec.layout, placement=new_spec.placement)
+    block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
+    dims, local = numbers.scatter_dims_to_operand_dims, spec.local_shape
+    drops = s.mode != lax.GatherScatterMode.CLIP
+
+    def kernel(x: jax.Array, i: jax.Array, new: jax.Array) -> list[jax.Array]:
+        columns, mine, inside = _local(spec, s, dims, i.reshape(shapes[0]), drops)
+        if columns:
+            columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])
+        (found,) = op.bind(
+            x.reshape(block), jnp.stack(columns, -1), new.reshape(shapes[1]), mode=DROP, **_ANY
+        )
+        return [found.reshape(local)]
+
+    (out,) = b.run(kernel, [x, starts, new], [Sharded(spec.layout.with_oob(None), spec.placement)])
+    assert isinstance(target.spec, Sharded)
+    return b.relayout(out, target.spec.layout.with_oob(None), target.spec.placement)
+
+
+def scatter_add(
+    b: Builder, op: Op, value: Value, indices: Value, updates: Value, scattered: bool = False
+) -> Value | None:
+    """Rule for a scatter-add of divided updates: each device adds its own, then these are summed.
+
+    scattered: whether each device gets a part of the sums, along the first indexed dim, else all.
+    """
+    own, s = as_blocks(updates.spec, b.device), SliceDims.of_scatter(op, value, updates)
+    numbers = op.params["dimension_numbers"]
+    if own is None or op.name != "scatter-add" or numbers.operand_batching_dims:
+        return None
+    rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
+    lead = _cores(own, rows)
+    over = tuple(axis for _, axes in lead.values() for axis in axes)
+    if not over or any(own.placement.axes[k] for k in s.lead if k not in rows):
+        return None
+    kept = [d for d in s.dim_map if d not in s.axes]
+    cores = {d: _cores(own, [s.dim_map[d]]).get(s.dim_map[d]) for d in kept}
+    window = {d: each for d, each in cores.items() if each is not None}
+    made = out = _spec(b, value.shape, op.out.dtype, window)
+    count = b.device.count(over)
+    if scattered:
+        d = next((d for d in s.axes if value.shape[d] >= count), None)
+        if d is None:
+            return None
+        out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over)})
+    at = _spec(
+        b, indices.shape, indices.dtype, {j: lead[k] for j, k in enumerate(rows) if k in lead}
+    )
+    requested = Requested((None, at, own), made, out, over, scattered)
+    found = divided.scatter_add(b, op, requested, value, indices, updates)
+    if value.layout is None:
+        return found
+    return b.as_sharded(found, value.layout)
