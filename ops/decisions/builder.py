@@ -179,8 +179,14 @@ def _written(decision: Decision, machine: Machine) -> float:
     """Return the seconds in which a device writes what the steps make; 0 if bytes decide."""
     if not machine.has_latency:
         return 0.0
-    steps = (step for step in decision.steps if not step.is_view and not step.is_fused)
-    made = (k for step in steps for k in step.writes)
+    outs = {out.at for out in decision.outs}
+    made = {
+        k
+        for step in decision.steps
+        if not step.is_view
+        for k in step.writes
+        if not step.is_fused or k in outs
+    }
     return machine.work_seconds(nbytes=sum(decision.registers[k].device_bytes for k in made))
 
 

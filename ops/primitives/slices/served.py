@@ -88,6 +88,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
     kept = [d for d in s.dim_map if d not in s.axes]
     cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
     used = {axis for axes in spec.placement.axes for axis in axes}
+    indices = indices if indices.layout is None else b.as_sharded(indices)
     if (own := as_blocks(indices.spec, b.device)) is not None:
         for j, each in _cores(own, range(indices.ndim - 1)).items():
             if not used.intersection(each[1]):
