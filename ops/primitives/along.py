@@ -215,7 +215,10 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
             return found
     if layout is None or layout.shape != found.shape or layout.is_scatter:
         chosen = b.choose(found.shape, found.dtype, layout)
-        is_spread = layout is not None and found.num_cores >= chosen.num_cores
+        own = None if layout is None else as_grid(layout)
+        # Without tiles, dims that come or go leave the others divided as they are.
+        stays = own is not None and not own.tile and own.ndim != found.ndim
+        is_spread = stays and found.num_cores >= chosen.num_cores
         return found if is_spread and b.env.policy is same_grid_and_tile else chosen
     return layout
 

@@ -75,9 +75,14 @@ class Border:
         return made
 
 
-def gathered(axes: Axes, n: int, block: int, reads: Sequence[Array]) -> Border:
-    """Return the border in which every device gets what any device reads of every block."""
+def gathered(axes: Axes, n: int, block: int, reads: Sequence[Array]) -> Border | None:
+    """Return the border in which every device gets what any device reads of every block.
+
+    None if nothing is read.
+    """
     inside = np.concatenate([each[each >= 0] for each in reads])
+    if not len(inside):
+        return None
     first, last = (inside % block).min(), (inside % block).max() + 1
     if len({*(inside // block)}) > 1:
         first, last = 0, block  # blocks follow each other in the buffer
