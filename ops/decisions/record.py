@@ -41,8 +41,9 @@ class Record:
     multiplies: it is priced by its multiplications, and passes over operands too. is_view: the
     result is the operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is
     a view there: `(params, before, after, tile) -> bool`, of shapes; None: always. reads_more: it
-    reads more than it makes. writes_part: the result is the first operand, with the second one
-    written to a part of it in place.
+    reads more than it makes. work: the operations of an element, by the number of elements along
+    whole dims; None where passing over it is all that counts. writes_part: the result is the first
+    operand, with the second one written to a part of it in place.
 
     How it is run and planned:
 
@@ -77,6 +78,7 @@ class Record:
     is_view: bool = False
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
     reads_more: bool = False
+    work: Callable[[int], float] | None = None
     writes_part: bool = False
     is_elementwise: bool = False
     is_reordered: bool = False

@@ -20,7 +20,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.ops.moves.relayout import moved_bytes, sent_between
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -97,7 +97,8 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
         and (own := layout_without(value.spec.layout, axes)) is not None
     ):
         extents = tuple(value.shape[a] for a in axes)
-        return _spread_out(value.spec.layout, own, axes, extents, b.device)
+        work = b.record.work(prod(extents)) if b.record.work else 0.0
+        return _spread_out(value.spec.layout, own, axes, extents, b.device, work)
     times = prod(value.shape[a] for a in axes)
     found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
     if found is None:
@@ -111,17 +112,34 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
 
 @cached
 def _spread_out(
-    layout: Layout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
+    layout: Layout,
+    own: GridLayout,
+    axes: Shape,
+    extents: Shape,
+    device: DeviceGrid,
+    work: float = 0.0,
 ) -> GridLayout:
     """Return the layout of the other dims, with the cores along `axes` added to the longest one.
 
-    It is `own` unless this saves half of the bytes, as moving the result back costs the same again.
+    It is `own` unless this saves half of the bytes, as moving the result back costs the same again;
+    or unless it saves time, if each element takes `work` operations.
     """
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
     cores = prod(layout.core_shape) // prod(own.grid)
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
     wide = own.replace(grid=grid, shard_shape=None)
-    few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
+    ways = [stacked(rest, axes, extents) for rest in (wide, own)]
+    if work and device.machine.has_latency and device.placements.has(wide.grid):
+        before = device.placements.inner(layout.core_shape)
+        seconds = []
+        for way, times in zip(ways, (2, 1), strict=True):
+            there = device.placements.inner(way.core_shape)
+            moved = sent_between(layout, way, device, before, there)
+            sent = device.machine.price(moved, device.size)
+            cores = prod(there.per_device) * prod(way.local_shape)
+            seconds.append(times * sent + device.machine.seconds(elements=work * cores))
+        return wide if seconds[0] < seconds[1] else own
+    few, many = (moved_bytes(layout, way, device) for way in ways)
     return wide if few < LIMITS.move_share * many else own
 
 

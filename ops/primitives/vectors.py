@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import log2
 from typing import Any
 
 import jax
@@ -135,7 +136,12 @@ def _sort_large(b: Builder, op: Op, *values: Value) -> Any:
 def _sort(rule: Callable[..., Any], name: str) -> Record:
     """Return the record of a primitive that sorts along the dim of its parameter `name`."""
     rules = _for_vectors(rule), mapped
-    return Record(rules, of_sort, along(dim_of(name, SORTED)), reason=_MERGED)
+    return Record(rules, of_sort, along(dim_of(name, SORTED)), reason=_MERGED, work=_comparisons)
+
+
+def _comparisons(n: int) -> float:
+    """Return the comparisons of an element in a sort of `n`."""
+    return log2(max(n, 2))
 
 
 VECTORS: dict[str, Record] = {
