@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from numpy.typing import NDArray
@@ -15,19 +16,50 @@ from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border
 Array = NDArray[np.int64]
 
 
-def receive(x: jax.Array, border: Border, dim: int) -> jax.Array:
-    """Return the buffer along `dim` that views are read from, for a device's block `x`."""
+def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
+    """Return the buffer along `dim` that views are read from, for a device's block `x`.
+
+    fill: what is there in place of slabs that a device does not receive.
+    """
     if border.gathered is not None:
         return all_gather(lax.slice_in_dim(x, *border.gathered, axis=dim), border.axes, dim)
     parts = [(np.full(border.n, border.at), lax.slice_in_dim(x, *border.own, axis=dim))]
-    for slab in border.slabs:
-        part = _slice(x, slab.starts, slab.width, border, dim)
-        parts.append((slab.places, permute(part, border.axes, slab.pairs)))
+    sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.slabs]
+    parts += zip([slab.places for slab in border.slabs], _exchanged(sent, border, dim), strict=True)
+    for k, slab in enumerate(border.slabs, 1):
+        places, part = parts[k]
+        parts[k] = places, _where(_receivers(slab.pairs, border.n), part, border, fill)
     parts = [(places, part) for places, part in parts if part.shape[dim]]
-    return _assembled(parts, border, dim)
+    return _assembled(parts, border, dim, fill)
 
 
-def _assembled(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -> jax.Array:
+def _where(got: NDArray[np.bool_], part: jax.Array, border: Border, fill: Any) -> jax.Array:
+    """Return a part, or `fill` on devices that did not get it."""
+    if got.all():
+        return part
+    mine = lax.dynamic_index_in_dim(got, index_of(border.axes), keepdims=False)
+    return lax.select_n(mine, lax.full(part.shape, fill, part.dtype), part)
+
+
+def _exchanged(sent: list[jax.Array], border: Border, dim: int) -> list[jax.Array]:
+    """Return the slabs that a device receives for those that it sends."""
+    if not border.at_once:
+        pairs = [slab.pairs for slab in border.slabs]
+        return [permute(part, border.axes, way) for part, way in zip(sent, pairs, strict=True)]
+    joined = lax.concatenate(sent, dim) if len(sent) > 1 else sent[0]
+    every, first, found = all_gather(joined, border.axes, dim), 0, []
+    for slab in border.slabs:
+        senders = np.zeros(border.n, np.int64)
+        for sender, receiver in slab.pairs:
+            senders[receiver] = sender
+        found.append(_slice(every, senders * border.sent + first, slab.width, border, dim))
+        first += slab.width
+    return found
+
+
+def _assembled(
+    parts: list[tuple[Array, jax.Array]], border: Border, dim: int, fill: Any
+) -> jax.Array:
     """Return the buffer of which each part is at the places of the devices."""
     receivers = [
         np.full(border.n, True),
@@ -42,15 +74,15 @@ def _assembled(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -
     ends = [0]
     for k in order:
         if fixed[k] is None or fixed[k] < ends[-1]:
-            return _written(parts, border, dim)
+            return _written(parts, border, dim, fill)
         ends.append(fixed[k] + parts[k][1].shape[dim])
     if ends[-1] > border.length:
-        return _written(parts, border, dim)
+        return _written(parts, border, dim, fill)
     some: list[jax.Array] = []
     for k, end in zip(order, ends, strict=False):
-        some += _zeros(parts[k][1], fixed[k] - end, dim)
+        some += _filled(parts[k][1], fixed[k] - end, dim, fill)
         some.append(parts[k][1])
-    some += _zeros(some[-1], border.length - ends[-1], dim)
+    some += _filled(some[-1], border.length - ends[-1], dim, fill)
     return some[0] if len(some) == 1 else lax.concatenate(some, dim)
 
 
@@ -60,19 +92,21 @@ def _receivers(pairs: Any, n: int) -> NDArray[np.bool_]:
     return got
 
 
-def _zeros(like: jax.Array, count: int, dim: int) -> list[jax.Array]:
+def _filled(like: jax.Array, count: int, dim: int, fill: Any) -> list[jax.Array]:
     shape = tuple(count if d == dim else n for d, n in enumerate(like.shape))
-    return [lax.full(shape, 0, like.dtype)] if count else []
+    return [lax.full(shape, fill, like.dtype)] if count else []
 
 
-def _written(parts: list[tuple[Array, jax.Array]], border: Border, dim: int) -> jax.Array:
+def _written(
+    parts: list[tuple[Array, jax.Array]], border: Border, dim: int, fill: Any
+) -> jax.Array:
     """Return the buffer with parts that devices have at different places, later ones on top.
 
     What a device did not receive goes beyond the end.
     """
     ((_, first), *_) = parts
     most = max(part.shape[dim] for _, part in parts)
-    (found,) = _zeros(first, border.length + most, dim)
+    (found,) = _filled(first, border.length + most, dim, fill)
     got = [np.full(border.n, True)] * (len(parts) - len(border.slabs))
     got += [_receivers(slab.pairs, border.n) for slab in border.slabs]
     for (places, part), mine in zip(parts, got, strict=True):
@@ -97,17 +131,22 @@ def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) ->
     return lax.dynamic_slice_in_dim(x, at, width, dim, allow_negative_indices=False)
 
 
-def cut(x: jax.Array, border: Border, number: int, dim: int) -> tuple[jax.Array, Any]:
+def cut(
+    x: jax.Array, border: Border, number: int, dim: int, fill: Any = None
+) -> tuple[jax.Array, Any]:
     """Return a view's positions along `dim` of the buffer, and a mask of those in the array.
 
-    number: of the view in the border. The mask is of rank 1; None if nothing is outside.
+    number: of the view in the border. fill: what is outside of the array, and what `receive` put in
+    place of slabs that a device does not get. The mask is of rank 1; None if what is outside is
+    `fill` already, or if nothing is.
     """
     offsets = border.offsets[number]
-    count = offsets.shape[1]
-    mask = None
-    if (offsets == OUTSIDE).any():
-        mask = _row(offsets != OUTSIDE, border)
+    count, mask = offsets.shape[1], None
     step, starts = _progression(offsets)
+    if (offsets == OUTSIDE).any() and not (
+        step and fill is not None and _is_filled(border, number)
+    ):
+        mask = _row(offsets != OUTSIDE, border)
     if not step:
         table = np.maximum(offsets, 0)
         return _taken(x, _row(table.astype(np.int32), border), dim), mask
@@ -115,10 +154,30 @@ def cut(x: jax.Array, border: Border, number: int, dim: int) -> tuple[jax.Array,
     firsts = starts if step > 0 else starts - (width - 1)
     low, high = max(-int(firsts.min()), 0), max(int(firsts.max()) + width - x.shape[dim], 0)
     if low or high:
-        x = lax.concatenate([*_zeros(x, low, dim), x, *_zeros(x, high, dim)], dim)
+        some = [(low, high, 0) if d == dim else (0, 0, 0) for d in range(x.ndim)]
+        x = lax.pad(x, jnp.asarray(0 if fill is None else fill, x.dtype), some)
     x = _slice(x, firsts + low, width, border, dim)
     x = lax.rev(x, (dim,)) if step < 0 else x
     return lax.slice_in_dim(x, 0, width, abs(step), dim), mask
+
+
+def _is_filled(border: Border, number: int) -> bool:
+    """Whether all positions outside of the array are outside of the buffer, or not received."""
+    offsets = border.offsets[number]
+    step, starts = _progression(offsets)
+    at = starts[:, None] + step * np.arange(offsets.shape[1])
+    held = np.zeros((len(offsets), border.length), bool)
+    if border.gathered is not None or not border.slabs:
+        held[:] = True
+    else:
+        start, stop = border.own
+        held[:, border.at : border.at + stop - start] = True
+        for slab in border.slabs:
+            for _, d in slab.pairs:
+                held[d, slab.places[d] : slab.places[d] + slab.width] = True
+    inside = (at >= 0) & (at < border.length)
+    there = np.take_along_axis(held, np.clip(at, 0, border.length - 1), 1) & inside
+    return not (there & (offsets == OUTSIDE)).any()
 
 
 def _row(table: Any, border: Border) -> Any:
@@ -129,7 +188,7 @@ def _row(table: Any, border: Border) -> Any:
 
 
 def _taken(x: jax.Array, at: Any, dim: int) -> jax.Array:
-    return jax.numpy.take(x, at, dim, mode="clip")
+    return jnp.take(x, at, dim, mode="clip")
 
 
 def _progression(offsets: Array) -> tuple[int, Array]:

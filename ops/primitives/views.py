@@ -11,7 +11,7 @@ read (`ops/graph/views.py`). Its results are computed in one of two ways, whiche
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -37,6 +37,8 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_slabs
 
+# A gather of all slabs has to be so much faster than permutes, which send fewer bytes.
+_MORE = 1.2
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
 
@@ -146,6 +148,9 @@ def bordered(b: Builder, shown: Sequence[Shifted], value: Value) -> list[Value] 
     x = b.as_sharded(value, spec.layout, placement=spec.placement)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
+    fills = {view.fill for view in shown} - {None}
+    bits = fills.pop() if len(fills) == 1 else None
+    fill = None if bits is None else np.frombuffer(bits, value.dtype)[0]
     shape = tuple(block)
     x = b.fused(lambda part: [part.reshape(shape)], [x], [Local(shape, value.dtype)])[0]
     for s, border in enumerate(borders):
@@ -156,22 +161,25 @@ def bordered(b: Builder, shown: Sequence[Shifted], value: Value) -> list[Value] 
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
         b.computing += b.env.machine.work_seconds(nbytes=border.received * width)
-        (x,) = b.run(partial(_received, border=border, dim=s), [x], [made], sent)
+        (x,) = b.run(partial(_received, border=border, dim=s, fill=fill), [x], [made], sent)
     outs = []
     for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
-        kernel = _cutter(k, view, target, borders)
+        kernel = _cutter(k, view, target, borders, fill)
         outs += b.fused(kernel, [x], [target], masks=int(view.fill is not None))
     return outs
 
 
-def _received(x: Any, *, border: Border, dim: int) -> list[Any]:
-    return [receive(x, border, dim)]
+def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:
+    return [receive(x, border, dim, 0 if fill is None else fill)]
 
 
 def _cutter(
-    k: int, view: Shifted, target: Sharded, borders: Sequence[Border | None]
+    k: int, view: Shifted, target: Sharded, borders: Sequence[Border | None], fill: Any
 ) -> Callable[[Any], list[Any]]:
-    """Return the kernel that cuts a device's part of a view from the block and its borders."""
+    """Return the kernel that cuts a device's part of a view from the block and its borders.
+
+    fill: what is outside of the array for all views; None if that differs.
+    """
     shape, local = block_shape(target), target.local_shape
 
     def kernel(x: Any) -> list[Any]:
@@ -179,7 +187,7 @@ def _cutter(
         for s, border in enumerate(borders):
             mask = None
             if border is not None:
-                x, mask = cut(x, border, k, s)
+                x, mask = cut(x, border, k, s, fill)
             masks.append(mask)
         return [_as_view(x, masks, view, shape, _fill(view, x.dtype)).reshape(local)]
 
@@ -237,12 +245,15 @@ def _border(
     if not axes:
         offsets = tuple(reads)
         return Border(axes, 1, block[s], block[s], (0, block[s]), 0, (), offsets)
-    ways = [in_slabs(axes, n, block[s], extent, reads), gathered(axes, n, block[s], reads)]
+    slabs = in_slabs(axes, n, block[s], extent, reads)
+    ways = [slabs, slabs and replace(slabs, at_once=bool(slabs.slabs))]
+    ways.append(gathered(axes, n, block[s], reads))
     width = dtypes.nbytes(prod(block) // block[s], spec.dtype)
 
     def seconds(way: Border) -> float:
         sent = b.env.machine.price(way.collectives(b.collectives(), width).found, b.device.size)
-        return sent + b.env.machine.work_seconds(nbytes=way.received * width)
+        found = sent + b.env.machine.work_seconds(nbytes=way.received * width)
+        return found * (_MORE if way.at_once else 1)
 
     return min((way for way in ways if way is not None), key=seconds)
 

@@ -2,8 +2,9 @@
 
 A device that computes a block of a view reads a range of the array's positions, which begins before
 its own block, ends after it, or lies elsewhere. The positions of other devices arrive in slabs, one
-permute for all devices whose neighbours are as far away; or by an all-gather. Positions that wrap
-around, as in a roll, come from the neighbour on the other side.
+permute for all devices whose neighbours are as far away; or, where latency is what counts, by one
+all-gather of all slabs; or by an all-gather of the blocks. Positions that wrap around, as in a
+roll, come from the neighbour on the other side.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Border:
     axes: the mesh axes of the `n` devices that divide the dim in blocks of `block`. length: of the
     buffer. own: the positions of the device's own block that are in it, from `at` on. offsets: for
     each view, of each device and each of its positions the place in the buffer; or OUTSIDE, UNREAD.
-    gathered: the positions of each block that an all-gather sends; None for slabs.
+    gathered: the positions of each block that an all-gather sends; None for slabs. at_once: whether
+    all slabs of all devices are gathered; else each one is a permute.
     """
 
     axes: Axes
@@ -54,6 +56,7 @@ class Border:
     slabs: tuple[Slab, ...]
     offsets: tuple[Array, ...]
     gathered: tuple[int, int] | None = None
+    at_once: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -63,13 +66,22 @@ class Border:
     @property
     def received(self) -> int:
         """The positions that are written, besides the device's own block."""
-        return self.length if self.gathered else sum(slab.width for slab in self.slabs)
+        if self.gathered is not None:
+            return self.length
+        return self.sent * (self.n if self.at_once else 1)
+
+    @property
+    def sent(self) -> int:
+        """The positions of all slabs."""
+        return sum(slab.width for slab in self.slabs)
 
     def collectives(self, made: Collectives, width: int) -> Collectives:
         """Add what the devices send to `made`. width: bytes per position."""
         if self.gathered is not None:
             first, last = self.gathered
             return made.all_gather(self.axes, (last - first) * width)
+        if self.at_once:
+            return made.all_gather(self.axes, self.sent * width)
         for slab in self.slabs:
             made.permute(self.axes, slab.width * width, len(slab.pairs))
         return made
