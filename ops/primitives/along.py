@@ -113,11 +113,15 @@ def _on_blocks(
         own = there(value.shape, value.dtype)
         inputs.append(b.as_sharded(value, own.layout, placement=own.placement))
     out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
+    writes_part = b.record.writes_part
     shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]
 
     def kernel(*parts: Any) -> list[Any]:
         blocks = [part.reshape(n) for part, n in zip(parts, shapes, strict=False)]
         made = fn(*blocks, *parts[len(shapes) :])
+        if writes_part:
+            # XLA would update a copy of the array for each shape in which the result is read.
+            made = lax.optimization_barrier(made)
         return [out.reshape(own.local_shape) for out, own in zip(made, out_specs, strict=True)]
 
     run = b.fused if b.record.is_fused else b.run

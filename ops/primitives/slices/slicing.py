@@ -114,7 +114,8 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
             mine &= (starts[a] >= 0) & (starts[a] < block[a])
         old = lax.dynamic_slice(found, starts, small)
         found = lax.dynamic_update_slice(found, jnp.where(mine, new, old), starts)
-        return [found.reshape(part.shape)]
+        # XLA would update a copy of the array for each shape in which the result is read.
+        return [lax.optimization_barrier(found).reshape(part.shape)]
 
     first = [b.replicated(starts[a]) for a in axes]
     (out,) = b.run(kernel, [x, new, *first], [spec])
