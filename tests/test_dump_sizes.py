@@ -58,8 +58,8 @@ ODD = [
     "memref<152x1xf32, #ttcore.memory_space<l1>>>>",
     "tensor<40x50xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <2x2>, memref<21x25xf32, "
     "#ttcore.memory_space<l1>>>>",
-    "tensor<64x128xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x4x!ttcore.tile<32x32"
-    ", f32 f32>, #ttnn.buffer_type<dram>>, <interleaved>>>",
+    "tensor<64x128xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x4x"
+    "!ttcore.tile<32x32, f32 f32>, #ttnn.buffer_type<dram>>, <interleaved>>>",
 ]
 
 

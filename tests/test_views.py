@@ -45,9 +45,9 @@ def chains(draw):
         n = found.shape[d]
         here = (slice(None),) * d
         if kind == "cut":
-            start, stride = draw(st.integers(0, n - 1)), draw(st.integers(1, 3))
+            start, by = draw(st.integers(0, n - 1)), draw(st.integers(1, 3))
             stop = draw(st.integers(start + 1, n))
-            new, after = view.cut(d, start, stop, stride), found[(*here, slice(start, stop, stride))]
+            new, after = view.cut(d, start, stop, by), found[(*here, slice(start, stop, by))]
         elif kind == "pad":
             low, high = draw(st.integers(-1, 2)), draw(st.integers(-1, 2))
             if n + low + high < 1 or n + min(low, 0) + min(high, 0) < 1:

@@ -194,7 +194,8 @@ class Shifted:
         first, fills = views[0], {each.fill for each in views} - {None}
         if d not in first.along or len(fills) > 1:
             return None
-        s, runs = first.along[d], []
+        s = first.along[d]
+        runs: list[Run] = []
         for each in views:
             others = [row for k, row in enumerate(each.rows) if k != s]
             if others != [row for k, row in enumerate(first.rows) if k != s]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from gridlayout.ops.decisions.facts import on_host
 from gridlayout.ops.decisions.jaxprs import equation_of
-from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
@@ -106,7 +106,7 @@ class Views:
                 operands.append(known.bits)
             elif atom == source:
                 operands.append(Shifted.of(self.shapes[source]))
-            elif (view := self.found.get(atom)) and (view.source, view.body) == (source, body):
+            elif (view := self._view(atom)) and (view.source, view.body) == (source, body):
                 operands.append(view.view)
                 members.update(view.members)
             else:
@@ -118,13 +118,17 @@ class Views:
     def _is_small(self, v: int) -> bool:
         return not self.shapes[v] or 0 in self.shapes[v]
 
+    def _view(self, atom: Atom) -> _View | None:
+        return self.found.get(atom) if isinstance(atom, int) else None
+
     def _known(self, atom: Atom) -> Known | None:
         """Return a number that is known before anything runs; None for any other operand."""
         if isinstance(atom, int):
             return self.known.get(atom)
-        if atom.aval.shape or jnp.issubdtype(atom.aval.dtype, jax.dtypes.extended):
+        aval = Aval.of(atom.aval)
+        if aval.shape or jnp.issubdtype(aval.dtype, jax.dtypes.extended):
             return None
-        return Known.of(np.asarray(atom.val, atom.aval.dtype))
+        return Known.of(np.asarray(atom.val, aval.dtype))
 
     def _add_number(self, node: Node) -> None:
         """Add the result of a function of known numbers."""
@@ -164,7 +168,9 @@ class Views:
         number, inner = {source: 0}, []
         for m in members:
             node = self.nodes[m]
-            reads = tuple(self._known(x) or number[x] for x in node.atoms)
+            reads = tuple(
+                self._known(x) or number[x if isinstance(x, int) else -1] for x in node.atoms
+            )
             inner.append((Op.of(node.eqn), reads))
             number |= {v: n for n, v in enumerate(node.outs, len(number))}
         params = {

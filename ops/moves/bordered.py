@@ -65,24 +65,21 @@ def _assembled(
         np.full(border.n, True),
         *(_receivers(slab.pairs, border.n) for slab in border.slabs),
     ]
-    receivers = receivers[-len(parts) :]
-    fixed = [
-        int(at[got][0]) if len({*at[got].tolist()}) == 1 else None
-        for (at, _), got in zip(parts, receivers, strict=True)
+    places = [
+        {*at[got].tolist()} for (at, _), got in zip(parts, receivers[-len(parts) :], strict=True)
     ]
-    order = sorted(range(len(parts)), key=lambda k: -1 if fixed[k] is None else fixed[k])
-    ends = [0]
-    for k in order:
-        if fixed[k] is None or fixed[k] < ends[-1]:
-            return _written(parts, border, dim, fill)
-        ends.append(fixed[k] + parts[k][1].shape[dim])
-    if ends[-1] > border.length:
+    if any(len(at) > 1 for at in places):
         return _written(parts, border, dim, fill)
+    firsts = [at.pop() for at in places]
     some: list[jax.Array] = []
-    for k, end in zip(order, ends, strict=False):
-        some += _filled(parts[k][1], fixed[k] - end, dim, fill)
-        some.append(parts[k][1])
-    some += _filled(some[-1], border.length - ends[-1], dim, fill)
+    end = 0
+    for k in sorted(range(len(parts)), key=firsts.__getitem__):
+        part = parts[k][1]
+        if firsts[k] < end or firsts[k] + part.shape[dim] > border.length:
+            return _written(parts, border, dim, fill)
+        some += [*_filled(part, firsts[k] - end, dim, fill), part]
+        end = firsts[k] + part.shape[dim]
+    some += _filled(some[-1], border.length - end, dim, fill)
     return some[0] if len(some) == 1 else lax.concatenate(some, dim)
 
 

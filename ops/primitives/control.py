@@ -57,7 +57,7 @@ def _scan(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
         whole, spec = _scanned(b, value, None if requested is None else requested.slices[k])
         scanned.append(whole)
         slices.append(spec)
-    given = None if requested is None else requested.carry
+    given: Sequence[Sharded | None] | None = None if requested is None else requested.carry
     if as_made:
         around = [x.spec for x in consts], slices
         if (given := _made_carry(b, p["jaxpr"], values[first:second], *around)) is None:
@@ -141,7 +141,7 @@ def _while(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_as_constant(b, value) for value in values[:second]]
     requested = op.loop
-    given = None if requested is None else requested.carry
+    given: Sequence[Sharded | None] | None = None if requested is None else requested.carry
     if as_made:
         around = [x.spec for x in consts[first:]]
         if (given := _made_carry(b, p["body_jaxpr"], values[second:], around, ())) is None:

@@ -336,9 +336,10 @@ def _views_reversed(params: Any, views: Sequence[Shifted | bytes | None]) -> lis
 
 def _views_padded(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
     x, fill = views
-    for d, sizes in enumerate(params["padding_config"]):
-        can = isinstance(x, Shifted) and isinstance(fill, bytes)
-        x = x.padded(d, *sizes, fill) if can else None  # type: ignore[union-attr, arg-type]
+    for d, (low, high, inside) in enumerate(params["padding_config"]):
+        if not isinstance(x, Shifted) or not isinstance(fill, bytes):
+            return [None]
+        x = x.padded(d, low, high, inside, fill)
     return [x if isinstance(x, Shifted) else None]
 
 

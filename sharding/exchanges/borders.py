@@ -147,8 +147,8 @@ def in_slabs(axes: Axes, n: int, block: int, extent: int, reads: Sequence[Array]
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
     offsets = [np.where(p >= 0, u - low, p) for p, u in zip(reads, at, strict=True)]
     slabs = [Slab(s.width, s.pairs, s.starts, s.places - low) for s in slabs]
-    own, place = ((first, last + 1), first - low) if last >= first else ((0, 0), 0)
-    return Border(axes, n, block, high - low, own, place, tuple(slabs), tuple(offsets))
+    kept, place = ((first, last + 1), first - low) if last >= first else ((0, 0), 0)
+    return Border(axes, n, block, high - low, kept, place, tuple(slabs), tuple(offsets))
 
 
 def _unwrapped(p: Array, start: Array, block: int, extent: int) -> Array:
