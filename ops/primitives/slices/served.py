@@ -8,7 +8,7 @@ own, and these partial sums are added up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -81,62 +81,77 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
     """Rule for a gather; None if the array is not in blocks."""
     spec, s = as_blocks(value.spec, b.device), SliceDims.of_gather(op, value)
     served = None if spec is None else _served(spec, s)
-    if spec is None or served is None or max(value.shape) >= 2**31:
+    if spec is None or served is None or max(value.shape) >= 2**31 or not op.out.shape:
         return None
-    numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
-    rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
-    kept = [d for d in s.dim_map if d not in s.axes]
-    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
-    used = {axis for axes in spec.placement.axes for axis in axes}
     indices = indices if indices.layout is None else b.as_sharded(indices)
-    if (own := as_blocks(indices.spec, b.device)) is not None:
-        for j, each in _cores(own, range(indices.ndim - 1)).items():
-            if not used.intersection(each[1]):
-                cores.setdefault(rows[j], each)
+    cores, rows = _result_cores(b, op, spec, s, indices)
     out = _spec(b, op.out.shape, op.out.dtype, cores)
     there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
+    at = _spec(b, indices.shape, indices.dtype, there)
     x = b.as_sharded(value, spec.layout, placement=spec.placement)
-    starts = b.as_sharded(indices, (at := _spec(b, indices.shape, indices.dtype, there)).layout,
-                          placement=at.placement)  # fmt: skip
-    block, shape, made = block_shape(spec), block_shape(at), block_shape(out)
-    own_sizes = tuple(n if size == s.shape[d] else size for d, (n, size) in
-                      enumerate(zip(block, sizes, strict=True)))  # fmt: skip
+    starts = b.as_sharded(indices, at.layout, placement=at.placement)
     over = tuple(axis for d in served for axis in spec.placement.axes[d])
-    fill = fill_value(op.params["fill_value"], op.out.dtype) if s.mode == DROP else None
-    dtype, local = op.out.dtype, out.local_shape
-
-    def kernel(x: jax.Array, i: jax.Array) -> list[jax.Array]:
-        columns, mine, inside = _local(
-            spec, s, numbers.start_index_map, i.reshape(shape), fill is not None
-        )
-        mode = lax.GatherScatterMode.CLIP
-        (found,) = op.bind(
-            x.reshape(block), jnp.stack(columns, -1), slice_sizes=own_sizes, mode=mode,
-            fill_value=None, **_ANY,
-        )  # fmt: skip
-
-        def wide(mask: Any) -> Any:
-            mask = lax.expand_dims(mask, numbers.offset_dims)
-            return jnp.broadcast_to(mask, made)
-
-        if over:
-            bits = [lax.psum(jnp.where(wide(mine), x, 0), over) for x in as_bits(found)]
-            found = from_bits(bits, dtype)
-        if fill is not None:
-            found = jnp.where(wide(inside), found, fill)
-        return [found.reshape(local)]
-
+    dtype = op.out.dtype
     sent, many = b.collectives(), 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
     for _ in range(many):
-        sent.all_reduce(over, dtypes.nbytes(prod(made), dtype) // many)
+        sent.all_reduce(over, dtypes.nbytes(prod(block_shape(out)), dtype) // many)
+    kernel = _gather_kernel(op, spec, s, at, out, over)
     (found,) = b.run(kernel, [x, starts], [out], sent)
     common = relaid_out_result(b, op, found, value, s.axes, s.lead)
     is_spread = common.layout is None or out.layout.num_cores >= common.layout.num_cores
     return found if is_spread and op.out.shape else common
 
 
+def _result_cores(
+    b: Builder, op: Op, spec: Sharded, s: SliceDims, indices: Value
+) -> tuple[dict[int, tuple[int, Axes]], list[int]]:
+    """Return how a gather's result is divided, and its dims for those of the indices, in order.
+
+    Dims of the array that slices keep stay divided. Those of the indices do, where the mesh axes
+    that divide them do not divide the array.
+    """
+    rows = [k for k in range(op.out.ndim) if k not in op.params["dimension_numbers"].offset_dims]
+    kept = [d for d in s.dim_map if d not in s.axes]
+    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+    used = {axis for axes in spec.placement.axes for axis in axes}
+    if (own := as_blocks(indices.spec, b.device)) is not None:
+        for j, each in _cores(own, range(indices.ndim - 1)).items():
+            if not used.intersection(each[1]):
+                cores.setdefault(rows[j], each)
+    return cores, rows
+
+
+def _gather_kernel(
+    op: Op, spec: Sharded, s: SliceDims, at: Sharded, out: Sharded, over: Axes
+) -> Callable[..., list[Any]]:
+    """Return the kernel of a gather. at: of the indices. over: the axes of the indexed dims."""
+    block, shape, made = block_shape(spec), block_shape(at), block_shape(out)
+    numbers, pairs = op.params["dimension_numbers"], zip(block, s.sizes, s.shape, strict=True)
+    sizes = tuple(own if size == n else size for own, size, n in pairs)
+    fill = fill_value(op.params["fill_value"], op.out.dtype) if s.mode == DROP else None
+    fixed = {"slice_sizes": sizes, "mode": lax.GatherScatterMode.CLIP, "fill_value": None, **_ANY}
+
+    def wide(mask: Any) -> Any:
+        return jnp.broadcast_to(lax.expand_dims(mask, numbers.offset_dims), made)
+
+    def kernel(x: jax.Array, i: jax.Array) -> list[jax.Array]:
+        dims = numbers.start_index_map
+        columns, mine, inside = _local(spec, s, dims, i.reshape(shape), fill is not None)
+        (found,) = op.bind(x.reshape(block), jnp.stack(columns, -1), **fixed)
+        if over:
+            bits = [lax.psum(jnp.where(wide(mine), x, 0), over) for x in as_bits(found)]
+            found = from_bits(bits, op.out.dtype)
+        if fill is not None:
+            found = jnp.where(wide(inside), found, fill)
+        return [found.reshape(out.local_shape)]
+
+    return kernel
+
+
 def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Value | None:
-    """Rule for a scatter; None if the array is not in blocks."""
+    """Rule for a scatter; None if the array is not in blocks, or if it is one element."""
+    if not updates.shape:
+        return None
     s = SliceDims.of_scatter(op, value, updates)
     target = laid_out_target(b, op, value, s.axes, updates, s.lead, [indices])
     spec = as_blocks(target.spec, b.device)

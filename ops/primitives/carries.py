@@ -1,0 +1,161 @@
+"""What loops and branches take and hold: operands, carried values, slices and stacked rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax import lax
+
+from gridlayout.document.grid_form import as_grid, grouped
+from gridlayout.ops.decisions.bodies import BodyPlanner
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_indexed, is_of_keys
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.primitives.unsharded import rest_layout, stacked, unstack
+
+
+def start_body(b: Builder, operands: Sequence[Spec], chosen: Any = None) -> BodyPlanner:
+    """Start the program of a body on operands; chosen: its choices, None to make them."""
+    assert b.plan is not None
+    return b.plan(b.env, operands, chosen)
+
+
+def as_operand(b: Builder, value: Value) -> Value:
+    """Return a value as an operand of a body: laid out, or replicated if a scalar or a key."""
+    if value.ndim == 0 or is_of_keys(value.spec):
+        return b.replicated(value)
+    return b.replicated(value) if b.env.replicates(value.spec) else b.as_sharded(value)
+
+
+def carry_operands(
+    b: Builder, values: Sequence[Value], requested: Sequence[Sharded | None] | None
+) -> list[Value]:
+    """Return the initial carry of a loop, relaid out as requested."""
+    carry = [as_operand(b, value) for value in values]
+    if requested is None:
+        return carry
+    return [
+        x if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
+        for x, spec in zip(carry, requested, strict=True)
+    ]
+
+
+def made_carry(
+    b: Builder,
+    jaxpr: Any,
+    carry: Sequence[Value],
+    consts: Sequence[Spec],
+    slices: Sequence[Spec],
+) -> list[Sharded | None] | None:
+    """Return the specs in which a body makes its carry if that is replicated before.
+
+    They depend on the constants and slices alone. None if the carry has these specs already.
+    """
+    before = [as_operand(b, value).spec for value in carry]
+    if any(is_of_keys(spec) for spec in before):
+        return None
+    start = [Replicated(spec.shape, spec.dtype) for spec in before]
+    planner = start_body(b, [*consts, *start, *slices])
+    outs = planner.evaluate(jaxpr, planner.operands)[: len(carry)]
+    found = [out.spec.with_oob(None) if isinstance(out.spec, Sharded) else None for out in outs]
+    is_same = all(x is None or x == without_facts(y) for x, y in zip(found, before, strict=True))
+    return None if is_same else found
+
+
+def as_constant(b: Builder, value: Value) -> Value:
+    """Return a value as a constant of a body: computed once, and replicated if it is small."""
+    if b.env.replicates(value.spec):
+        return b.replicated(value)
+    return b.materialize(value) if is_indexed(value.spec) else value
+
+
+def without_facts(spec: Spec) -> Spec:
+    """Return the spec without the known padding value or number, which change in a loop."""
+    if isinstance(spec, Sharded):
+        return spec.with_oob(None)
+    assert isinstance(spec, Replicated)
+    return Replicated(spec.shape, spec.dtype)
+
+
+def without_weak_types(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    """Return the arrays converted to the dtypes of the specs, without weak types."""
+    return [
+        x if is_of_keys(spec) else lax.convert_element_type(x, spec.dtype)
+        for x, spec in zip(arrays, specs, strict=True)
+    ]
+
+
+def as_state(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    """Return arrays as JAX's loop carries them: strongly typed, without core dims of 1."""
+    return without_core_dims(without_weak_types(arrays, specs), specs)
+
+
+def without_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Return parts without their core dims if these are all 1, so that XLA updates them in place.
+
+    lead: the number of dims in front of the core dims.
+    """
+    found = []
+    for x, spec in zip(arrays, specs, strict=True):
+        end = lead + (len(spec.placement.grid) if isinstance(spec, Sharded) else 0)
+        is_one = set(x.shape[lead:end]) == {1}
+        found.append(x.reshape(*x.shape[:lead], *x.shape[end:]) if is_one else x)
+    return found
+
+
+def with_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Return the inverse of `without_core_dims`."""
+    found = []
+    for x, spec in zip(arrays, specs, strict=True):
+        if isinstance(spec, Sharded) and x.ndim == lead + len(spec.layout.local_shape):
+            ones = (1,) * len(spec.placement.grid)
+            x = x.reshape(*x.shape[:lead], *ones, *x.shape[lead:])
+        found.append(x)
+    return found
+
+
+def scanned_operand(
+    b: Builder, value: Value, requested: Sharded | None = None
+) -> tuple[Value, Spec]:
+    """Return a scanned operand with its first dim unsharded, and the spec of one slice.
+
+    requested: the spec that is requested of a slice.
+    """
+    if requested is not None:
+        layout = as_grid(requested.layout)
+        assert layout is not None
+        whole = Sharded(
+            stacked(layout, (0,), value.shape[:1]), requested.placement.with_leading_dims(1)
+        )
+        return b.as_sharded(value, whole.layout, placement=whole.placement), requested
+    is_key = is_of_keys(value.spec)
+    rest = None if is_key or b.env.replicates(value.spec) else rest_layout(b, value, (0,))
+    if rest is None:
+        return b.replicated(value), Replicated(value.shape[1:], value.dtype)
+    rest = rest.with_dtype(value.dtype)
+    return unstack(b, value, (0,), rest), b.sharded(rest)
+
+
+def as_row(planner: BodyPlanner, out: Value, length: int) -> Value:
+    """Return a result of the body as a row to stack.
+
+    It is replicated if its layout can't be extended by a leading dim.
+    """
+    out = planner.apply(as_operand, out)
+    layout = out.layout
+    stacks = layout is not None and grouped(layout) and layout.size and length
+    if layout is None or stacks:
+        return out
+    return planner.apply(Builder.replicated, out)
+
+
+def stacked_rows(b: Builder, row: Spec, length: int) -> Spec:
+    """Return the spec of `length` stacked rows; the first dim is unsharded."""
+    if isinstance(row, Sharded):
+        own = grouped(row.layout)
+        assert own is not None
+        return Sharded(
+            stacked(own.with_oob(None), (0,), (length,)), row.placement.with_leading_dims(1)
+        )
+    return Replicated((length, *row.shape), row.dtype)
