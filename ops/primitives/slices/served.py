@@ -97,9 +97,10 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
         sent.all_reduce(over, dtypes.nbytes(prod(block_shape(out)), dtype) // many)
     kernel = _gather_kernel(op, spec, s, at, out, over)
     (found,) = b.run(kernel, [x, starts], [out], sent)
+    steps = len(b.steps)
     common = relaid_out_result(b, op, found, value, s.axes, s.lead)
-    is_spread = common.layout is None or out.layout.num_cores >= common.layout.num_cores
-    return found if is_spread and op.out.shape else common
+    # In the layout that other ways give, unless that takes another collective.
+    return found if any(step.collectives for step in b.steps[steps:]) else common
 
 
 def _result_cores(
