@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, WITH_LAYOUT, Node
 from gridlayout.ops.programs.passes import computing, counts_operands, is_view
+from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
@@ -54,7 +55,8 @@ class Ways:
         dtype = graph.dtypes[node.outs[0]]
         folded = graph.permutation(node.outs[0])
         follows = node.outs[0] in graph.followers
-        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
+        reads = node.op if node.record.borders else None
+        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows, reads
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -239,7 +241,23 @@ class Ways:
             dim = self.scattered_dim(node, choice)
             given = choice.summed, self.partial(node, choice), choice.scattered
             seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.collective_penalty
+        if node.record.borders:
+            seconds += self._borders(node, choice)
         return seconds
+
+    def _borders(self, node: Node, choice: Choice) -> float:
+        """Return the seconds in which a device receives the borders around its block."""
+        (value, *_), (need, *_) = node.ins, choice.ins
+        assert value is not None
+        assert need is not None
+        assert node.record.borders is not None
+        part, found = self.part(value, need), 0.0
+        for d, near in enumerate(node.record.borders(node.params, self.graph.shapes[value])):
+            if need[d] and near is not None and any(near):
+                row = self.graph.nbytes(value, (*part[:d], 1, *part[d + 1 :]))
+                axes, widths = self.units.mesh_axes(need[d]), [n * row for n in near if n]
+                found += seconds_of_borders(self.units.machine, self.units.device, axes, widths)
+        return found
 
     def scattered_dim(self, node: Node, choice: Choice) -> int:
         """Return the last dim of the array as it is made along which a sum is scattered, or 0."""

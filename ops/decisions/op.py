@@ -122,6 +122,12 @@ class Op:
         return str(self.primitive.name)
 
     @property
+    def title(self) -> str:
+        """The name in reports: the primitive's, or that of the only one that `views` stands for."""
+        members: Any = self.params["members"] if self.name == "views" else ()
+        return self.name if len(members) != 1 else str(members[0][0].name)
+
+    @property
     def out(self) -> Aval:
         """The type of the first result."""
         return self.outs[0]

@@ -20,6 +20,10 @@ OfPart = Callable[[Mapping[str, Any], Sequence[Shape], Sequence[Shape]], Mapping
 OfViews = Callable[[Mapping[str, Any], Sequence[Shifted | bytes | None]], Sequence[Shifted | None]]
 
 
+# Of an op on an array: for each dim how many positions it reads before and after each one.
+Borders = Callable[[Mapping[str, Any], Shape], Sequence[tuple[int, int] | None]]
+
+
 @dataclass(frozen=True)
 class Record:
     """The rules of a primitive, and the facts of it that reports and plans use.
@@ -42,8 +46,9 @@ class Record:
     result is the operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is
     a view there: `(params, before, after, tile) -> bool`, of shapes; None: always. reads_more: it
     reads more than it makes. work: the operations of an element, by the number of elements along
-    whole dims; None where passing over it is all that counts. writes_part: the result is the first
-    operand, with the second one written to a part of it in place.
+    whole dims; None where passing over it is all that counts. borders: what a device receives
+    around its block of the operand; None: nothing. writes_part: the result is the first operand,
+    with the second one written to a part of it in place.
 
     How it is run and planned:
 
@@ -79,6 +84,7 @@ class Record:
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
     reads_more: bool = False
     work: Callable[[int], float] | None = None
+    borders: Borders | None = None
     writes_part: bool = False
     is_elementwise: bool = False
     is_reordered: bool = False

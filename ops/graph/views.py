@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
-from gridlayout.ops.primitives.views import Known, views_p
+from gridlayout.ops.primitives.views import Known, borders, views_p
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,12 @@ class Views:
         for some in leaves.values():
             for group in self._groups(some):
                 members = sorted({m for v in group for m in self.found[v].members})
-                moves = any(not _is_whole(self.found[v].view) for v in group)
-                if len(members) > 1 and moves:
+                views = [self.found[v] for v in group]
+                moves = any(not _is_whole(x.view) for x in views)
+                shape = self.shapes[views[0].source]
+                is_near = None not in borders({"views": [x.view for x in views]}, shape)
+                is_all = {*group} == {*self.nodes[members[0]].outs}
+                if (len(members) > 1 or (is_near and is_all)) and moves:
                     made[min(self.found[v].members[-1] for v in group)] = self._node(group, members)
         return self._without_unread(made) if made else [*self.nodes]
 

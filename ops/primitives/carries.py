@@ -41,6 +41,10 @@ def carry_operands(
     ]
 
 
+def _memory(spec: Spec) -> str | None:
+    return spec.layout.memory if isinstance(spec, Sharded) else None
+
+
 def made_carry(
     b: Builder,
     jaxpr: Any,
@@ -58,7 +62,11 @@ def made_carry(
     start = [Replicated(spec.shape, spec.dtype) for spec in before]
     planner = start_body(b, [*consts, *start, *slices])
     outs = planner.evaluate(jaxpr, planner.operands)[: len(carry)]
-    found = [out.spec.with_oob(None) if isinstance(out.spec, Sharded) else None for out in outs]
+    pairs = [(x.spec, y) for x, y in zip(outs, before, strict=True)]
+    found = [
+        x.with_oob(None) if isinstance(x, Sharded) and _memory(x) == _memory(y) else None
+        for x, y in pairs
+    ]
     is_same = all(x is None or x == without_facts(y) for x, y in zip(found, before, strict=True))
     return None if is_same else found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -39,6 +40,8 @@ from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_s
 
 # A gather of all slabs has to be so much faster than permutes, which send fewer bytes.
 _MORE = 1.2
+# Borders are near if the dim is at least so many times as long.
+_NEAR = 8
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
 
@@ -110,6 +113,9 @@ def _as_view(x: Any, masks: Sequence[Any], view: Shifted, shape: Shape, fill: An
 
 def views(b: Builder, op: Op, value: Value) -> Any:
     """Rule for views of a sharded array."""
+    if op.requested is not None and (there := op.requested.ins[0]) is not None:
+        value = b.as_sharded(value, there.layout, placement=there.placement)
+        return bordered(b, op.params["views"], value, exact=True) or separately(b, op, value)
     return cheapest_way(b, op, [_together, separately], value)
 
 
@@ -139,12 +145,14 @@ def as_views(b: Builder, op: Op, value: Value, *numbers: Value) -> list[Value] |
     return bordered(b, some, value) if len(some) == len(shown) else None
 
 
-def bordered(b: Builder, shown: Sequence[Shifted], value: Value) -> list[Value] | None:
-    """Return views of an array; None if it is not in blocks, or too large."""
+def bordered(
+    b: Builder, shown: Sequence[Shifted], value: Value, exact: bool = False
+) -> list[Value] | None:
+    """Return views of an array; None if it is not in blocks, or too large. exact: see `_target`."""
     spec = as_blocks(value.spec, b.device)
     if spec is None or max(map(max, [value.shape, *(v.shape for v in shown if v.shape)])) > _MOST:
         return None
-    targets = [_target(b, spec, view) for view in shown]
+    targets = [_target(b, spec, view, exact) for view in shown]
     x = b.as_sharded(value, spec.layout, placement=spec.placement)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
@@ -194,16 +202,21 @@ def _cutter(
     return kernel
 
 
-def _target(b: Builder, spec: Sharded, view: Shifted) -> Sharded:
+def _target(b: Builder, spec: Sharded, view: Shifted, exact: bool) -> Sharded:
     """Return the blocks of a view: each dim is divided as the one of the array that it reads.
 
-    A dim whose cores would not be on the devices that divide the array is undivided.
+    exact: on the same devices. Else in the placement of a layout, in which a dim whose cores would
+    be on other devices than those that divide the array is undivided.
     """
     own, placed = spec.layout, spec.placement
     assert isinstance(own, GridLayout)
     grid = [1] * len(view.shape)
     for d, s in view.along.items():
         grid[d] = min(placed.grid[s], view.shape[d])
+    if exact:
+        axes = [placed.axes[view.along[d]] if n > 1 else () for d, n in enumerate(grid)]
+        placement = b.device.placed(tuple(grid), axes)
+        return block_spec(view.shape, own.dtype, placement, own.memory_space)
     while True:
         layout = GridLayout(view.shape, own.dtype, grid, collapse=[], memory_space=own.memory_space)
         placement = b.placement(layout)
@@ -261,14 +274,39 @@ def _border(
 # -- records ---------------------------------------------------------------------------------------
 
 
+def borders(params: Any, shape: Shape) -> list[tuple[int, int] | None]:
+    """Return how far views read before and after each position of a dim; None if far or unevenly.
+
+    Around the array is near.
+    """
+    found: list[tuple[int, int] | None] = []
+    for s, n in enumerate(shape):
+        shifts = [0]
+        for view in params["views"]:
+            if abs(sum(run.count for run in view.rows[s].runs) - n) * _NEAR > n:
+                shifts.append(n)  # blocks of it are not near those of the array
+            ends = accumulate((run.count for run in view.rows[s].runs), initial=0)
+            for run, at in zip(view.rows[s].runs, ends, strict=False):
+                if not run.is_fill and (run.count > 1 and (run.step, run.every) != (1, 1)):
+                    shifts.append(n)
+                elif not run.is_fill:
+                    ways = (run.first - at, run.first - at - n, run.first - at + n)
+                    shifts.append(n if view.rows[s].dim is None and n > 1 else min(ways, key=abs))
+        before, after = max(0, -min(shifts)), max(0, max(shifts))
+        found.append((before, after) if (before + after) * _NEAR <= n else None)
+    return found
+
+
 def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Return the factors of views: `through` where all of them read the whole dim in order."""
+    """Return the factors of views: `through` where all of them read the dim near its positions."""
     made, shown = Numbering(ins, outs), params["views"]
-    for s, n in enumerate(ins[0]):
-        places = [(len(ins) + k, v.rows[s].dim) for k, v in enumerate(shown)]
-        whole = all(v.rows[s].runs == Shifted.of((n,)).rows[0].runs for v in shown)
-        dims = [(k, d) for k, d in places if d is not None]
-        made.add(THROUGH if whole else SHIFTED, (0, s), *dims)
+    for s, near in enumerate(borders(params, ins[0])):
+        dims = [(k, view.rows[s].dim) for k, view in enumerate(shown, len(ins))]
+        made.add(
+            SHIFTED if near is None else THROUGH,
+            (0, s),
+            *((k, d) for k, d in dims if d is not None),
+        )
     return made.factors()
 
 
@@ -277,6 +315,8 @@ VIEWS: dict[str, Record] = {
         (views,),
         factors=_factors,
         of_logical=separately,
+        borders=borders,
+        of_blocks=True,
         is_fused=True,
         takes_fused=True,
     ),

@@ -66,4 +66,4 @@ def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives
             seen.add((found.note, found.collectives))
             ways.append(way(found))
     parts = axes_in_words((c for each in ways for c in each.collectives), program)
-    return Alternatives(decision.op.name, tuple(ways), tuple(parts))
+    return Alternatives(decision.op.title, tuple(ways), tuple(parts))

@@ -155,7 +155,7 @@ def row_of(
     limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
     return Row(
-        decision.op.name,
+        decision.op.title,
         decision.how,
         before,
         after,

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.sharding.collectives import Axes, Collectives
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machines.machine import Machine
 
 Array = NDArray[np.int64]
 # Positions that are outside of the array, and those that nothing is read from.
@@ -85,6 +87,17 @@ class Border:
         for slab in self.slabs:
             made.permute(self.axes, slab.width * width, len(slab.pairs))
         return made
+
+
+def seconds_of_borders(
+    machine: Machine, device: DeviceGrid, axes: Axes, widths: Sequence[int]
+) -> float:
+    """Return the seconds to receive borders of so many bytes from neighbours along mesh axes."""
+    apart, together = Collectives(device), Collectives(device)
+    for nbytes in widths:
+        apart.permute(axes, nbytes, device.count(axes))
+    together.all_gather(axes, sum(widths))
+    return min(machine.seconds(apart.found), machine.seconds(together.found))
 
 
 def gathered(axes: Axes, n: int, block: int, reads: Sequence[Array]) -> Border | None:
