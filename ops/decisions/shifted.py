@@ -128,11 +128,6 @@ class Shifted:
         """For each dim of the view along which one of the array is read, that dim."""
         return {row.dim: s for s, row in enumerate(self.rows) if row.dim is not None}
 
-    @property
-    def is_itself(self) -> bool:
-        """Whether it is the whole array."""
-        return self == Shifted.of(self.shape)
-
     def cut(self, d: int, start: int, limit: int, stride: int = 1) -> Shifted | None:
         """Return the positions start, start + stride, ... before `limit` along a dim."""
         if (start, limit, stride) == (0, self.shape[d], 1):

@@ -80,8 +80,9 @@ class Views:
             for group in self._groups(some):
                 members = sorted({m for v in group for m in self.found[v].members})
                 views = [self.found[v] for v in group]
-                moves = any(not _is_whole(x.view) for x in views)
                 shape = self.shapes[views[0].source]
+                whole = [row.runs for row in Shifted.of(shape).rows]
+                moves = any([row.runs for row in x.view.rows] != whole for x in views)
                 is_near = None not in borders({"views": [x.view for x in views]}, shape)
                 is_all = {*group} == {*self.nodes[members[0]].outs}
                 if (len(members) > 1 or (is_near and is_all)) and moves:
@@ -202,8 +203,3 @@ class Views:
             read.update(v for v in node.ins if v is not None)
             kept.append(node)
         return kept[::-1]
-
-
-def _is_whole(view: Shifted) -> bool:
-    """Whether it has all elements in order, under any shape."""
-    return not any(row.has_fill or len(row.runs) > 1 for row in view.rows) and view.is_itself

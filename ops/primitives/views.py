@@ -36,6 +36,7 @@ from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, receive
+from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_slabs
 
 # A gather of all slabs has to be so much faster than permutes, which send fewer bytes.
@@ -160,7 +161,7 @@ def bordered(
     bits = fills.pop() if len(fills) == 1 else None
     fill = None if bits is None else np.frombuffer(bits, value.dtype)[0]
     shape = tuple(block)
-    x = b.fused(lambda part: [part.reshape(shape)], [x], [Local(shape, value.dtype)])[0]
+    (x,) = b.run(lambda part: [part.reshape(shape)], [x], [Local(shape, value.dtype)], is_view=True)
     for s, border in enumerate(borders):
         if border is None or border.is_local:
             continue
@@ -169,12 +170,20 @@ def bordered(
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
         b.computing += b.env.machine.work_seconds(nbytes=border.received * width)
-        (x,) = b.run(partial(_received, border=border, dim=s, fill=fill), [x], [made], sent)
+        run = partial(_received, border=border, dim=s, fill=fill)
+        (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
     outs = []
     for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
         kernel = _cutter(k, view, target, borders, fill)
         outs += b.fused(kernel, [x], [target], masks=int(view.fill is not None))
     return outs
+
+
+def _held(border: Border, width: int) -> Workspace:
+    """Return what is held to receive a border: slabs, which XLA joins with the block in consumers."""
+    if border.gathered is not None:
+        return Workspace()
+    return Workspace((), (border.sent * width, border.received * width), is_view=True)
 
 
 def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:

@@ -57,11 +57,8 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     if slices.full_dims != sorted(slices.full_dims):
         return None
     if numbers.operand_batching_dims:
-        if value.layout is None:
-            value = _shard_batch(b, value, indices, numbers)
-        if value.layout is None:
-            return None
-        return cheapest_way(b, op, [served.gather, _gather_unsharded], value, indices)
+        batched = [partial(_gather_batched, way=way) for way in (served.gather, _gather_unsharded)]
+        return cheapest_way(b, op, batched, value, indices)
     ways: list[Decide] = [served.gather]
     ways.append(_gather_unsharded if slices.full_dims else of_replicated)
     sent = dtypes.nbytes(indices.shape, indices.dtype)
@@ -79,6 +76,13 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
             for k in sliced.divisible_dims(tuple(op.out.shape[k] for k in slices.lead))
         ]
     return cheapest_way(b, op, ways, value, indices)
+
+
+def _gather_batched(b: Builder, op: Op, value: Value, indices: Value, way: Decide) -> Any:
+    """Rule for a gather with batch dims, by a way; a replicated array is divided along them."""
+    if value.layout is None:
+        value = _shard_batch(b, value, indices, op.params["dimension_numbers"])
+    return None if value.layout is None else way(b, op, value, indices)
 
 
 def _gather_unsharded(b: Builder, op: Op, value: Value, indices: Value) -> Any:
