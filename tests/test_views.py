@@ -1,297 +1,178 @@
-"""Views: slices, pads, joins and the like of one array, composed and read through borders."""
+"""Views of a strided buffer, none of which copies, against NumPy's views of the same memory.
 
-import operator
-from itertools import pairwise
+"对于一些改变形状的 Tensor 操作，我们可以通过修改步幅来避免实际进行内存的拷贝": changed strides in
+place of a copy.
+"""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-import tiers
 from hypothesis import given
 from hypothesis import strategies as st
-from jax import lax
-from laid_out import poisoned
 
 import gridlayout as gl
-from gridlayout.ops.decisions.shifted import Shifted
-from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.primitives.views import of_logical
-from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, gathered, in_slabs
-
-DEVICE = gl.DeviceGrid((2, 4))
-NO_DEVICES = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+from gridlayout.megengine import contiguous, strided
 
 
-# -- views -----------------------------------------------------------------------------------------
+def memory(layout):
+    """A buffer for a layout, and NumPy's view of it."""
+    buffer = np.arange(layout.buffer_size, dtype=layout.dtype)
+    size = layout.dtype.itemsize
+    steps = [size * s for s in layout.strides]
+    return buffer, np.lib.stride_tricks.as_strided(buffer[layout.start :], layout.shape, steps)
 
 
-@st.composite
-def chains(draw):
-    """An array, and a chain of operations on it: each as a view and in NumPy."""
-    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 5)))
-    made, steps = np.arange(np.prod(shape)).reshape(shape), []
-    view, found = Shifted.of(shape), made
-    for _ in range(draw(st.integers(1, 5))):
-        d = draw(st.integers(0, found.ndim - 1)) if found.ndim else 0
-        kind = draw(st.sampled_from(["cut", "pad", "flip", "twice", "turn", "roll", "one"]))
-        if kind == "one":
-            view, found = view.on_dims([None, *range(found.ndim)]), found[None]
-            continue
-        if kind == "turn":
-            order = draw(st.permutations(range(found.ndim)))
-            view, found = view.on_dims(order), found.transpose(order)
-            continue
-        n = found.shape[d]
-        here = (slice(None),) * d
-        if kind == "cut":
-            start, by = draw(st.integers(0, n - 1)), draw(st.integers(1, 3))
-            stop = draw(st.integers(start + 1, n))
-            new, after = view.cut(d, start, stop, by), found[(*here, slice(start, stop, by))]
-        elif kind == "pad":
-            low, high = draw(st.integers(-1, 2)), draw(st.integers(-1, 2))
-            if n + low + high < 1 or n + min(low, 0) + min(high, 0) < 1:
-                continue
-            new = view.padded(d, low, high, 0, np.int64(-7).tobytes())
-            after = found[(*here, slice(max(-low, 0), n - max(-high, 0)))]
-            widths = [(max(low, 0), max(high, 0)) if k == d else (0, 0) for k in range(found.ndim)]
-            after = np.pad(after, widths, constant_values=-7)
-        elif kind == "flip":
-            new, after = view.reversed(d), np.flip(found, d)
-        elif kind == "twice":
-            new, after = view.repeated(d, 2), np.concatenate([found] * 2, d)
-        else:
-            by = draw(st.integers(0, n - 1))
-            parts = [view.cut(d, by, n), view.cut(d, 0, by)] if by else [view]
-            new = None if None in parts else Shifted.joined(parts, d)
-            after = np.roll(found, -by, d)
-        if new is not None:
-            view, found = new, after
-            steps.append(kind)
-    return made, view, found, steps
-
-
-@given(chains())
-def test_a_view_of_views_is_what_numpy_makes(case):
-    made, view, found, steps = case
-    assert view.shape == found.shape, steps
-    assert np.array_equal(of_logical(made, view), found), steps
-
-
-def test_a_join_of_other_arrays_parts_or_fills_is_no_view():
-    x = Shifted.of((4, 6))
-    assert Shifted.joined([x.cut(0, 0, 2), x.cut(1, 0, 2)], 0) is None
-    zero, one = (x.padded(0, 1, 0, 0, np.float32(n).tobytes()) for n in (0, 1))
-    assert Shifted.joined([zero, one], 0) is None
-    assert zero.padded(0, 1, 0, 0, np.float32(1).tobytes()) is None
-    assert x.padded(0, 0, 0, 1, b"") is None  # a hole after each element
-
-
-# -- borders ---------------------------------------------------------------------------------------
-
-
-@st.composite
-def reads(draw):
-    """A dim in blocks, and the positions that each device reads of it for some views."""
-    n, block = draw(st.integers(1, 5)), draw(st.integers(1, 6))
-    extent = draw(st.integers(max(n * block - block + 1, 1), n * block))
-    found = []
-    for _ in range(draw(st.integers(1, 3))):
-        count, shift = draw(st.integers(1, extent)), draw(st.integers(-8, 8))
-        wraps = draw(st.booleans())
-        each = -(-count // n)
-        at = np.arange(n * each).reshape(n, each)
-        to = (at + shift) % extent if wraps else at + shift
-        to = np.where((to >= 0) & (to < extent), to, OUTSIDE)
-        found.append(np.where(at < count, to, UNREAD))
-    return n, block, extent, found
-
-
-@given(reads())
-def test_what_is_received_is_what_views_read(case):
-    n, block, extent, views = case
-    if not any((each >= 0).any() for each in views):
+def assert_is(view, expected, buffer):
+    """The view has the shape, the place and the strides of NumPy's, in the same buffer."""
+    assert view.shape == (expected.shape or (1,))
+    assert view.buffer_size == buffer.size
+    np.testing.assert_array_equal(
+        gl.from_image(buffer.tobytes(), view), expected.reshape(view.shape)
+    )
+    if not expected.size:
         return
-    for border in (in_slabs(("x",), n, block, extent, views), gathered(("x",), n, block, views)):
-        if border is None:
-            continue
-        for d in range(n):
-            buffer = np.full(border.length, -9)
-            if border.gathered is not None:
-                first, last = border.gathered
-                blocks = [np.arange(s * block + first, s * block + last) for s in range(n)]
-                buffer[:] = np.concatenate(blocks)
-            else:
-                start, stop = border.own
-                buffer[border.at : border.at + stop - start] = np.arange(start, stop) + d * block
-            for slab in border.slabs:
-                senders, receivers = zip(*slab.pairs, strict=True)
-                assert len({*senders}) == len(senders)
-                assert len({*receivers}) == len(receivers)
-                for sender, receiver in slab.pairs:
-                    if receiver == d:
-                        start, place = sender * block + slab.starts[sender], slab.places[d]
-                        buffer[place : place + slab.width] = np.arange(start, start + slab.width)
-            for read, offsets in zip(views, border.offsets, strict=True):
-                inside = read[d] >= 0
-                assert (buffer[offsets[d][inside]] == read[d][inside]).all()
-                assert (offsets[d][~inside] == read[d][~inside]).all()
+    size = view.dtype.itemsize
+    address = expected.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
+    assert view.locate((0,) * view.ndim).byte == view.start * size == address
+    for n, ours, theirs in zip(expected.shape, view.strides_bytes, expected.strides, strict=False):
+        assert n == 1 or ours == theirs
 
 
-# -- programs --------------------------------------------------------------------------------------
+@st.composite
+def layouts(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    each = st.integers(-6, 12)
+    strides = draw(st.lists(each, min_size=len(shape), max_size=len(shape)))
+    layout = strided(shape, strides, "int16")
+    more = draw(st.integers(0, 2))
+    return strided(
+        *(shape, strides, "int16"), start=layout.start + more, size=layout.buffer_size + 2 * more
+    )
 
 
-def laplacian(x):
-    p = jnp.pad(x, 1)
-    return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * x
+def cuts(draw, shape):
+    found = []
+    for n in shape[: draw(st.integers(0, len(shape)))]:
+        bound = st.none() | st.integers(-n, n)
+        step = st.none() | st.sampled_from([1, 2, 3, -1, -2])
+        one = st.integers(-n, n - 1)
+        part = st.builds(slice, bound, bound, step)
+        found.append(draw(one | part if n else part))
+    return (*found, ...)  # so that one element alone is a view too
 
 
-def nine_points(x):
-    p, (m, n) = jnp.pad(x, 1, constant_values=2.0), x.shape
-    return sum((i + 3 * j) * p[i : i + m, j : j + n] for i in range(3) for j in range(3))
+@given(layouts(), st.data())
+def test_slices_are_numpys(layout, data):
+    buffer, array = memory(layout)
+    taken = cuts(data.draw, layout.shape)
+    view = layout.slice(*taken[:-1])
+    assert_is(view, array[taken], buffer)
+    # A view of a view is one of the buffer.
+    again = cuts(data.draw, view.shape)
+    assert_is(view.slice(*again[:-1]), array[taken].reshape(view.shape)[again], buffer)
 
 
-def on_a_torus(x):
-    return sum(jnp.roll(x, shift, axis) for axis in (0, 1) for shift in (1, -1)) - 4 * x
+@given(layouts(), st.data())
+def test_flips_are_numpys(layout, data):
+    buffer, array = memory(layout)
+    dims = data.draw(st.sets(st.integers(0, layout.ndim - 1)))
+    assert_is(layout.flip(*dims), np.flip(array, tuple(dims) or None), buffer)
+    assert layout.flip(*dims).flip(*dims) == layout
 
 
-def heat(x):
-    return lax.fori_loop(0, 3, lambda _, u: u + 0.1 * on_a_torus(u), x)
+@given(layouts())
+def test_the_other_views_are_numpys(layout):
+    buffer, array = memory(layout)
+    order = tuple(reversed(range(layout.ndim)))
+    assert_is(layout.dimshuffle(order), array.transpose(order), buffer)
+    wider = (2, *layout.shape)
+    assert_is(layout.broadcast(wider), np.broadcast_to(array, wider), buffer)
+    reshaped = layout.try_reshape((1, *layout.shape))
+    assert_is(reshaped, array.reshape(1, *layout.shape), buffer)
 
 
-def gradient(fn):
-    return jax.grad(lambda x: jnp.sum(jnp.sin(fn(x))))
+def test_views_run_on_devices_as_views():
+    x = contiguous((4, 6), "float32")
+    buffer, array = memory(x)
+    device = gl.DeviceGrid((len(jax.devices()),))
+    laid = gl.from_physical(buffer, x.slice(slice(1, 3)).flip(1), device)
+    np.testing.assert_array_equal(np.asarray(laid), array[1:3, ::-1])
+    for path in ("program", "gather"):
+        np.testing.assert_array_equal(gl.unpack(buffer, laid.layout, path=path), array[1:3, ::-1])
+    np.testing.assert_array_equal(gl.from_image(buffer.tobytes(), laid.layout), array[1:3, ::-1])
 
 
-FUNCTIONS = {
-    "roll by a row": lambda x: jnp.roll(x, 1, 0),
-    "roll both": lambda x: jnp.roll(x, (-3, 5), (0, 1)),
-    "laplacian": laplacian,
-    "nine points": nine_points,
-    "on a torus": on_a_torus,
-    "heat": heat,
-    "difference": lambda x: x[1:] - x[:-1],
-    "gradient of a difference": gradient(lambda x: x[1:] - x[:-1]),
-    "gradient of a laplacian": gradient(laplacian),
-    "halves": lambda x: x[:, : x.shape[1] // 2] * x[:, -(x.shape[1] // 2) :],
-    "wrapped": lambda x: jnp.pad(x, 2, mode="wrap"),
-    "edges": lambda x: jnp.pad(x, 1, mode="edge"),
-    "mirrored": lambda x: jnp.pad(x, 2, mode="reflect"),
-    "strided": lambda x: x[1::2, :-1][:, ::3],
-    "flipped": lambda x: x[::-1][1:],
-    "a row": lambda x: x[3:][2],
-    "pad of another type": lambda x: jnp.pad(x.astype(jnp.int8), 1)[2:, :-1],
-    "windows": lambda x: jnp.stack([x[k : k + 4] for k in range(3)]).sum(0),
+# -- row-major and column-major --------------------------------------------------------------------
+
+
+def test_row_and_column_major():
+    """ "又可以分为行主序和列主序两种风格": the nine elements a11 ... a33 of the figure."""
+    names = np.array([[f"a{r}{c}" for c in (1, 2, 3)] for r in (1, 2, 3)])
+    for order, numpy_order in (("row_major", "C"), ("column_major", "F")):
+        layout = contiguous((3, 3), "int32", order)
+        held = [None] * 9
+        for (r, c), name in np.ndenumerate(names):
+            held[layout.locate((r, c)).offset] = name
+        assert held == names.ravel(numpy_order).tolist()
+        assert layout.strides_bytes == np.zeros((3, 3), np.int32, numpy_order).strides
+    assert contiguous((3, 3), "int32") == contiguous((3, 3), "int32", "row_major")
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple))
+def test_column_major_is_numpys(shape):
+    layout = contiguous(shape, "float32", "column_major")
+    expected = np.zeros(shape, np.float32, "F")
+    assert layout.nbytes == expected.nbytes
+    for n, ours, theirs in zip(shape, layout.strides_bytes, expected.strides, strict=True):
+        assert n == 1 or ours == theirs
+    x = np.arange(layout.size, dtype=np.float32).reshape(shape)
+    assert gl.image(x, layout).tobytes() == x.tobytes("F")
+    assert gl.parse(str(layout)) == layout
+
+
+def test_columns_of_four_bits_begin_at_whole_bytes():
+    assert contiguous((3, 2), "int4", "column_major").strides == (1, 4)
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+X = contiguous((4, 6), "int8")
+FOUR_BITS = contiguous((4, 6), "int4")
+REFUSED = {
+    "too many": (lambda: X.slice(0, 0, 0), "3 cuts of 2 dims"),
+    "index outside": (lambda: X.slice(4), "index 4 is outside dim 0, of extent 4"),
+    "index far below": (lambda: X.slice(0, -7), "index -7 is outside dim 1"),
+    "bound outside": (lambda: X.slice(slice(0, 5)), r"dim 0 must be in \[-4, 4\]"),
+    "bound far below": (lambda: X.slice(slice(-5, None)), r"must be in \[-4, 4\]"),
+    "step 0": (lambda: X.slice(slice(None, None, 0)), "a nonzero step"),
+    "true": (lambda: X.slice(True), "must hold whole numbers"),
+    "true bound": (lambda: X.slice(slice(True, None)), "must hold whole numbers"),
+    "float": (lambda: X.slice(1.0), "must be a slice or a whole number"),
+    "none": (lambda: X.slice(None), "index None is outside"),
+    "text": (lambda: X.slice("1:2"), "must be a slice or a whole number"),
+    "float bound": (lambda: X.slice(slice(0.0, None)), "must be a slice or a whole number"),
+    "half a byte": (
+        lambda: FOUR_BITS.slice(slice(None), slice(1, None)),
+        "start 1 of int4 elements must be a multiple of 2",
+    ),
+    "backward in bytes": (lambda: FOUR_BITS.flip(1), "start 5 of int4|strides of int4 must be"),
+    "dim outside": (lambda: X.flip(2), r"dims \(2,\) must be distinct dims from 0 to 1"),
+    "dim twice": (lambda: X.flip(0, 0), "must be distinct dims"),
+    "no dim": (lambda: X.flip(None), "whole numbers"),
+    "order": (lambda: contiguous((2,), "int8", "F"), "order 'F' is not one of row_major, column_m"),
 }
-PLACES = [((13, 7), g) for g in [(2, 4), (8, 1), (1, 8), (2, 1), (1, 3), (3, 2)]]
-PLACES += [((16, 24), g) for g in [(2, 4), (8, 1), (1, 4)]]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_views_are_jaxs_on_any_grid(name):
-    fn = FUNCTIONS[name]
-    for k, (shape, grid) in enumerate(PLACES):
-        if not tiers.ALL and k % 3 != len(name) % 3:
-            continue
-        x = np.random.default_rng(k).standard_normal(shape).astype(np.float32)
-        layout = gl.GridLayout(shape, "float32", grid=grid, collapse=[])
-        found = gl.on_grid(fn)(poisoned(x, layout, DEVICE))
-        np.testing.assert_allclose(found, jax.jit(fn)(x), rtol=2e-5, atol=2e-5, err_msg=str(grid))
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    make, words = REFUSED[name]
+    with pytest.raises(gl.LayoutError, match=words):
+        make()
 
 
-@pytest.mark.parametrize("tile", [(4, 4), (8, 2)])
-def test_views_of_tiles_are_jaxs(tile):
-    x = np.random.default_rng(0).standard_normal((13, 9)).astype(np.float32)
-    laid = poisoned(x, gl.GridLayout(x.shape, "float32", grid=(3, 2), tile=tile), DEVICE)
-    np.testing.assert_allclose(gl.on_grid(nine_points)(laid), nine_points(x), rtol=2e-5, atol=2e-5)
-
-
-# -- what is received ------------------------------------------------------------------------------
-
-EVEN = gl.GridLayout((64, 64), "float32", grid=(8, 1), collapse=[])
-ROW = 64 * 4
-
-
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [("laplacian", 2), ("on a torus", 2), ("nine points", 2), ("roll by a row", 1)],
-)
-def test_each_border_is_received_once(name, rows):
-    report = gl.on_grid(FUNCTIONS[name], NO_DEVICES).report(EVEN)
-    sent = [each for row in report.rows for each in row.collectives]
-    assert [each.kind for each in sent] == ["permute"] * rows
-    assert [each.received_bytes for each in sent] == [ROW] * rows
-
-
-def test_an_uneven_dim_receives_as_much_as_an_even_one():
-    def received(shape):
-        layout = gl.GridLayout(shape, "float32", grid=(8, 1), collapse=[])
-        report = gl.on_grid(laplacian, NO_DEVICES).report(layout)
-        return sum(each.received_bytes for row in report.rows for each in row.collectives)
-
-    assert received((61, 64)) == received((64, 64))
-
-
-def test_views_that_read_other_elements_are_apart():
-    def fn(x):
-        return [x[1:][k : k + 8] for k in range(0, 24, 8)]
-
-    graph = Graph.of(jax.make_jaxpr(fn)(jnp.zeros((32, 4))))
-    assert [len(node.outs) for node in graph.nodes if node.name == "views"] == [1] * 3
-    for a, b in pairwise(graph.nodes):
-        assert operator.ne(a.path, b.path)
-
-
-def test_what_a_loop_body_reads_is_no_view_of_what_is_outside():
-    def fn(x):
-        return lax.fori_loop(0, 2, lambda _, u: jnp.roll(u, 1, 0) + jnp.roll(x, 1, 0), x)
-
-    inlined = Graph.of(jax.make_jaxpr(fn)(jnp.zeros((8, 4))), 2)
-    x = np.arange(32.0, dtype=np.float32).reshape(8, 4)
-    assert [node.name for node in inlined.nodes].count("views") == 2
-    laid = gl.put(x, gl.GridLayout(x.shape, "float32", grid=(4, 2), collapse=[]), DEVICE)
-    np.testing.assert_allclose(gl.on_grid(fn)(laid), jax.jit(fn)(x))
-
-
-# -- beside products -------------------------------------------------------------------------------
-
-
-def shifted_products(x, w, v):
-    """Products of an array that is shifted in time, and their gradients."""
-
-    def loss(w, v):
-        before = jnp.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1]
-        h = jnp.tanh((x + 0.5 * jnp.roll(x, 1, 1) + before) @ w)
-        return jnp.sum(((h[:, 1:] - h[:, :-1]) @ v) ** 2)
-
-    return jax.grad(loss, (0, 1))(w, v)
-
-
-@pytest.mark.parametrize("grids", [[(2, 4, 1), (1, 1), (1, 1)], [(2, 1, 4), (4, 1), (1, 4)]])
-def test_views_beside_products_are_jaxs(grids):
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(s).astype(np.float32) / 4 for s in ((6, 61, 8), (8, 8), (8, 8))]
-    laid = [
-        poisoned(x, gl.GridLayout(x.shape, "float32", grid=grid, collapse=[]), DEVICE)
-        for x, grid in zip(arrays, grids, strict=True)
-    ]
-    found, expected = gl.on_grid(shifted_products)(*laid), jax.jit(shifted_products)(*arrays)
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-
-
-def test_a_plan_divides_dims_that_are_read_near_their_positions():
-    machine = gl.Machine("wormhole 2x4")
-    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")), machine=machine)
-    shapes = ((2, 4096, 512), (512, 512), (512, 512))
-    grids = ((2, 4, 1), (1, 1), (1, 1))
-    layouts = [
-        gl.GridLayout(shape, "float32", grid=grid, collapse=[])
-        for shape, grid in zip(shapes, grids, strict=True)
-    ]
-    report = gl.on_grid(shifted_products, device).report(*layouts)
-    rows = [row for row in report.rows if row.primitive == "views"]
-    assert rows
-    for row in rows:
-        assert all(each.received_bytes <= 8 * 512 * 4 for each in row.collectives)
-        assert all(layout.grid[1] == 4 for layout in row.outputs)
+def test_rows_of_four_bits_can_be_cut():
+    view = FOUR_BITS.slice(slice(1, 3), slice(2, None))
+    assert (view.shape, view.strides, view.start) == ((2, 4), (6, 1), 8)
+    x = (np.arange(24) % 16 - 8).astype("int4").reshape(4, 6)
+    held = gl.image(x, FOUR_BITS)
+    np.testing.assert_array_equal(gl.from_image(held, view), x[1:3, 2:])

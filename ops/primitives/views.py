@@ -180,7 +180,7 @@ def bordered(
 
 
 def _held(border: Border, width: int) -> Workspace:
-    """Return what is held to receive a border: slabs, which XLA joins with the block in consumers."""
+    """Return what is held to receive a border: slabs, which consumers join with the block."""
     if border.gathered is not None:
         return Workspace()
     return Workspace((), (border.sent * width, border.received * width), is_view=True)

@@ -399,13 +399,13 @@ OPS = [
         "ops/decisions/shifted.py",
         "last = self.first + (self.count - 1) // self.every * self.step",
         "last = self.first + self.count // self.every * self.step",
-        "tests/test_views.py::test_a_view_of_views_is_what_numpy_makes",
+        "tests/test_borders.py::test_a_view_of_views_is_what_numpy_makes",
     ),
     Mutation(
         "sharding/exchanges/borders.py",
         "b + 1 - width if hop < 0 else a, (d + hop) % n",
         "a, (d + hop) % n",
-        "tests/test_views.py::test_what_is_received_is_what_views_read",
+        "tests/test_borders.py::test_what_is_received_is_what_views_read",
     ),
     Mutation(
         "ops/primitives/slices/served.py",
