@@ -8,6 +8,8 @@ from typing import Any
 import jax
 from jax.extend import core
 
+from gridlayout.caching import cached
+
 # A separate class up to JAX 0.11; later a `Jaxpr` may hold its constants itself.
 ClosedJaxpr: Any = vars(core)["ClosedJaxpr"]
 
@@ -90,11 +92,12 @@ def jaxpr_of(operands: Sequence[Any], eqns: Sequence[Any], outs: Sequence[Any], 
     )
 
 
-def equation_of(primitive: Any, params: Any, operand: Any, like: Any) -> Any:
-    """Return an equation of a primitive with one operand, in the scope of another equation."""
-    closed = jax.make_jaxpr(lambda x: primitive.bind(x, **params))(operand)
+@cached
+def equation_of(primitive: Any, params: tuple[tuple[str, Any], ...], operand: Any) -> Any:
+    """Return an equation of a primitive with one operand. params: pairs of name and value."""
+    closed = jax.make_jaxpr(lambda x: primitive.bind(x, **dict(params)))(operand)
     (eqn,) = closed.jaxpr.eqns
-    return eqn.replace(source_info=like.source_info, ctx=like.ctx)
+    return eqn
 
 
 def scan_parts(params: Any) -> tuple[int, int]:

@@ -25,6 +25,11 @@ from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.primitives.views import Known, borders, views_p
 
 
+# The longest chain that is one view, and the most views of one array that are compared: both take
+# a time quadratic in these numbers.
+_LONGEST, _MOST = 64, 256
+
+
 @dataclass(frozen=True)
 class _View:
     """A value as a view: of which value, in which body; and the nodes on the way, in order."""
@@ -116,6 +121,8 @@ class Views:
                 members.update(view.members)
             else:
                 return
+        if len(members) > _LONGEST:
+            return
         for v, found in zip(node.outs, of_views(node.params, operands), strict=True):
             if found is not None:
                 self.found[v] = _View(source, body, found, tuple(sorted(members)))
@@ -160,6 +167,8 @@ class Views:
 
     def _groups(self, leaves: Sequence[int]) -> list[list[int]]:
         """Return views in groups that read the same elements."""
+        if len(leaves) > _MOST:
+            return [[v] for v in leaves]
         groups: list[list[int]] = []
         for v in leaves:
             view = self.found[v]
@@ -185,7 +194,8 @@ class Views:
         }
         first = min((self.nodes[self.found[v].members[-1]] for v in group), key=self.nodes.index)
         given = jax.ShapeDtypeStruct(self.shapes[source], self.dtypes[source])
-        eqn = equation_of(views_p, params, given, first.eqn)
+        eqn = equation_of(views_p, tuple(params.items()), given)
+        eqn = eqn.replace(source_info=first.eqn.source_info, ctx=first.eqn.ctx)
         return Node(eqn, first.path, (source,), tuple(group), first.call, first.times)
 
     def _without_unread(self, made: dict[int, Node]) -> list[Node]:
