@@ -81,6 +81,9 @@ def test_a_view_of_views_is_what_numpy_makes(case):
 def test_a_join_of_other_arrays_parts_or_fills_is_no_view():
     x = Shifted.of((4, 6))
     assert Shifted.joined([x.cut(0, 0, 2), x.cut(1, 0, 2)], 0) is None
+    fill = np.float32(0).tobytes()
+    shifted = Shifted.joined([Shifted.filled((1, 6), fill), x.cut(0, 0, 3)], 0)
+    assert shifted == x.padded(0, 1, -1, 0, fill)
     zero, one = (x.padded(0, 1, 0, 0, np.float32(n).tobytes()) for n in (0, 1))
     assert Shifted.joined([zero, one], 0) is None
     assert zero.padded(0, 1, 0, 0, np.float32(1).tobytes()) is None
@@ -181,6 +184,7 @@ FUNCTIONS = {
     "flipped": lambda x: x[::-1][1:],
     "a row": lambda x: x[3:][2],
     "pad of another type": lambda x: jnp.pad(x.astype(jnp.int8), 1)[2:, :-1],
+    "zeros before": lambda x: jnp.concatenate([jnp.zeros_like(x[:2]), x[:-2]]),
     "windows": lambda x: jnp.stack([x[k : k + 4] for k in range(3)]).sum(0),
 }
 PLACES = [((13, 7), g) for g in [(2, 4), (8, 1), (1, 8), (2, 1), (1, 3), (3, 2)]]

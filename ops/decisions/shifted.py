@@ -123,6 +123,11 @@ class Shifted:
         """Return an array of a shape as a view of itself."""
         return cls(shape, tuple(Row(d, (Run(n, 0),)) for d, n in enumerate(shape)))
 
+    @classmethod
+    def filled(cls, shape: Shape, fill: bytes) -> Shifted:
+        """Return an array of one value as a view, which reads no dim of any array."""
+        return cls(shape, (), fill)
+
     @cached_property
     def along(self) -> dict[int, int]:
         """For each dim of the view along which one of the array is read, that dim."""
@@ -185,13 +190,17 @@ class Shifted:
 
     @staticmethod
     def joined(views: Sequence[Shifted], d: int) -> Shifted | None:
-        """Return views of the same array, one after another along a dim."""
-        first, fills = views[0], {each.fill for each in views} - {None}
-        if d not in first.along or len(fills) > 1:
+        """Return views of the same array, one after another along a dim; some may be `filled`."""
+        fills = {each.fill for each in views} - {None}
+        first = next((each for each in views if each.rows), None)
+        if first is None or d not in first.along or len(fills) > 1:
             return None
         s = first.along[d]
         runs: list[Run] = []
         for each in views:
+            if not each.rows:
+                runs.append(Run(each.shape[d], -1, 0))
+                continue
             others = [row for k, row in enumerate(each.rows) if k != s]
             if others != [row for k, row in enumerate(first.rows) if k != s]:
                 return None

@@ -24,7 +24,6 @@ from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.primitives.views import Known, borders, views_p
 
-
 # The longest chain that is one view, and the most views of one array that are compared: both take
 # a time quadratic in these numbers.
 _LONGEST, _MOST = 64, 256
@@ -66,6 +65,7 @@ class Views:
         self.results = {atom for atom in results if isinstance(atom, int)}
         self.found: dict[int, _View] = {}
         self.known: dict[int, Known] = {}
+        self.filled: dict[int, tuple[int, Known]] = {}  # arrays of one number: the node, the number
 
     def replaced(self, bodies: Any) -> list[Node]:
         """Return the nodes, with `views` nodes for those that they stand for.
@@ -101,7 +101,11 @@ class Views:
             self._add_number(node)
         if of_views is None or any(map(is_user_rule, node.record.rules)):
             return
-        arrays = [v for v in node.ins if v is not None and v not in self.known]
+        number = self._known(node.atoms[0]) if node.record.is_made_in_place and node.atoms else None
+        if number is not None:
+            self.filled[node.outs[0]] = n, number
+        apart = {*self.known, *self.filled}
+        arrays = [v for v in node.ins if v is not None and v not in apart]
         if not arrays or any(self._is_small(v) for v in (*arrays, *node.outs)):
             return
         given = [self.found.get(v) for v in arrays]
@@ -114,6 +118,10 @@ class Views:
         for atom in node.atoms:
             if (known := self._known(atom)) is not None:
                 operands.append(known.bits)
+            elif isinstance(atom, int) and atom in self.filled:
+                maker, one = self.filled[atom]
+                operands.append(Shifted.filled(self.shapes[atom], one.bits))
+                members.add(maker)
             elif atom == source:
                 operands.append(Shifted.of(self.shapes[source]))
             elif (view := self._view(atom)) and (view.source, view.body) == (source, body):
