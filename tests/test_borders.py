@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import random_views
 import tiers
 from hypothesis import given
 from hypothesis import strategies as st
@@ -201,6 +202,16 @@ def test_views_are_jaxs_on_any_grid(name):
         layout = gl.GridLayout(shape, "float32", grid=grid, collapse=[])
         found = gl.on_grid(fn)(poisoned(x, layout, DEVICE))
         np.testing.assert_allclose(found, jax.jit(fn)(x), rtol=2e-5, atol=2e-5, err_msg=str(grid))
+
+
+@pytest.mark.parametrize("seed", range(60 if tiers.ALL else 6))
+def test_random_views_and_their_gradients_are_jaxs(seed):
+    fn, shape, grid = random_views.program(seed)
+    both = lambda x: (*fn(x), gradient(lambda x: fn(x)[0])(x))  # noqa: E731
+    x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    layout = gl.GridLayout(shape, "float32", grid=grid, collapse=[])
+    for a, b in zip(gl.on_grid(both)(poisoned(x, layout, DEVICE)), jax.jit(both)(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("tile", [(4, 4), (8, 2)])
