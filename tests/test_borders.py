@@ -257,6 +257,20 @@ def test_views_that_read_other_elements_are_apart():
         assert operator.ne(a.path, b.path)
 
 
+def test_a_part_of_a_split_whose_other_parts_are_read_apart_is_made_once():
+    def fn(x):
+        q, k, v = jnp.split(x, 3, axis=1)
+        return q + jnp.roll(q, 1, 1), k, v
+
+    graph = Graph.of(jax.make_jaxpr(fn)(jnp.zeros((8, 12))))
+    made = [v for node in graph.nodes for v in node.outs]
+    assert len(made) == len({*made})
+    x = np.arange(96.0, dtype=np.float32).reshape(8, 12)
+    laid = poisoned(x, gl.GridLayout(x.shape, "float32", grid=(2, 4), collapse=[]), DEVICE)
+    for a, b in zip(gl.on_grid(fn)(laid), fn(x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_what_a_loop_body_reads_is_no_view_of_what_is_outside():
     def fn(x):
         return lax.fori_loop(0, 2, lambda _, u: jnp.roll(u, 1, 0) + jnp.roll(x, 1, 0), x)

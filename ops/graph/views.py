@@ -82,7 +82,10 @@ class Views:
             leaves.setdefault((view.source, view.body), []).append(v)
         made: dict[int, Node] = {}  # by the position of the first leaf's node
         for some in leaves.values():
-            for group in self._groups(some):
+            for near in self._groups(some):
+                group = [v for v in near if {*near} >= {*self._maker(v).outs}]
+                if not group:
+                    continue
                 members = sorted({m for v in group for m in self.found[v].members})
                 views = [self.found[v] for v in group]
                 shape = self.shapes[views[0].source]
@@ -158,6 +161,9 @@ class Views:
             made = on_host(Op.of(node.eqn), some)
             if made is not None:
                 self.known[node.outs[0]] = Known.of(np.asarray(made))
+
+    def _maker(self, v: int) -> Node:
+        return self.nodes[self.found[v].members[-1]]
 
     def _leaves(self) -> list[int]:
         """Return the views that something else than a view reads."""
