@@ -166,8 +166,12 @@ def test_a_divided_image_sends_its_edges_only():
         pytest.skip("counted for 2x4 devices")
     fn, _ = CASES["same"]
     lay = lambda shape: gl.GridLayout(shape, grid=(1, 1, 2, 4), collapse=[])  # noqa: E731
-    x = gl.put(example((1, 4, 32, 64)), lay((1, 4, 32, 64)), DEVICE)
-    w = gl.put(example((8, 4, 3, 3)), gl.GridLayout((8, 4, 3, 3), grid=(1, 1)), DEVICE)
+    # Links without latency, where edges are not gathered at once.
+    chip, rates = gl.Chip("toy", (1, 1), {"dram": 1 << 30}), gl.Rates(flops=1e12, memory=1e11)
+    machine = gl.Machine(chip, mesh=(2, 4), links=gl.Links(1e10), rates=rates)
+    device = gl.DeviceGrid((2, 4), machine=machine)
+    x = gl.put(example((1, 4, 32, 64)), lay((1, 4, 32, 64)), device)
+    w = gl.put(example((8, 4, 3, 3)), gl.GridLayout((8, 4, 3, 3), grid=(1, 1)), device)
     on_grid = gl.on_grid(fn, policy=lambda shape, *_: lay(shape))
     text = jax.jit(lambda *a: on_grid(*a).storage).lower(x, w).compile().as_text()
     found = collectives(text, 8)

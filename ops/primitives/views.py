@@ -11,7 +11,7 @@ read (`ops/graph/views.py`). Its results are computed in one of two ways, whiche
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from math import prod
@@ -37,10 +37,8 @@ from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.exchanges.borders import UNREAD, Border, gathered, in_slabs
+from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
 
-# A gather of all slabs has to be so much faster than permutes, which send fewer bytes.
-_MORE = 1.2
 # Borders are near if the dim is at least so many times as long.
 _NEAR = 8
 # The most positions of all devices along one dim whose places are listed.
@@ -264,20 +262,8 @@ def _border(
         reads.append(read)
     if same:
         return None
-    if not axes:
-        offsets = tuple(reads)
-        return Border(axes, 1, block[s], block[s], (0, block[s]), 0, (), offsets)
-    slabs = in_slabs(axes, n, block[s], extent, reads)
-    ways = [slabs, slabs and replace(slabs, at_once=bool(slabs.slabs))]
-    ways.append(gathered(axes, n, block[s], reads))
     width = dtypes.nbytes(prod(block) // block[s], spec.dtype)
-
-    def seconds(way: Border) -> float:
-        sent = b.env.machine.price(way.collectives(b.collectives(), width).found, b.device.size)
-        found = sent + b.env.machine.work_seconds(nbytes=way.received * width)
-        return found * (_MORE if way.at_once else 1)
-
-    return min((way for way in ways if way is not None), key=seconds)
+    return cheapest(b.env.machine, b.device, axes, block[s], extent, reads, width)
 
 
 # -- records ---------------------------------------------------------------------------------------

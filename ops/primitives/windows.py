@@ -2,8 +2,8 @@
 
 An operand is in untiled blocks, with one grid dim per dim. A device that computes a block of the
 result, or has a block of the window, needs a range of positions that exceeds its own block. The
-rest, the halo, is received from its neighbours, one permute per hop. Positions outside of the array
-are filled.
+rest, the halo, is received from other devices (`exchanges/borders.py`). Positions outside of the
+array are filled.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import Axes, Collectives, all_gather, index_of, permute
+from gridlayout.sharding.collectives import Axes, Collectives, index_of
+from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, cheapest
 
 Shape = tuple[int, ...]
 
@@ -96,93 +98,38 @@ def for_window(window: Window, block: int, results: int) -> Reach:
 
 @dataclass(frozen=True)
 class Halo:
-    """The exchange by which `n` devices along mesh axes get the range that they need of a dim.
+    """How `n` devices along mesh axes get the range that they need of a dim."""
 
-    block: elements per device. extent: elements of the dim. before, after: the most elements
-    before and after its own block that a device needs.
-    """
-
-    axes: Axes
-    n: int
-    block: int
-    extent: int
     reach: Reach
-    before: int
-    after: int
+    border: Border
 
     @classmethod
-    def of(cls, axes: Axes, n: int, block: int, extent: int, reach: Reach) -> Halo:
-        """Return the halo for a dim in blocks of `block` elements."""
-        needed = [(max(start, 0), min(start + reach.count, extent)) for start in reach.starts(n)]
-        before = max([d * block - a for d, (a, b) in enumerate(needed) if a < b] + [0])
-        after = max([b - (d + 1) * block for d, (a, b) in enumerate(needed) if a < b] + [0])
-        return cls(axes, n, block, extent, reach, before, after)
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether an all-gather of the blocks receives no more than the neighbours would send."""
-        return self.before + self.after >= (self.n - 1) * self.block
-
-    def collectives(self, made: Collectives, width: int) -> Collectives:
-        """Add what the devices send to `made`. width: bytes per position."""
-        if self.is_gathered:
-            return made.all_gather(self.axes, self.block * width)
-        for hop, take in self._hops():
-            made.permute(self.axes, take * width, max(self.n - abs(hop), 0))
-        return made
+    def of(cls, b: Builder, axes: Axes, block: int, extent: int, reach: Reach, width: int) -> Halo:
+        """Return the halo for a dim in blocks of `block` elements, of `width` bytes each."""
+        n = b.device.count(axes)
+        at = np.array(reach.starts(n))[:, None] + np.arange(reach.count)
+        reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
+        return cls(reach, cheapest(b.env.machine, b.device, axes, block, extent, reads, width))
 
     def run(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
         """Return the range that a device needs along `dim`, with `fill` outside of the array."""
-        if self.is_gathered:
-            return self.from_gathered(all_gather(x, self.axes, dim), dim, fill)
-        parts: dict[int, jax.Array] = {0: x}
-        for hop, take in self._hops():
-            start = self.block - take if hop > 0 else 0
-            part = lax.slice_in_dim(x, start, start + take, axis=dim)
-            parts[hop] = permute(part, self.axes, self._pairs(hop))
-        joined = [parts[hop] for hop in sorted(parts, reverse=True)]
-        x = lax.concatenate(joined, dim) if len(joined) > 1 else x
-        return self._cut(x, index_of(self.axes) * self.block - self.before, dim, fill)
-
-    def from_gathered(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
-        """Return the same range from `x`, the gathered blocks of all devices."""
-        return self._cut(x, 0, dim, fill)
-
-    def _hops(self) -> list[tuple[int, int]]:
-        """Return pairs (hop, positions to send).
-
-        A hop of k receives from the k-th device before this one, of -k from the k-th after it.
-        """
-        found = []
-        for sign, reach in ((1, self.before), (-1, self.after)):
-            for k in range(1, -(-reach // self.block) + 1):
-                found.append((sign * k, min(self.block, reach - (k - 1) * self.block)))
-        return found
-
-    def _pairs(self, hop: int) -> list[tuple[int, int]]:
-        return [(d, d + hop) for d in range(self.n) if 0 <= d + hop < self.n]
-
-    def _cut(self, x: jax.Array, first: Any, dim: int, fill: Any) -> jax.Array:
-        """Return the range that this device needs from `x`, which begins at element `first`."""
-        reach, count, fill = self.reach, self.reach.count, jnp.asarray(fill, x.dtype)
-        at = first + jnp.arange(x.shape[dim])
-        inside = (at >= 0) & (at < self.extent)
-        inside = lax.expand_dims(inside, [d for d in range(x.ndim) if d != dim])
-        x = jnp.where(inside, x, fill)
-        x = _padded(x, dim, (count, count, 0), fill)
-        here = index_of(self.axes)
-        start = jnp.asarray(reach.starts(self.n))[here]
-        x = lax.dynamic_slice_in_dim(x, start - first + count, count, dim)
+        border, reach = self.border, self.reach
+        fill = jnp.asarray(fill, x.dtype)
+        x = x if border.is_local else receive(x, border, dim, fill)
+        x, mask = cut(x, border, 0, dim, fill)
+        if mask is not None:
+            inside = lax.broadcast_in_dim(jnp.asarray(mask), x.shape, (dim,))
+            x = lax.select(inside, x, lax.full(x.shape, fill, x.dtype))
         if reach.base == 1:
             return x
-        x = _padded(x, dim, (0, reach.base - 1, reach.base - 1), fill)
-        hole = here * reach.step + reach.offset - start * reach.base
-        return lax.dynamic_slice_in_dim(x, hole, reach.length, dim)
-
-
-def _padded(x: jax.Array, dim: int, amounts: tuple[int, int, int], fill: Any) -> jax.Array:
-    config = [amounts if d == dim else (0, 0, 0) for d in range(x.ndim)]
-    return lax.pad(x, jnp.asarray(fill, x.dtype), config)
+        config = [
+            (0, reach.base - 1, reach.base - 1) if d == dim else (0, 0, 0) for d in range(x.ndim)
+        ]
+        x = lax.pad(x, fill, config)
+        starts = np.array(reach.starts(border.n))
+        firsts = np.arange(border.n) * reach.step + reach.offset - starts * reach.base
+        first = jnp.asarray(firsts, np.int32)[index_of(border.axes)]
+        return lax.dynamic_slice_in_dim(x, first, reach.length, dim)
 
 
 def fill_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> jax.Array:
@@ -208,10 +155,11 @@ def halos_of(
     block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
     for k, reach in reaches.items():
         axes = placed.axes[k]
-        halo = Halo.of(axes, b.device.count(axes), block[k], layout.shape[k], reach)
         rest = prod(n for d, n in enumerate(block) if d != k)
-        for kind in kinds:
-            halo.collectives(sent, dtypes.nbytes(rest, kind))
+        widths = [dtypes.nbytes(rest, kind) for kind in kinds]
+        halo = Halo.of(b, axes, block[k], layout.shape[k], reach, widths[0])
+        for width in widths:
+            halo.border.collectives(sent, width)
         block[k] = reach.length
         found.append((k, halo))
     return found
