@@ -10,10 +10,12 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from gridlayout.sharding.collectives import all_gather, index_of, permute
-from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border
+from gridlayout.sharding.collectives import all_gather, index_of, permute, slice_at
+from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
 
 Array = NDArray[np.int64]
+# What goes into the buffer: the place on each device, which devices have it, and the array.
+Part = tuple[Array, NDArray[np.bool_], jax.Array]
 
 
 def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
@@ -23,22 +25,25 @@ def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
     """
     if border.gathered is not None:
         return all_gather(lax.slice_in_dim(x, *border.gathered, axis=dim), border.axes, dim)
-    parts = [(np.full(border.n, border.at), lax.slice_in_dim(x, *border.own, axis=dim))]
+    parts: list[Part] = []
+    if border.own[0] < border.own[1]:
+        own = lax.slice_in_dim(x, *border.own, axis=dim)
+        parts.append((np.full(border.n, border.at), np.full(border.n, True), own))
     sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.slabs]
-    parts += zip([slab.places for slab in border.slabs], _exchanged(sent, border, dim), strict=True)
-    for k, slab in enumerate(border.slabs, 1):
-        places, part = parts[k]
-        parts[k] = places, _where(_receivers(slab.pairs, border.n), part, border, fill)
-    parts = [(places, part) for places, part in parts if part.shape[dim]]
+    for slab, part in zip(border.slabs, _exchanged(sent, border, dim), strict=True):
+        got = np.zeros(border.n, bool)
+        got[[d for _, d in slab.pairs]] = True
+        if not got.all():
+            blank = lax.full(part.shape, fill, part.dtype)
+            part = lax.select_n(_own(got, border), blank, part)
+        parts.append((slab.places, got, part))
     return _assembled(parts, border, dim, fill)
 
 
-def _where(got: NDArray[np.bool_], part: jax.Array, border: Border, fill: Any) -> jax.Array:
-    """Return a part, or `fill` on devices that did not get it."""
-    if got.all():
-        return part
-    mine = lax.dynamic_index_in_dim(got, index_of(border.axes), keepdims=False)
-    return lax.select_n(mine, lax.full(part.shape, fill, part.dtype), part)
+def fill_outside(x: jax.Array, mask: Any, dim: int, fill: Any) -> jax.Array:
+    """Return an array with `fill` where the mask of its positions along `dim` is false."""
+    inside = lax.broadcast_in_dim(jnp.asarray(mask), x.shape, (dim,))
+    return lax.select(inside, x, lax.full(x.shape, fill, x.dtype))
 
 
 def _exchanged(sent: list[jax.Array], border: Border, dim: int) -> list[jax.Array]:
@@ -57,24 +62,16 @@ def _exchanged(sent: list[jax.Array], border: Border, dim: int) -> list[jax.Arra
     return found
 
 
-def _assembled(
-    parts: list[tuple[Array, jax.Array]], border: Border, dim: int, fill: Any
-) -> jax.Array:
+def _assembled(parts: list[Part], border: Border, dim: int, fill: Any) -> jax.Array:
     """Return the buffer of which each part is at the places of the devices."""
-    receivers = [
-        np.full(border.n, True),
-        *(_receivers(slab.pairs, border.n) for slab in border.slabs),
-    ]
-    places = [
-        {*at[got].tolist()} for (at, _), got in zip(parts, receivers[-len(parts) :], strict=True)
-    ]
+    places = [{*at[got].tolist()} for at, got, _ in parts]
     if any(len(at) > 1 for at in places):
         return _written(parts, border, dim, fill)
     firsts = [at.pop() for at in places]
     some: list[jax.Array] = []
     end = 0
     for k in sorted(range(len(parts)), key=firsts.__getitem__):
-        part = parts[k][1]
+        part = parts[k][2]
         if firsts[k] < end or firsts[k] + part.shape[dim] > border.length:
             return _written(parts, border, dim, fill)
         some += [*_filled(part, firsts[k] - end, dim, fill), part]
@@ -83,49 +80,35 @@ def _assembled(
     return some[0] if len(some) == 1 else lax.concatenate(some, dim)
 
 
-def _receivers(pairs: Any, n: int) -> NDArray[np.bool_]:
-    got = np.zeros(n, bool)
-    got[[d for _, d in pairs]] = True
-    return got
-
-
 def _filled(like: jax.Array, count: int, dim: int, fill: Any) -> list[jax.Array]:
     shape = tuple(count if d == dim else n for d, n in enumerate(like.shape))
     return [lax.full(shape, fill, like.dtype)] if count else []
 
 
-def _written(
-    parts: list[tuple[Array, jax.Array]], border: Border, dim: int, fill: Any
-) -> jax.Array:
+def _written(parts: list[Part], border: Border, dim: int, fill: Any) -> jax.Array:
     """Return the buffer with parts that devices have at different places, later ones on top.
 
     What a device did not receive goes beyond the end.
     """
-    ((_, first), *_) = parts
-    most = max(part.shape[dim] for _, part in parts)
-    (found,) = _filled(first, border.length + most, dim, fill)
-    got = [np.full(border.n, True)] * (len(parts) - len(border.slabs))
-    got += [_receivers(slab.pairs, border.n) for slab in border.slabs]
-    for (places, part), mine in zip(parts, got, strict=True):
-        at = _at(np.where(mine, places, border.length), border)
-        found = lax.dynamic_update_slice_in_dim(found, part, at, dim)
+    most = max(part.shape[dim] for _, _, part in parts)
+    (found,) = _filled(parts[0][2], border.length + most, dim, fill)
+    for places, got, part in parts:
+        at = np.where(got, places, border.length).astype(np.int32)
+        found = lax.dynamic_update_slice_in_dim(found, part, _own(at, border), dim)
     return lax.slice_in_dim(found, 0, border.length, axis=dim)
 
 
-def _at(table: Array, border: Border) -> Any:
-    """Return this device's entry of a table, one number where all are equal."""
-    if len({*table.tolist()}) == 1:
-        return np.int32(table[0])
-    return lax.dynamic_index_in_dim(table.astype(np.int32), index_of(border.axes), keepdims=False)
+def _own(table: NDArray[Any], border: Border) -> Any:
+    """Return this device's entry of a table, one of NumPy's where all are equal."""
+    if (table == table[0]).all():
+        return table[0]
+    return lax.dynamic_index_in_dim(table, index_of(border.axes), keepdims=False)
 
 
 def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) -> jax.Array:
     """Return `width` positions from each device's start; devices' starts may be equal."""
-    if len({*starts.tolist()}) == 1:
-        first = int(starts[0])
-        return lax.slice_in_dim(x, first, first + width, axis=dim)
-    at = _at(starts, border)
-    return lax.dynamic_slice_in_dim(x, at, width, dim, allow_negative_indices=False)
+    start = _own(starts.astype(np.int32), border)
+    return slice_at(x, start if isinstance(start, jax.Array) else int(start), width, dim)
 
 
 def cut(
@@ -140,13 +123,12 @@ def cut(
     offsets = border.offsets[number]
     count, mask = offsets.shape[1], None
     step, starts = _progression(offsets)
-    if (offsets == OUTSIDE).any() and not (
-        step and fill is not None and _is_filled(border, number)
-    ):
-        mask = _row(offsets != OUTSIDE, border)
+    is_filled = step and fill is not None and _is_filled(border, offsets, step, starts)
+    if (offsets == OUTSIDE).any() and not is_filled:
+        mask = _own(offsets != OUTSIDE, border)
     if not step:
-        table = np.maximum(offsets, 0)
-        return _taken(x, _row(table.astype(np.int32), border), dim), mask
+        at = _own(np.maximum(offsets, 0).astype(np.int32), border)
+        return jnp.take(x, at, dim, mode="clip"), mask
     width = (count - 1) * abs(step) + 1
     firsts = starts if step > 0 else starts - (width - 1)
     low, high = max(-int(firsts.min()), 0), max(int(firsts.max()) + width - x.shape[dim], 0)
@@ -158,10 +140,11 @@ def cut(
     return lax.slice_in_dim(x, 0, width, abs(step), dim), mask
 
 
-def _is_filled(border: Border, number: int) -> bool:
-    """Whether all positions outside of the array are outside of the buffer, or not received."""
-    offsets = border.offsets[number]
-    step, starts = _progression(offsets)
+def _is_filled(border: Border, offsets: Array, step: int, starts: Array) -> bool:
+    """Whether all positions outside of the array are outside of the buffer, or not received.
+
+    step, starts: the `_progression` of the offsets.
+    """
     at = starts[:, None] + step * np.arange(offsets.shape[1])
     held = np.zeros((len(offsets), border.length), bool)
     if border.gathered is not None or not border.slabs:
@@ -175,17 +158,6 @@ def _is_filled(border: Border, number: int) -> bool:
     inside = (at >= 0) & (at < border.length)
     there = np.take_along_axis(held, np.clip(at, 0, border.length - 1), 1) & inside
     return not (there & (offsets == OUTSIDE)).any()
-
-
-def _row(table: Any, border: Border) -> Any:
-    """Return this device's row of a table."""
-    if (table == table[0]).all():
-        return table[0]
-    return lax.dynamic_index_in_dim(table, index_of(border.axes), keepdims=False)
-
-
-def _taken(x: jax.Array, at: Any, dim: int) -> jax.Array:
-    return jnp.take(x, at, dim, mode="clip")
 
 
 def _progression(offsets: Array) -> tuple[int, Array]:
@@ -218,6 +190,3 @@ def _progression(offsets: Array) -> tuple[int, Array]:
     if not idle.all():
         starts[idle] = starts[~idle][0]
     return step, starts
-
-
-assert UNREAD < OUTSIDE < 0

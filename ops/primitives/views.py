@@ -35,7 +35,7 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.bordered import cut, receive
+from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
 
@@ -98,8 +98,7 @@ def _as_view(x: Any, masks: Sequence[Any], view: Shifted, shape: Shape, fill: An
     """Return an array whose dims are those of the source as a view of a shape, filled by masks."""
     for s, mask in enumerate(masks):
         if mask is not None:
-            wide = lax.broadcast_in_dim(jnp.asarray(mask), x.shape, (s,))
-            x = lax.select(wide, x, lax.full(x.shape, fill, x.dtype))
+            x = fill_outside(x, mask, s, fill)
     gone = [s for s, row in enumerate(view.rows) if row.dim is None]
     x = lax.squeeze(x, gone)
     order = [row.dim for row in view.rows if row.dim is not None]

@@ -24,7 +24,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.bordered import cut, receive
+from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Axes, Collectives, index_of
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, cheapest
@@ -118,8 +118,7 @@ class Halo:
         x = x if border.is_local else receive(x, border, dim, fill)
         x, mask = cut(x, border, 0, dim, fill)
         if mask is not None:
-            inside = lax.broadcast_in_dim(jnp.asarray(mask), x.shape, (dim,))
-            x = lax.select(inside, x, lax.full(x.shape, fill, x.dtype))
+            x = fill_outside(x, mask, dim, fill)
         if reach.base == 1:
             return x
         config = [

@@ -1,10 +1,10 @@
 """Borders: what devices receive of a divided dim to read views of it, such as those of a stencil.
 
-A device that computes a block of a view reads a range of the array's positions, which begins before
-its own block, ends after it, or lies elsewhere. The positions of other devices arrive in slabs, one
-permute for all devices whose neighbours are as far away; or, where latency is what counts, by one
-all-gather of all slabs; or by an all-gather of the blocks. Positions that wrap around, as in a
-roll, come from the neighbour on the other side.
+A device that computes a block of a view reads a range of the array's positions, which may begin
+before its own block, end after it, or be in the blocks of other devices. The positions of other
+devices arrive in slabs, one permute for all devices whose neighbours are as far away; or, where
+latency is what counts, by one all-gather of all slabs; or by an all-gather of the blocks. Positions
+that wrap around, as in a roll, come from the neighbour on the other side.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 
 Array = NDArray[np.int64]
-# Positions that are outside of the array, and those that nothing is read from.
+# Positions that are outside of the array, and those that nothing is read from. Both are negative.
 OUTSIDE, UNREAD = -1, -2
 # A gather of all slabs has to be so much faster than permutes, which send fewer bytes.
 _MORE = 1.2

@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.divided import summed
 
 # Padding of the index array breaks what the user promises of the indices.
-_ANY = {"indices_are_sorted": False, "unique_indices": False}
+ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
 def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
@@ -35,7 +35,7 @@ def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
     local = made.local_shape
 
     def kernel(x: jax.Array, at: jax.Array) -> list[jax.Array]:
-        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own, **_ANY)
+        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own, **ANY)
         return [found.reshape(local)]
 
     return b.run(kernel, [array, indices], [made])[0]
@@ -64,7 +64,7 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
 
     def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
         zeros = jnp.zeros(block, dtype)
-        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]), **_ANY)[0]]
+        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]), **ANY)[0]]
 
     (part,) = b.run(add, [indices, updates], [Local(block, dtype)])
     total = summed(b, part, requested, dtype, dtype)

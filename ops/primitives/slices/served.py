@@ -24,6 +24,7 @@ from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.slices import divided
+from gridlayout.ops.primitives.slices.divided import ANY
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
 from gridlayout.ops.primitives.slices.logical_indices import fill_value
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
@@ -31,8 +32,6 @@ from gridlayout.ops.primitives.slices.slicing import DROP, laid_out_target, rela
 from gridlayout.sharding.collectives import Axes, index_of
 
 Shape = tuple[int, ...]
-# Padding of the index array breaks what the user promises of the indices.
-_ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
 def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, tuple[int, Axes]]) -> Sharded:
@@ -130,7 +129,12 @@ def _gather_kernel(
     numbers, pairs = op.params["dimension_numbers"], zip(block, s.sizes, s.shape, strict=True)
     sizes = tuple(own if size == n else size for own, size, n in pairs)
     fill = fill_value(op.params["fill_value"], op.out.dtype) if s.mode == DROP else None
-    fixed = {"slice_sizes": sizes, "mode": lax.GatherScatterMode.CLIP, "fill_value": None, **_ANY}
+    fixed = {
+        "slice_sizes": sizes,
+        "mode": lax.GatherScatterMode.CLIP,
+        "fill_value": None,
+        **ANY,
+    }
 
     def wide(mask: Any) -> Any:
         return jnp.broadcast_to(lax.expand_dims(mask, numbers.offset_dims), made)
@@ -177,7 +181,11 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
         if columns:
             columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])
         (found,) = op.bind(
-            x.reshape(block), jnp.stack(columns, -1), new.reshape(shapes[1]), mode=DROP, **_ANY
+            x.reshape(block),
+            jnp.stack(columns, -1),
+            new.reshape(shapes[1]),
+            mode=DROP,
+            **ANY,
         )
         return [found.reshape(local)]
 
