@@ -57,22 +57,30 @@ class Builder(Mover):
         return found if found is not None and is_spread else chosen
 
     def _in_place(self, shape: Shape, dtype: Any, values: Sequence[Value]) -> GridLayout | None:
+        """Return the layout in which each dim is divided as that of a source; None without one.
+
+        values: broadcasts of arrays in blocks.
+        """
+        if self.env.policy is not same_grid_and_tile:
+            return None
         axes: dict[int, Axes] = {}
         grid, space = [1] * len(shape), "l1"
         for value in values:
             spec = value.spec
-            dims = spec.dims if isinstance(spec, Deferred) else range(spec.ndim)
-            source = spec.source if isinstance(spec, Deferred) else spec
-            if not isinstance(source, Sharded) or value.shape != shape:
+            if value.shape != shape:
                 continue
-            if (blocks := as_blocks(source, self.device)) is None or spec is source:
+            if isinstance(spec, Sharded):
+                return None  # it has a layout
+            if not isinstance(spec, Deferred) or not isinstance(spec.source, Sharded):
+                continue
+            if (blocks := as_blocks(spec.source, self.device)) is None:
                 return None
             space, placed = blocks.layout.memory or space, blocks.placement
-            for d, n, own in zip(dims, placed.grid, placed.axes, strict=True):
+            for d, n, own in zip(spec.dims, placed.grid, placed.axes, strict=True):
                 used = {name for each in axes.values() for name in each}
                 if own and d not in axes and not used.intersection(own):
                     axes[d], grid[d] = own, n
-        if not axes or self.env.policy is not same_grid_and_tile:
+        if not axes:
             return None
         found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space)
         placed = self.placement(found)

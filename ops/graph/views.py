@@ -91,7 +91,7 @@ class Views:
                 shape = self.shapes[views[0].source]
                 whole = [row.runs for row in Shifted.of(shape).rows]
                 moves = any([row.runs for row in x.view.rows] != whole for x in views)
-                is_near = None not in borders({"views": [x.view for x in views]}, shape)
+                is_near = None not in borders([x.view for x in views], shape)
                 is_all = {*group} == {*self.nodes[members[0]].outs}
                 if (len(members) > 1 or (is_near and is_all)) and moves:
                     made[min(self.found[v].members[-1] for v in group)] = self._node(group, members)

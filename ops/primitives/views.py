@@ -268,7 +268,7 @@ def _border(
 # -- records ---------------------------------------------------------------------------------------
 
 
-def borders(params: Any, shape: Shape) -> list[tuple[int, int] | None]:
+def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | None]:
     """Return how far views read before and after each position of a dim; None if far or unevenly.
 
     Around the array is near.
@@ -276,7 +276,7 @@ def borders(params: Any, shape: Shape) -> list[tuple[int, int] | None]:
     found: list[tuple[int, int] | None] = []
     for s, n in enumerate(shape):
         shifts = [0]
-        for view in params["views"]:
+        for view in shown:
             if abs(sum(run.count for run in view.rows[s].runs) - n) * _NEAR > n:
                 shifts.append(n)  # blocks of it are not near those of the array
             ends = accumulate((run.count for run in view.rows[s].runs), initial=0)
@@ -294,7 +294,7 @@ def borders(params: Any, shape: Shape) -> list[tuple[int, int] | None]:
 def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Return the factors of views: `through` where all of them read the dim near its positions."""
     made, shown = Numbering(ins, outs), params["views"]
-    for s, near in enumerate(borders(params, ins[0])):
+    for s, near in enumerate(borders(shown, ins[0])):
         dims = [(k, view.rows[s].dim) for k, view in enumerate(shown, len(ins))]
         made.add(
             SHIFTED if near is None else THROUGH,
@@ -309,7 +309,7 @@ VIEWS: dict[str, Record] = {
         (views,),
         factors=_factors,
         of_logical=separately,
-        borders=borders,
+        borders=lambda params, shape: borders(params["views"], shape),
         of_blocks=True,
         is_fused=True,
         takes_fused=True,
