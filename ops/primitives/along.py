@@ -67,6 +67,7 @@ def run(
 
     A result has the layout of the first operand, or the policy's for its shape.
     """
+    operands = [(in_own_dims(b, value, own), own) for value, own in operands]
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
     if on_blocks is not None and (outs := _on_blocks(b, op, operands, on_blocks, others)):
         return outs
@@ -89,6 +90,17 @@ def run(
     run = b.fused if b.record.is_fused else b.run
     outs = run(kernel, [*inputs, *others], out_specs, is_lazy=True)
     return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
+
+
+def in_own_dims(b: Builder, value: Value, axes: Shape) -> Value:
+    """Return a value in blocks whose layout joins `axes` with other dims, in a grid dim for each.
+
+    Such as of a reshape that splits a dim: on each device the bytes are the same.
+    """
+    joined = isinstance(value.spec, Sharded) and layout_without(value.spec.layout, axes) is None
+    if not axes or not joined or (spec := as_blocks(value.spec, b.device)) is None:
+        return value
+    return b.as_sharded(value, spec.layout, placement=spec.placement)
 
 
 def _on_blocks(
@@ -118,10 +130,12 @@ def _on_blocks(
 
     def kernel(*parts: Any) -> list[Any]:
         blocks = [part.reshape(n) for part, n in zip(parts, shapes, strict=False)]
-        made = fn(*blocks, *parts[len(shapes) :])
         if writes_part:
-            # XLA would update a copy of the array for each shape in which the result is read.
-            made = lax.optimization_barrier(made)
+            # XLA would update a copy for each shape in which the array or the result is read.
+            blocks[0] = lax.optimization_barrier(blocks[0])
+            made = lax.optimization_barrier(fn(*blocks, *parts[len(shapes) :]))
+        else:
+            made = fn(*blocks, *parts[len(shapes) :])
         return [out.reshape(own.local_shape) for out, own in zip(made, out_specs, strict=True)]
 
     run = b.fused if b.record.is_fused else b.run

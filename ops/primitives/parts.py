@@ -38,6 +38,7 @@ from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.primitives import empty, equal_parts
 from gridlayout.ops.primitives.along import (
     Shape,
+    in_own_dims,
     mapped,
     of_replicated,
     result_layouts,
@@ -141,6 +142,7 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
 
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.split`."""
+    value = in_own_dims(b, value, (op.params["axis"],))
     ways: list[Decide] = [equal_parts.split, mapped, _split_as_views, _in_blocks]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 

@@ -18,6 +18,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.primitives.slices.logical_indices import computed_once
 from gridlayout.ops.products.divided import summed
 
 # Padding of the index array breaks what the user promises of the indices.
@@ -35,7 +36,8 @@ def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
     local = made.local_shape
 
     def kernel(x: jax.Array, at: jax.Array) -> list[jax.Array]:
-        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own, **ANY)
+        x = computed_once(x.reshape(shapes[0]), prod(local))
+        (found,) = op.bind(x, at.reshape(shapes[1]), slice_sizes=own, **ANY)
         return [found.reshape(local)]
 
     return b.run(kernel, [array, indices], [made])[0]

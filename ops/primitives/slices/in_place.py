@@ -28,6 +28,7 @@ from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import Shape
+from gridlayout.ops.primitives.slices.logical_indices import computed_once
 from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
 from gridlayout.sharding.collectives import Axes, index_of
 
@@ -130,6 +131,7 @@ class SlicedArray:
         )
         starts = jnp.stack([at[k] for k in steps], -1)
         mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+        part = computed_once(part, prod(starts.shape[:-1]) * prod(sizes))
         return lax.gather(part, starts, numbers, sizes, mode=mode)
 
 

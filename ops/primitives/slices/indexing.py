@@ -29,7 +29,12 @@ from gridlayout.ops.primitives.along import Shape, of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices import divided, served
 from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
-from gridlayout.ops.primitives.slices.logical_indices import at_columns, fill_value, slice_indices
+from gridlayout.ops.primitives.slices.logical_indices import (
+    at_columns,
+    computed_once,
+    fill_value,
+    slice_indices,
+)
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import (
     DROP,
@@ -92,19 +97,23 @@ def _gather_unsharded(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     """
     numbers, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
     s = SliceDims.of_gather(op, value)
+    batch, where = numbers.operand_batching_dims, numbers.start_indices_batching_dims
     changed = lax.GatherDimensionNumbers(
-        offset_dims=s.in_lead,
+        offset_dims=(*s.in_lead, *_kept(batch, s.lead)),
         collapsed_slice_dims=tuple(map(s.axes.index, numbers.collapsed_slice_dims)),
         start_index_map=s.indexed_axes,
     )
-    bind = op.bound(dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in s.axes))
+    own = tuple(sizes[a] for a in s.axes)
 
     def fn(x: Any, i: Any) -> Any:
+        taken = (*own, *x.shape[len(own) :])
+        bind = op.bound(dimension_numbers=changed, slice_sizes=taken)
+        x = computed_once(x, prod(i.shape[:-1]) * prod(taken))
         return bind(x, at_columns(i, s.columns))
 
-    batch, where = numbers.operand_batching_dims, numbers.start_indices_batching_dims
     operands, others = _with_indices(b, value, s.axes, indices, batch, where)
-    return run(b, op, [(value, s.axes), *operands], fn, *others, out_axes=[s.lead])
+    operands = [(value, s.axes), *operands]
+    return run(b, op, operands, fn, *others, out_axes=[s.lead], native=not batch)
 
 
 def _gather_in_place(
@@ -138,9 +147,11 @@ def _gather_by_indices(b: Builder, op: Op, table: Value, indices: Value) -> Any:
     numbers = op.params["dimension_numbers"]
     offset_dims = tuple(range(len(numbers.offset_dims)))
     bind = op.bound(dimension_numbers=numbers._replace(offset_dims=offset_dims))
+    placed = indices.spec.placement.slots if isinstance(indices.spec, Sharded) else ()
+    reads = prod(op.out.shape) // prod(placed)
     return run(
         *(b, op, [(indices, (indices.ndim - 1,))]),
-        lambda i, x: bind(x, i),
+        lambda i, x: bind(computed_once(x, reads), i),
         b.replicated(table),
         out_axes=[tuple(numbers.offset_dims)],
     )
@@ -222,8 +233,9 @@ def _scatter_unsharded(b: Builder, op: Op, value: Value, indices: Value, updates
     """
     numbers = op.params["dimension_numbers"]
     s = SliceDims.of_scatter(op, value, updates)
+    batch, where = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
     changed = lax.ScatterDimensionNumbers(
-        update_window_dims=s.in_lead,
+        update_window_dims=(*s.in_lead, *_kept(batch, s.lead)),
         inserted_window_dims=tuple(map(s.axes.index, numbers.inserted_window_dims)),
         scatter_dims_to_operand_dims=s.indexed_axes,
     )
@@ -232,10 +244,9 @@ def _scatter_unsharded(b: Builder, op: Op, value: Value, indices: Value, updates
     def fn(x: Any, u: Any, i: Any) -> Any:
         return bind(x, at_columns(i, s.columns), u)
 
-    batch, where = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
     more, others = _with_indices(b, value, s.axes, indices, batch, where)
     operands = [(value, s.axes), (updates, s.lead), *more]
-    return run(b, op, operands, fn, *others, out_axes=[s.axes])
+    return run(b, op, operands, fn, *others, out_axes=[s.axes], native=not batch)
 
 
 def _scatter_in_place(
@@ -285,6 +296,14 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
     assert isinstance(x.spec, Sharded)
     added = b.as_sharded(total, x.spec.layout)
     return b.run(lambda x, y: [x + y], [x, added], [x.spec.with_oob(None)])[0]
+
+
+def _kept(batch: Shape, lead: Shape) -> Shape:
+    """Return the dim of slices for all dims that stay sharded, the last one; none with `batch`.
+
+    Batch dims are in step with the indices, over which the primitive is mapped.
+    """
+    return () if batch else (len(lead),)
 
 
 def _with_indices(

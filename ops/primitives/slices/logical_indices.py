@@ -70,6 +70,14 @@ def fill_value(given: Any, dtype: Any) -> np.ndarray[Any, Any]:
     return np.asarray(given, dtype)
 
 
+def computed_once(x: jax.Array, reads: int) -> jax.Array:
+    """Return an array of which a gather reads so many elements.
+
+    XLA would compute an element, such as one of joined pieces, again for each time that it is read.
+    """
+    return lax.optimization_barrier(x) if reads >= x.size else x
+
+
 def columns_of(op: Op, dims: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
     """Return which columns of the indices have an effect. dims: the dim of each column.
 

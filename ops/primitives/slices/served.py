@@ -26,7 +26,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.slices import divided
 from gridlayout.ops.primitives.slices.divided import ANY
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
-from gridlayout.ops.primitives.slices.logical_indices import fill_value
+from gridlayout.ops.primitives.slices.logical_indices import computed_once, fill_value
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import DROP, laid_out_target, relaid_out_result
 from gridlayout.sharding.collectives import Axes, index_of
@@ -142,7 +142,8 @@ def _gather_kernel(
     def kernel(x: jax.Array, i: jax.Array) -> list[jax.Array]:
         dims = numbers.start_index_map
         columns, mine, inside = _local(spec, s, dims, i.reshape(shape), fill is not None)
-        (found,) = op.bind(x.reshape(block), jnp.stack(columns, -1), **fixed)
+        x = computed_once(x.reshape(block), prod(made))
+        (found,) = op.bind(x, jnp.stack(columns, -1), **fixed)
         if over:
             bits = [lax.psum(jnp.where(wide(mine), x, 0), over) for x in as_bits(found)]
             found = from_bits(bits, op.out.dtype)

@@ -104,7 +104,7 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     shape, small = value.shape, block_shape(own)
 
     def kernel(part: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
-        found, new = part.reshape(block), new.reshape(small)
+        found, new = lax.optimization_barrier(part.reshape(block)), new.reshape(small)
         mine, starts = jnp.ones((), bool), [jnp.zeros((), np.int32)] * found.ndim
         for a, start in zip(axes, at, strict=True):
             last = min(shape[a] - update.shape[a], np.iinfo(start.dtype).max)
@@ -114,7 +114,7 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
             mine &= (starts[a] >= 0) & (starts[a] < block[a])
         old = lax.dynamic_slice(found, starts, small)
         found = lax.dynamic_update_slice(found, jnp.where(mine, new, old), starts)
-        # XLA would update a copy of the array for each shape in which the result is read.
+        # XLA would update a copy for each shape in which the array or the result is read.
         return [lax.optimization_barrier(found).reshape(part.shape)]
 
     first = [b.replicated(starts[a]) for a in axes]
