@@ -116,7 +116,8 @@ def steps() -> list[Step]:
     def by_batch(m: int, n: int) -> list[Grid]:
         return [(m * n, 1)] * 3 + [(m * n, 1, 1)] * 2 + [None]
 
-    add("decoding a token", token, [(64, 128)] * 3 + [(64, 256, 128)] * 2 + [np.asarray(100, np.int32)],
+    at = np.asarray(100, np.int32)
+    add("decoding a token", token, [(64, 128)] * 3 + [(64, 256, 128)] * 2 + [at],
         blocks=cached, batch=by_batch)  # fmt: skip
 
     def gated(x: Any, up: Any, gate: Any, down: Any) -> Any:

@@ -46,10 +46,10 @@ def test_a_program_takes_what_its_choice_was_priced_at(
 ):
     known = {}
 
-    def best_choices(strategies):
+    def best_of(strategies):
         found = chosen.descended(strategies.problem, lambda model: chosen.starts(strategies, model))
         found, known["price"] = strategies.with_exact_moves(found)
-        return strategies.choices(found)
+        return found
 
     def plan_with(*args):
         made = original(*args)
@@ -58,7 +58,7 @@ def test_a_program_takes_what_its_choice_was_priced_at(
         return made
 
     original = planner._plan_with
-    monkeypatch.setattr(chosen, "best_choices", best_choices)
+    monkeypatch.setattr(chosen, "best_of", best_of)
     monkeypatch.setattr(planner, "_plan_with", plan_with)
     ratios = {}
     for seed, fn, layouts in cases(grid, count):

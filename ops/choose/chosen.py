@@ -210,34 +210,46 @@ class Stated:
 
 
 def choices_for(
-    env: Env, graph: Graph, operands: Sequence[Spec], results: Sequence[Spec | None]
-) -> Chosen | None:
-    """Return the choices for a whole program; None where each equation chooses by itself.
+    env: Env, graph: Graph, operands: Sequence[Spec], results: Sequence[Sequence[Spec]]
+) -> tuple[Chosen, list[Spec | None]] | None:
+    """Return the choices for a whole program, and the placements of its results.
 
-    results: the placements that its results must have, None for any.
+    None where each equation chooses by itself. results: the placements that each result may have,
+    where its rule decides the first one; none for any placement.
     """
-    placed = [*operands, *(spec for spec in results if spec is not None)]
+    placed = [*operands, *(spec for some in results for spec in some)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
     units = replace(units, margin=LIMITS.margin)
     if len(units.axes) > LIMITS.mesh_units:
         return None
     given = [units.division(spec) for spec in operands]
-    requested = [None if spec is None else units.division(spec, is_result=True) for spec in results]
     places = [[Place(division)] for division in given]
-    targets = [[] if division is None else [division] for division in requested]
+    stated: list[dict[Division, Spec]] = []
+    for some in results:
+        divisions = [(units.division(spec, is_result=True), spec) for spec in some]
+        is_stated = bool(divisions) and divisions[0][0] is not None
+        stated.append({d: s for d, s in divisions[::-1] if d is not None} if is_stated else {})
     most = LIMITS.few_choices if len(units.axes) > 2 else None
+    targets = [[*divisions][::-1] for divisions in stated]
     strategies = Strategies(with_chains(graph), units, places, targets, most=most)
-    return Chosen(units, best_choices(strategies), graph.products)
+    found = best_of(strategies)
+    made = [
+        next(iter(some), None) if division is None else divisions[division]
+        for some, divisions, division in zip(
+            results, stated, strategies.results(found), strict=True
+        )
+    ]
+    return Chosen(units, strategies.choices(found), graph.products), made
 
 
-def best_choices(strategies: Strategies) -> dict[Path, Choice]:
+def best_of(strategies: Strategies) -> tuple[int, ...]:
     """Return good choices for a program whose operands have one place each, without a time limit.
 
     They are the same in every process.
     """
     problem = strategies.problem
     found = descended(problem, lambda model: starts(strategies, model))
-    return strategies.choices(strategies.with_exact_moves(found)[0])
+    return strategies.with_exact_moves(found)[0]
 
 
 def is_open(env: Env, operands: Sequence[Spec]) -> bool:

@@ -82,6 +82,7 @@ def _cheapest(
     products, because it considers more algorithms for each of them; and if the layouts of results
     follow from it. Without products, the first program must be clearly cheaper.
     """
+    free = placement.free
     alone, is_first = None, whole.products < 2 or not whole.has_choice
     is_small = is_first or whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
@@ -97,10 +98,15 @@ def _cheapest(
             # Devices that share a host's cores take longer than their price to compute all of an
             # array each, which saves collectives; measured: up to 1.8 times the other program.
             return alone
-    chosen = choices_for(env, whole, operands, results)
+    allowed = [[] if spec is None else [spec] for spec in results]
+    for number in free:
+        allowed[number] += _like_operands(env, operands, results[number])
+    both = choices_for(env, whole, operands, allowed)
     together = None
-    if chosen is not None:
-        together = _plan_with(env, graph, operands, placement, chosen)
+    if both is not None:
+        chosen, found = both
+        there = placement.with_specs({k: found[k] for k in free if found[k] != results[k]})
+        together = _plan_with(env, graph, operands, there, chosen)
     if together is None or not together.is_local:
         return alone if is_small and alone else _plan_with(env, graph, operands, placement)
     together.chosen = chosen
@@ -114,6 +120,15 @@ def _cheapest(
         return alone
     together.against = alone.seconds
     return together
+
+
+def _like_operands(env: Env, operands: Sequence[Spec], result: Spec | None) -> list[Spec]:
+    """Return the placements of operands of a result's shape, such as of a gradient's parameter."""
+    if not isinstance(result, Sharded):
+        return []
+    layouts = [layout_of(spec) for spec in operands if spec.shape == result.shape]
+    some = [x.with_dtype(result.dtype).with_oob(None) for x in layouts if x is not None]
+    return [Sharded(x, env.device.placement(x.core_shape)) for x in dict.fromkeys(some)]
 
 
 def _known_results(

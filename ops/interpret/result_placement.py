@@ -64,6 +64,16 @@ class ResultPlacement:
         return [own if spec is None else layout_of(spec) for spec, own in pairs]
 
     @property
+    def free(self) -> list[int]:
+        """The numbers of the results of which nothing is requested or known."""
+        return [k for k, own in enumerate(self.operand_layouts) if self.is_free[k] and own is None]
+
+    def with_specs(self, specs: Mapping[int, Spec | None]) -> ResultPlacement:
+        """Return the placement with other requested specs of some results, by their numbers."""
+        rows = enumerate(self.specs)
+        return replace(self, specs=tuple(specs.get(k, spec) for k, spec in rows))
+
+    @property
     def updates_operands(self) -> bool:
         """Whether several results are the next values of operands, as in a step of training."""
         return sum(own is not None for own in self.operand_layouts) > 1
