@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
@@ -138,7 +139,7 @@ class OnGrid:
         run: Compiled | AgreedProgram
         with agreed_call(self, self._function, operands, signature) as call:
             run = compiled = self._function.compiled(signature)
-            storages = [x.storage if _is_grid(x) else device.replicate(x) for x in operands]
+            storages = [x.storage if _is_grid(x) else _on_devices(x, device) for x in operands]
             found = call.ran(compiled(storages))
         if same is not None:
             if len(device.processes) > 1:
@@ -147,14 +148,28 @@ class OnGrid:
         return found
 
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
-        """Return a call's cache key and its storages; None unless all leaves are GridArrays."""
-        device, kinds, storages = self.device, [], []
+        """Return a call's cache key and its storages; None if a leaf is of another kind.
+
+        Leaves are GridArrays, and arrays that `jax.jit` itself puts on all devices.
+        """
+        device, is_plain = self.device, False
+        kinds: list[Any] = []
+        storages = []
         for x in leaves:
-            if type(x) is not GridArray or (x.device is not device and device is not None):
+            if type(x) is GridArray:
+                if x.device is not device and device is not None:
+                    return None
+                device = x.device
+                kinds.append(x.layout)
+                storages.append(x.storage)
+                continue
+            if not _is_uncommitted(x):
                 return None
-            device = x.device
-            kinds.append(x.layout)
-            storages.append(x.storage)
+            kinds.append(jax.typeof(x) if isinstance(x, jax.Array) else (x.shape, x.dtype))
+            storages.append(x)
+            is_plain = True
+        if device is None or (is_plain and len(device.processes) > 1):
+            return None
         return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -249,6 +264,19 @@ class OnGrid:
                 "gl.put, or pass gl.on_grid(fn, device=...)"
             )
         return found
+
+
+def _is_uncommitted(x: Any) -> bool:
+    """Whether it is an array that `jax.jit` itself puts on all devices: of NumPy, or uncommitted."""
+    if type(x) is np.ndarray or isinstance(x, np.number | np.bool):
+        return True
+    return isinstance(x, jax.Array) and not (isinstance(x, jax.core.Tracer) or x.committed)
+
+
+def _on_devices(x: Any, device: DeviceGrid) -> Any:
+    """Return an array that is not laid out as a compiled program takes it."""
+    several = len(device.processes) > 1
+    return device.replicate(x) if several or not _is_uncommitted(x) else x
 
 
 def _plain(x: Any, name: Callable[[], str]) -> Spec:
