@@ -267,7 +267,7 @@ class OnGrid:
 
 
 def _is_uncommitted(x: Any) -> bool:
-    """Whether it is an array that `jax.jit` itself puts on all devices: of NumPy, or uncommitted."""
+    """Whether `jax.jit` itself puts an array on all devices: of NumPy, or on none by request."""
     if type(x) is np.ndarray or isinstance(x, np.number | np.bool):
         return True
     return isinstance(x, jax.Array) and not (isinstance(x, jax.core.Tracer) or x.committed)
