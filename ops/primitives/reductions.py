@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import jax
@@ -210,32 +209,45 @@ def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
 def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], Collectives]:
     """Return the kernel of argmax or argmin on a device and over mesh axes, and its collectives."""
     layout, placement, (k, *_) = reduced.layout, reduced.placement, reduced.collapsed
-    rank = len(placement.per_device) + len(layout.local_shape)
-    own = list(layout.axis_dims(k))
-    kept = [d for d in range(rank) if d not in reduced.along]
-    rest = [d for d in reduced.along if d not in own]
-    # The op's index type may be too small for positions in the storage, which include padding.
-    index = {"index_dtype": np.dtype(np.int32)}
+    own = layout.axis_dims(k)
+    gone = [d for d in reduced.along if d not in own]
     made = b.collectives().all_gather(reduced.mesh, dtypes.nbytes(reduced.part, layout.dtype))
     made = made.all_gather(reduced.mesh, reduced.part * 4)
 
     def kernel(x: jax.Array) -> list[Any]:
-        flat = x.transpose([*kept, *own, *rest])
-        flat = flat[(..., *(0,) * len(rest))] if rest else flat
-        flat = flat.reshape(*(x.shape[d] for d in kept), -1)
-        (at,) = op.bind(flat, axes=(flat.ndim - 1,), **index)
-        inside = np.int32(prod(x.shape[d] for d in own[1:]))
-        first = index_of(placement.axes[k]) * placement.per_device[k]
-        found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)
+        # Positions along the dim, which include padding: the op's index type may be too small.
+        core = index_of(placement.axes[k]) * placement.per_device[k]
+        at = jnp.full(x.shape, core * layout.shard_shape[k], np.int32)
+        step = 1
+        for d in own[:0:-1]:
+            at += lax.broadcasted_iota(np.int32, x.shape, d) * step
+            step *= x.shape[d]
+        at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * layout.shard_shape[k]
+        for d in gone[::-1]:
+            x, at = (lax.index_in_dim(each, 0, d, keepdims=False) for each in (x, at))
+        dims = [d - sum(each < d for each in gone) for d in own]
+        best, found = _first_extreme(op, x, at, dims)
         if reduced.mesh:
-            extreme = lax.reduce_max if op.name == "argmax" else lax.reduce_min
-            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), reduced.mesh)
-            (device,) = op.bind(best, axes=(0,), **index)  # the first device that has the extreme
-            chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]
-            found = (lax.all_gather(found, reduced.mesh) * chosen.astype(np.int32)).sum(0)
+            some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
+            _, found = _first_extreme(op, *some, [0])
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made
+
+
+def _first_extreme(op: Op, x: jax.Array, at: jax.Array, dims: Sequence[int]) -> Any:
+    """Return the extremes along dims, NaN before all numbers, and the least of their positions."""
+    more = lax.gt if op.name == "argmax" else lax.lt
+    neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
+
+    def better(a: Any, b: Any) -> Any:
+        (x, i), (y, j) = a, b
+        wins = more(x, y) | (x != x)  # a NaN stays
+        is_first = wins | ((x == y) & (i < j))
+        return lax.select(wins, x, y), lax.select(is_first, i, j)
+
+    none = np.asarray(neutral, x.dtype), np.int32(np.iinfo(np.int32).max)
+    return lax.reduce((x, at), none, better, tuple(dims))
 
 
 @dataclass(frozen=True)
