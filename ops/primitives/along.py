@@ -38,6 +38,7 @@ from gridlayout.ops.primitives.unsharded import (
     in_front,
     layout_without,
     rest_layout,
+    rest_placement,
     stacked,
     stacked_spec,
     unstack,
@@ -74,10 +75,11 @@ def run(
     rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    inputs = [unstack(b, value, own, rest) for value, own in operands]
+    placed = rest_placement(b, first, axes, rest)
+    inputs = [unstack(b, value, own, rest, placed) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     out_specs = [
-        stacked_spec(b, rest, own, aval.shape, aval.dtype)
+        stacked_spec(b, rest, own, aval.shape, aval.dtype, placed)
         for aval, own in zip(op.outs, made, strict=True)
     ]
     mapped = (-1,) * len(inputs) + (None,) * len(others)

@@ -23,6 +23,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import moved_bytes, sent_between
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 
@@ -98,7 +99,7 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     ):
         extents = tuple(value.shape[a] for a in axes)
         work = b.record.work(prod(extents)) if b.record.work else 0.0
-        return _spread_out(value.spec.layout, own, axes, extents, b.device, work)
+        return _spread_out(value.spec, own, axes, extents, b.device, work)
     times = prod(value.shape[a] for a in axes)
     found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
     if found is None:
@@ -110,9 +111,41 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     return found
 
 
+def rest_placement(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Placement:
+    """Return where the other dims are placed; rest: `rest_layout`.
+
+    If the layout of a dim is the value's with the cores along `axes` added, so is its placement.
+    """
+    spec = value.spec
+    own = layout_without(spec.layout, axes) if isinstance(spec, Sharded) else None
+    if own is None or not isinstance(spec, Sharded) or len(own.grid) != len(rest.grid):
+        return b.placement(rest)
+    return _spread_placement(spec, axes, own, rest, b.device) or b.placement(rest)
+
+
+def _spread_placement(
+    spec: Sharded, axes: Shape, own: GridLayout, rest: GridLayout, device: DeviceGrid
+) -> Placement | None:
+    """Return the placement of `rest`, which has the cores along `axes` added to a dim of `own`.
+
+    None if it has not, or if some devices have several cores.
+    """
+    placed, groups = spec.placement, grouped(spec.layout)
+    assert groups is not None
+    gone = [k for k, group in enumerate(groups.groups) if set(group) & set(axes)]
+    stays = [k for k in range(len(placed.axes)) if k not in gone]
+    free = tuple(axis for k in gone for axis in placed.axes[k])
+    pairs = list(zip(stays, own.grid, rest.grid, strict=True))
+    found = [placed.axes[k] + (free if a != b else ()) for k, a, b in pairs]
+    counts = tuple(map(device.count, found))
+    if counts == own.grid or counts != rest.grid or set(placed.per_device) != {1}:
+        return None
+    return device.placed(rest.grid, found)
+
+
 @cached
 def _spread_out(
-    layout: Layout,
+    spec: Sharded,
     own: GridLayout,
     axes: Shape,
     extents: Shape,
@@ -124,16 +157,19 @@ def _spread_out(
     It is `own` unless this saves half of the bytes, as moving the result back costs the same again;
     or unless it saves time, if each element takes `work` operations.
     """
+    layout = spec.layout
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
     cores = prod(layout.core_shape) // prod(own.grid)
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
     wide = own.replace(grid=grid, shard_shape=None)
     ways = [stacked(rest, axes, extents) for rest in (wide, own)]
     if work and device.machine.has_latency and device.placements.has(wide.grid):
-        before = device.placements.inner(layout.core_shape)
-        seconds = []
-        for way, times in zip(ways, (2, 1), strict=True):
+        before, seconds = spec.placement, []
+        spread = _spread_placement(spec, axes, own, wide, device)
+        for way, times, found in zip(ways, (2, 1), (spread, None), strict=True):
+            lead = len(axes)
             there = device.placements.inner(way.core_shape)
+            there = there if found is None else found.with_leading_dims(lead)
             moved = sent_between(layout, way, device, before, there)
             sent = device.machine.price(moved, device.size)
             cores = prod(there.per_device) * prod(way.local_shape)
@@ -143,18 +179,31 @@ def _spread_out(
     return wide if few < LIMITS.move_share * many else own
 
 
-def stacked_spec(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
+def stacked_spec(
+    b: Builder,
+    rest: GridLayout,
+    axes: Shape,
+    shape: Shape,
+    dtype: Any,
+    placement: Placement | None = None,
+) -> Sharded:
     """Return the spec of `stacked`, with each core on the same device as in `rest`.
 
     The device grid might place the larger grid differently, as a core map may exist for one only.
+    placement: of `rest`, if it is not the default one.
     """
     layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
-    return Sharded(layout, b.placement(rest).with_leading_dims(len(axes)))
+    return Sharded(layout, (placement or b.placement(rest)).with_leading_dims(len(axes)))
 
 
-def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
-    """Return the value with dims `axes` unsharded; rest: the layout of the other dims."""
-    there = stacked_spec(b, rest, axes, value.shape, value.dtype)
+def unstack(
+    b: Builder, value: Value, axes: Shape, rest: GridLayout, placement: Placement | None = None
+) -> Value:
+    """Return the value with dims `axes` unsharded; rest: the layout of the other dims.
+
+    placement: of `rest`, if it is not the default one.
+    """
+    there = stacked_spec(b, rest, axes, value.shape, value.dtype, placement)
     return b.as_sharded(value, there.layout, placement=there.placement)
 
 
