@@ -237,6 +237,36 @@ def greater(a, b):
     return tuple(jnp.where(first, x, y) for x, y in zip(a, b, strict=True))
 
 
+# Along each of two dims: window, stride, padding before and after.
+WINDOWS = {
+    "apart": [(2, 2, 0, 0), (2, 2, 0, 0)],
+    "overlapping": [(3, 2, 1, 0), (3, 1, 1, 1)],
+    "wide": [(5, 2, 2, 3), (4, 4, 3, 1)],
+    "with gaps": [(1, 2, 0, 0), (2, 4, 1, 2)],
+    "with gaps and padding": [(2, 6, 5, 3), (1, 1, 0, 0)],
+}
+
+
+@pytest.mark.parametrize("reducer", [lax.max, lax.min])
+@pytest.mark.parametrize("grid", [(2, 4), (4, 2), (1, 8), (3, 2)])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_extremes_of_windows_are_differentiated_on_blocks(name, grid, reducer):
+    window, stride, low, high = zip(*WINDOWS[name], strict=True)
+    init = -np.inf if reducer is lax.max else np.inf
+    fn = pool(init, reducer, window, stride, tuple(zip(low, high, strict=True)))
+    x = np.round(example((24, 47)), 1)  # some elements are equal
+    gradient = jax.grad(lambda x: jnp.sum(jnp.sin(fn(x) + x[0, 0])))
+    layout = gl.GridLayout(x.shape, grid=grid, collapse=[])
+    laid = poisoned(x, layout, DEVICE)
+    assert_same(gl.on_grid(gradient)(laid), gradient(x))
+    block = -(-24 // grid[0]), -(-47 // grid[1])
+    pairs = zip(block, stride, grid, window, strict=True)
+    if all(b % n == 0 or m == 1 for b, n, m, _ in pairs):
+        rows = gl.on_grid(gradient).report(laid).rows
+        (row,) = [row for row in rows if row.primitive == "select_and_scatter_add"]
+        assert row.bytes_moved <= 8 * 4 * 16 * (24 * grid[1] + 47 * grid[0]), row
+
+
 def test_pooling_and_its_gradient():
     x, compiled = example((3, 2, 11, 13)), Compiled()
     smooth = [name for name in POOLS if name not in NO_GRADIENT]

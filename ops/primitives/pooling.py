@@ -1,7 +1,4 @@
-"""Reductions over windows: each device reduces its block, with a halo from its neighbours.
-
-The derivatives of a maximum over windows run with the windowed dims unsharded.
-"""
+"""Reductions over windows, and their derivatives, each on blocks with halos from neighbours."""
 
 from __future__ import annotations
 
@@ -9,9 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED, along
 from gridlayout.ops.decisions.flops import of_window, per_operand
 from gridlayout.ops.decisions.op import Op
@@ -20,6 +19,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped
 from gridlayout.ops.primitives.reductions import NEUTRAL
+from gridlayout.ops.primitives.views import Reads, overlapping
 from gridlayout.ops.primitives.windows import (
     Window,
     as_storage,
@@ -86,6 +86,58 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     ]
 
 
+def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
+    """Rule for the derivative of a maximum or minimum over windows."""
+    if op.requested is not None:
+        return mapped(b, op, source, operand)
+    return cheapest_way(b, op, [_scattered, mapped], source, operand)
+
+
+def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value] | None:
+    """Rule by blocks of the operand: a device sees all windows that touch its block.
+
+    None if blocks do not begin where windows do.
+    """
+    spec, p = as_blocks(operand.spec, b.device), op.params
+    if spec is None or spec.placement.slots != spec.placement.grid or 0 in source.shape:
+        return None
+    block, places = block_shape(spec), spec.placement
+    of_operand: dict[int, Reads] = {}
+    of_source: dict[int, Reads] = {}
+    for k, (size, stride, (low, _)) in enumerate(
+        zip(p["window_dimensions"], p["window_strides"], p["padding"], strict=True)
+    ):
+        if places.grid[k] == 1 or (size, stride) == (1, 1):
+            continue
+        if block[k] % stride:
+            return None
+        # The first and the last window that touch the block, counted from its first own one.
+        first = min(-((size - 1 - low) // stride), low // stride)
+        last = max((block[k] - 1 + low) // stride, -((size - low - block[k]) // stride))
+        at, count = first * stride - low, (last - first) * stride + size
+        of_operand[k] = Reads(at, block[k], count)
+        of_source[k] = Reads(first, block[k] // stride, last - first + 1)
+    least = NEUTRAL["reduce_max" if p["select_prim"] is lax.ge_p else "reduce_min"]
+    there = b.device.placed(places.grid, places.axes)
+    shown = [
+        overlapping(b, source, there, of_source, 0),
+        overlapping(b, operand, there, of_operand, least(np.dtype(operand.dtype))),
+    ]
+    shapes = [block_shape(x.spec) for x in shown if isinstance(x.spec, Sharded)]
+    padding = tuple((0, 0) if k in of_operand else pair for k, pair in enumerate(p["padding"]))
+    bind = op.bound(padding=padding)
+
+    def kernel(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        (out,) = bind(x.reshape(shapes[0]), y.reshape(shapes[1]))
+        for k, reads in of_operand.items():
+            out = lax.slice_in_dim(out, -reads.first, block[k] - reads.first, axis=k)
+        return [out.reshape(spec.local_shape)]
+
+    made = Sharded(spec.layout.with_oob(None), places)
+    (out,) = b.run(kernel, shown, [made])
+    return [b.relayout(out, b.choose(out.shape, out.dtype, operand))]
+
+
 def _windows(op: Op) -> list[Window]:
     """Return the window along each dim."""
     p = op.params
@@ -124,7 +176,7 @@ POOLING: dict[str, Record] = {
         (*REDUCTIONS, "reduce_window"),
         Record((reduce_window,), of_window, _of_windows, reads_more=True),
     ),
-    "select_and_scatter_add": Record((mapped,), per_operand, _of_windows),
+    "select_and_scatter_add": Record((select_and_scatter_add,), per_operand, _of_windows),
     "select_and_gather_add": Record((mapped,), of_window, _of_windows),
     "select_and_scatter": Record((), per_operand, _of_windows),
 }

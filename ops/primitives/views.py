@@ -10,7 +10,7 @@ read (`ops/graph/views.py`). Its results are computed in one of two ways, whiche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -32,12 +32,13 @@ from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
-from gridlayout.ops.decisions.shifted import Shifted
+from gridlayout.ops.decisions.shifted import Row, Run, Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
+from gridlayout.sharding.meshes.placement import Placement
 
 # Borders are near if the dim is at least so many times as long.
 _NEAR = 8
@@ -174,6 +175,49 @@ def bordered(
         kernel = _cutter(k, view, target, borders, fill)
         outs += b.fused(kernel, [x], [target], masks=int(view.fill is not None))
     return outs
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What devices read along a dim: `count` positions, from first + i * step on device i on."""
+
+    first: int
+    step: int
+    count: int
+
+
+def overlapping(
+    b: Builder, value: Value, placement: Placement, reads: Mapping[int, Reads], fill: Any
+) -> Value:
+    """Return an array of which devices have blocks that overlap, where they read the value.
+
+    reads: for some dims, what each device reads; other dims are divided as they are. fill: the
+    elements outside of the array.
+    """
+    rows, shape = [], list(value.shape)
+    for d, n in enumerate(value.shape):
+        runs = [Run(n, 0)]
+        if d in reads:
+            runs = [run for i in range(placement.grid[d]) for run in _inside(reads[d], i, n)]
+            shape[d] = placement.grid[d] * reads[d].count
+        rows.append(Row(d, tuple(runs)))
+    bits = np.asarray(fill, value.dtype).tobytes()
+    has_fill = any(row.has_fill for row in rows)
+    view = Shifted(tuple(shape), tuple(rows), bits if has_fill else None)
+    spec = block_spec(value.shape, value.dtype, placement)
+    found = bordered(b, [view], b.as_sharded(value, spec.layout, placement=placement), exact=True)
+    assert found is not None
+    return found[0]
+
+
+def _inside(reads: Reads, i: int, n: int) -> list[Run]:
+    """Return what device `i` reads of `n` positions, and how many before and after them."""
+    first = reads.first + i * reads.step
+    start, end = min(max(first, 0), n), min(max(first + reads.count, 0), n)
+    before = min(max(-first, 0), reads.count)
+    runs = [Run(before, -1, 0), Run(end - start, start), Run(reads.count, -1, 0)]
+    runs[2] = Run(reads.count - before - runs[1].count, -1, 0)
+    return [run for run in runs if run.count]
 
 
 def _held(border: Border, width: int) -> Workspace:
