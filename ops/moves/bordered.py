@@ -14,6 +14,8 @@ from gridlayout.sharding.collectives import all_gather, index_of, permute, slice
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
 
 Array = NDArray[np.int64]
+# The most slices that are joined to cut a view; else XLA's gather reads it.
+_PIECES = 4
 # What goes into the buffer: the place on each device, which devices have it, and the array.
 Part = tuple[Array, NDArray[np.bool_], jax.Array]
 
@@ -120,15 +122,27 @@ def cut(
     place of slabs that a device does not get. The mask is of rank 1; None if what is outside is
     `fill` already, or if nothing is.
     """
-    offsets = border.offsets[number]
-    count, mask = offsets.shape[1], None
+    offsets, mask = border.offsets[number], None
     step, starts = _progression(offsets)
     is_filled = step and fill is not None and _is_filled(border, offsets, step, starts)
     if (offsets == OUTSIDE).any() and not is_filled:
         mask = _own(offsets != OUTSIDE, border)
-    if not step:
-        at = _own(np.maximum(offsets, 0).astype(np.int32), border)
-        return jnp.take(x, at, dim, mode="clip"), mask
+    if step:
+        return _cut_run(x, border, offsets.shape[1], step, starts, dim, fill), mask
+    some = []
+    for a, b in _segments(offsets):
+        step, starts = _progression(offsets[:, a:b])
+        if not step:
+            at = _own(np.maximum(offsets, 0).astype(np.int32), border)
+            return jnp.take(x, at, dim, mode="clip"), mask
+        some.append(_cut_run(x, border, b - a, step, starts, dim, fill))
+    return lax.concatenate(some, dim), mask
+
+
+def _cut_run(
+    x: jax.Array, border: Border, count: int, step: int, starts: Array, dim: int, fill: Any
+) -> jax.Array:
+    """Return `count` positions of the buffer, `step` apart, from the device's start on."""
     width = (count - 1) * abs(step) + 1
     firsts = starts if step > 0 else starts - (width - 1)
     low, high = max(-int(firsts.min()), 0), max(int(firsts.max()) + width - x.shape[dim], 0)
@@ -137,7 +151,25 @@ def cut(
         x = lax.pad(x, jnp.asarray(0 if fill is None else fill, x.dtype), some)
     x = _slice(x, firsts + low, width, border, dim)
     x = lax.rev(x, (dim,)) if step < 0 else x
-    return lax.slice_in_dim(x, 0, width, abs(step), dim), mask
+    return lax.slice_in_dim(x, 0, width, abs(step), dim)
+
+
+def _segments(offsets: Array) -> list[tuple[int, int]]:
+    """Return a division of positions in which each device's offsets have one step.
+
+    All positions are one segment if there would be more than `_PIECES`.
+    """
+    count, found, start = offsets.shape[1], list[tuple[int, int]](), 0
+    steps = np.diff(offsets, axis=1)
+    while start < count:
+        if len(found) == _PIECES:
+            return [(0, count)]
+        (changes,) = np.nonzero((steps[:, start:] != steps[:, start : start + 1]).any(0))
+        end = start + 1 + int(changes[0]) if len(changes) else count
+        end = start + 1 if end == start + 2 and end < count else end
+        found.append((start, end))
+        start = end
+    return found
 
 
 def _is_filled(border: Border, offsets: Array, step: int, starts: Array) -> bool:
