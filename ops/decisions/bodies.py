@@ -38,5 +38,11 @@ class BodyPlanner(Protocol):
         """Return the program that returns these values, in `result_specs` where not None."""
 
 
-# Starts the program of a body: `(environment, the operands' specs, its choices or None)`.
-PlanBody = Callable[..., BodyPlanner]
+class PlanBody(Protocol):
+    """The class of planners, as rules know it."""
+
+    def __call__(self, env: Any, operands: Sequence[Spec], chosen: Any = None, /) -> BodyPlanner:
+        """Start the program of a body; chosen: its choices, None to make them."""
+
+    def graph(self, closed: Any, /) -> Any:
+        """Return the graph of a closed jaxpr."""

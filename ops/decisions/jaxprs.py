@@ -100,6 +100,14 @@ def equation_of(primitive: Any, params: tuple[tuple[str, Any], ...], operand: An
     return eqn
 
 
+def traced_equation(fn: Any, avals: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Return the only equation of a function of arrays, and which of these it reads, in order."""
+    given = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
+    closed = jax.make_jaxpr(fn)(*given)
+    (eqn,) = closed.jaxpr.eqns
+    return eqn, [closed.jaxpr.invars.index(v) for v in eqn.invars if isinstance(v, core.Var)]
+
+
 def scan_parts(params: Any) -> tuple[int, int]:
     """Return (number of constants, number of constants and carried values) of a scan."""
     if "ft_in" not in params:  # JAX 0.10

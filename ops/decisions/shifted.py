@@ -192,12 +192,12 @@ class Shifted:
     def joined(views: Sequence[Shifted], d: int) -> Shifted | None:
         """Return views of the same array, one after another along a dim; some may be `filled`."""
         fills = {each.fill for each in views} - {None}
-        first = next((each for each in views if each.rows), None)
-        if first is None or d not in first.along or len(fills) > 1:
+        first = next((each for each in views if d in each.along), None)
+        if first is None or len(fills) > 1:
             return None
         s = first.along[d]
         runs: list[Run] = []
-        for each in views:
+        for each in (each._along(d, s) for each in views):
             if not each.rows:
                 runs.append(Run(each.shape[d], -1, 0))
                 continue
@@ -209,6 +209,13 @@ class Shifted:
             runs += each.rows[s].runs
         found = first._with(d, runs)
         return found and replace(found, fill=fills.pop() if fills else None)
+
+    def _along(self, d: int, s: int) -> Shifted:
+        """Return the view with dim `s` of the array, read at one position, as its dim `d`."""
+        if not self.rows or d in self.along or self.rows[s].dim is not None:
+            return self
+        rows = tuple(Row(d, row.runs) if k == s else row for k, row in enumerate(self.rows))
+        return replace(self, rows=rows)
 
     def _with(self, d: int, runs: Sequence[Run | None]) -> Shifted | None:
         """Return the view with other runs along a dim; None if they are too many, or no runs."""

@@ -222,6 +222,11 @@ class Planner:
         self.chosen = chosen
         return outs
 
+    @staticmethod
+    def graph(closed: Any) -> Graph:
+        """Return the graph of a closed jaxpr."""
+        return Graph.of(closed)
+
     def append(
         self,
         graph: Graph,

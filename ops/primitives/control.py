@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import PER_TRIP, Body, Inner
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import (
     Replicated,
     Sharded,
@@ -46,6 +46,7 @@ from gridlayout.ops.primitives.carries import (
     without_facts,
     without_weak_types,
 )
+from gridlayout.ops.primitives.stencils import STEPS, in_rounds
 from gridlayout.ops.primitives.unsharded import from_front, in_front
 
 
@@ -56,7 +57,20 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     """
     if op.loop is not None:
         return _scan(b, op, *values)
-    return cheapest_way(b, op, [_scan, partial(_scan, as_made=True)], *values)
+    ways: list[Decide] = [_scan, partial(_scan, as_made=True)]
+    ways += [partial(_in_rounds, steps=steps) for steps in STEPS]
+    return cheapest_way(b, op, ways, *values)
+
+
+def _in_rounds(b: Builder, op: Op, *values: Value, steps: int) -> list[Value] | None:
+    """Rule for `lax.scan` around a stencil: with one halo exchange for several iterations."""
+    if (found := in_rounds(b, op, *values, steps=steps)) is None:
+        return None
+    rounds, operands, rest, consts = found
+    outs: list[Value] = _scan(b, rounds, *operands)
+    if rest.params["steps"]:
+        outs = b.call(rest, *consts, *outs)
+    return [_place_result(b, out, False) for out in outs]
 
 
 def _scan(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:

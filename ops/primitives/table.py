@@ -31,6 +31,7 @@ from gridlayout.ops.primitives.reductions import REDUCTIONS
 from gridlayout.ops.primitives.shapes import SHAPES
 from gridlayout.ops.primitives.slices.records import INDEXING
 from gridlayout.ops.primitives.slices.slicing import SLICING
+from gridlayout.ops.primitives.stencils import STENCILS
 from gridlayout.ops.primitives.vectors import VECTORS
 from gridlayout.ops.primitives.views import VIEWS
 from gridlayout.ops.products.dot_general import PRODUCTS
@@ -83,7 +84,18 @@ RECORDS = _Records(
     merged(
         (
             *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, INDEXING, SLICING, POOLING, LINALG),
-            *(RAGGED, CONVOLUTION, PRODUCTS, FOURIER, SHAPES, RANDOM, CONTROL, VIEWS, _GLOBAL),
+            *(
+                RAGGED,
+                CONVOLUTION,
+                PRODUCTS,
+                FOURIER,
+                SHAPES,
+                RANDOM,
+                CONTROL,
+                VIEWS,
+                STENCILS,
+                _GLOBAL,
+            ),
         )
     )
 )

@@ -179,11 +179,15 @@ def bordered(
 
 @dataclass(frozen=True)
 class Reads:
-    """What devices read along a dim: `count` positions, from first + i * step on device i on."""
+    """What devices read along a dim: `count` positions, from first + i * step on device i on.
+
+    wraps: whether positions outside of the array are those around it.
+    """
 
     first: int
     step: int
     count: int
+    wraps: bool = False
 
 
 def overlapping(
@@ -213,6 +217,13 @@ def overlapping(
 def _inside(reads: Reads, i: int, n: int) -> list[Run]:
     """Return what device `i` reads of `n` positions, and how many before and after them."""
     first = reads.first + i * reads.step
+    if reads.wraps:
+        found, at = [], first
+        while at < first + reads.count:
+            count = min(n - at % n, first + reads.count - at)
+            found.append(Run(count, at % n))
+            at += count
+        return found
     start, end = min(max(first, 0), n), min(max(first + reads.count, 0), n)
     before = min(max(-first, 0), reads.count)
     runs = [Run(before, -1, 0), Run(end - start, start), Run(reads.count, -1, 0)]
@@ -330,7 +341,7 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
                 elif not run.is_fill:
                     ways = (run.first - at, run.first - at - n, run.first - at + n)
                     shifts.append(n if view.rows[s].dim is None and n > 1 else min(ways, key=abs))
-        before, after = max(0, -min(shifts)), max(0, max(shifts))
+        before, after = int(max(0, -min(shifts))), int(max(0, max(shifts)))
         found.append((before, after) if (before + after) * _NEAR <= n else None)
     return found
 
