@@ -103,10 +103,10 @@ def test_sums_of_partial_results_come_after_them():
     names = spans(product, a, b, algorithm="k_split")
     at = names.index("dot_general:0")
     assert [name.split(" of ")[1][:15] for name in names[at + 1 :]] == ["partial results"]
-    (a,) = on(MESH, a=(2, 4))
+    a = gl.put(shaped(4096, 4096, dtype="float32"), gl.GridLayout((4096, 4096), grid=(2, 4)), MESH)
     assert spans(lambda a: a.sum(1), a) == [
         "reduce_sum:0",
-        "reduce_sum:0: all-reduce of partial results, 192 B",
+        "reduce_sum:0: all-reduce of partial results, 12,288 B",
     ]
 
 

@@ -139,7 +139,7 @@ class OnGrid:
         run: Compiled | AgreedProgram
         with agreed_call(self, self._function, operands, signature) as call:
             run = compiled = self._function.compiled(signature)
-            storages = [x.storage if _is_grid(x) else _on_devices(x, device) for x in operands]
+            storages = [x.storage if _is_grid(x) else device.replicate(x) for x in operands]
             found = call.ran(compiled(storages))
         if same is not None:
             if len(device.processes) > 1:
@@ -150,11 +150,12 @@ class OnGrid:
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
         """Return a call's cache key and its storages; None if a leaf is of another kind.
 
-        Leaves are GridArrays, and arrays that `jax.jit` itself puts on all devices.
+        Leaves are GridArrays, and arrays that are replicated, or on no device by request.
         """
-        device, is_plain = self.device, False
+        device = self.device
         kinds: list[Any] = []
-        storages = []
+        storages: list[Any] = []
+        plain: list[int] = []
         for x in leaves:
             if type(x) is GridArray:
                 if x.device is not device and device is not None:
@@ -163,13 +164,21 @@ class OnGrid:
                 kinds.append(x.layout)
                 storages.append(x.storage)
                 continue
-            if not _is_uncommitted(x):
+            if not isinstance(x, np.ndarray | np.number | jax.Array) or isinstance(
+                x, jax.core.Tracer
+            ):
                 return None
-            kinds.append(jax.typeof(x) if isinstance(x, jax.Array) else (x.shape, x.dtype))
+            plain.append(len(storages))
+            kinds.append((x.shape, x.dtype, getattr(x, "weak_type", False)))
             storages.append(x)
-            is_plain = True
-        if device is None or (is_plain and len(device.processes) > 1):
-            return None
+        if plain:
+            if device is None or len(device.processes) > 1:
+                return None
+            for k in plain:
+                x = storages[k]
+                if getattr(x, "committed", False) and x.sharding != device.replicated:
+                    return None
+                storages[k] = device.replicate(x)
         return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -264,19 +273,6 @@ class OnGrid:
                 "gl.put, or pass gl.on_grid(fn, device=...)"
             )
         return found
-
-
-def _is_uncommitted(x: Any) -> bool:
-    """Whether `jax.jit` itself puts an array on all devices: of NumPy, or on none by request."""
-    if type(x) is np.ndarray or isinstance(x, np.number | np.bool):
-        return True
-    return isinstance(x, jax.Array) and not (isinstance(x, jax.core.Tracer) or x.committed)
-
-
-def _on_devices(x: Any, device: DeviceGrid) -> Any:
-    """Return an array that is not laid out as a compiled program takes it."""
-    several = len(device.processes) > 1
-    return device.replicate(x) if several or not _is_uncommitted(x) else x
 
 
 def _plain(x: Any, name: Callable[[], str]) -> Spec:

@@ -385,14 +385,14 @@ OPS = [
     ),
     Mutation(
         "ops/primitives/reductions.py",
-        "chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]",
-        "chosen = lax.broadcasted_iota(np.int32, best.shape, 0) >= device[None]",
+        "is_first = wins | ((x == y) & (i < j))",
+        "is_first = wins | ((x == y) & (i > j))",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
     ),
     Mutation(
         "ops/primitives/reductions.py",
-        "found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)",
-        "found = (first + lax.div(at, inside)) * inside + lax.rem(at, inside)",
+        "at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * layout.shard_shape[k]",
+        "at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * step",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
     ),
     Mutation(
