@@ -118,7 +118,7 @@ def _cheapest(
     if alone.seconds < share * together.seconds:
         alone.against = together.seconds if together.seconds > alone.seconds else None
         return alone
-    together.against = alone.seconds
+    together.against = alone.seconds if alone.seconds > together.seconds else None
     return together
 
 
