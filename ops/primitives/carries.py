@@ -32,12 +32,10 @@ def carry_operands(
     b: Builder, values: Sequence[Value], requested: Sequence[Sharded | None] | None
 ) -> list[Value]:
     """Return the initial carry of a loop, relaid out as requested."""
-    carry = [as_operand(b, value) for value in values]
-    if requested is None:
-        return carry
+    wanted = [None] * len(values) if requested is None else requested
     return [
-        x if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
-        for x, spec in zip(carry, requested, strict=True)
+        as_operand(b, x) if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
+        for x, spec in zip(values, wanted, strict=True)
     ]
 
 
