@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.slices.logical_indices import computed_once
+from gridlayout.ops.primitives.slices.logical_indices import computed_once, in_shape
 from gridlayout.ops.products.divided import summed
 
 # Padding of the index array breaks what the user promises of the indices.
@@ -57,7 +57,7 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
         operand = b.as_sharded(value, made.layout, placement=made.placement)
 
         def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
-            new = new.reshape(shapes[1])
+            new = in_shape(new, shapes[1])
             return [op.bind(x.reshape(block), at.reshape(shapes[0]), new)[0].reshape(local)]
 
         return b.run(write, [operand, indices, updates], [made])[0]
@@ -66,7 +66,8 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
 
     def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
         zeros = jnp.zeros(block, dtype)
-        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]), **ANY)[0]]
+        new = in_shape(new, shapes[1])
+        return [op.bind(zeros, at.reshape(shapes[0]), new, **ANY)[0]]
 
     (part,) = b.run(add, [indices, updates], [Local(block, dtype)])
     total = summed(b, part, requested, dtype, dtype)

@@ -78,6 +78,14 @@ def computed_once(x: jax.Array, reads: int) -> jax.Array:
     return lax.optimization_barrier(x) if reads >= x.size else x
 
 
+def in_shape(new: jax.Array, shape: Shape) -> jax.Array:
+    """Return updates of a scatter in another shape of the same elements.
+
+    XLA on CPUs would copy updates that are reshaped where they are read.
+    """
+    return new if new.shape == shape else lax.optimization_barrier(new.reshape(shape))
+
+
 def columns_of(op: Op, dims: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
     """Return which columns of the indices have an effect. dims: the dim of each column.
 

@@ -26,7 +26,11 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.slices import divided
 from gridlayout.ops.primitives.slices.divided import ANY
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
-from gridlayout.ops.primitives.slices.logical_indices import computed_once, fill_value
+from gridlayout.ops.primitives.slices.logical_indices import (
+    computed_once,
+    fill_value,
+    in_shape,
+)
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import DROP, laid_out_target, relaid_out_result
 from gridlayout.sharding.collectives import Axes, index_of
@@ -184,7 +188,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
         (found,) = op.bind(
             x.reshape(block),
             jnp.stack(columns, -1),
-            new.reshape(shapes[1]),
+            in_shape(new, shapes[1]),
             mode=DROP,
             **ANY,
         )
