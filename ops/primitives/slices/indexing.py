@@ -64,7 +64,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     if numbers.operand_batching_dims:
         batched = [partial(_gather_batched, way=way) for way in (served.gather, _gather_unsharded)]
         return cheapest_way(b, op, batched, value, indices)
-    ways: list[Decide] = [served.gather]
+    ways: list[Decide] = [served.gather, served.gather_divided]
     ways.append(_gather_unsharded if slices.full_dims else of_replicated)
     sent = dtypes.nbytes(indices.shape, indices.dtype)
     sent += 2 * dtypes.nbytes(op.out.shape, op.out.dtype)
@@ -161,8 +161,11 @@ def _gather_replicated(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     """Rule for a gather from a replicated array; the result is relaid out to the common layout."""
     if (made := _gather_by_indices(b, op, value, indices)) is None:
         return None
-    s = SliceDims.of_gather(op, value)
-    return relaid_out_result(b, op, made[0], value, s.axes, s.lead)
+    s, held = SliceDims.of_gather(op, value), made[0].spec
+    out = relaid_out_result(b, op, made[0], value, s.axes, s.lead)
+    if isinstance(held, Sharded) and out.spec != held:
+        b.computing += b.env.machine.work_seconds(nbytes=held.device_bytes)
+    return out
 
 
 def _shard_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:

@@ -32,7 +32,12 @@ from gridlayout.ops.primitives.slices.logical_indices import (
     in_shape,
 )
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
-from gridlayout.ops.primitives.slices.slicing import DROP, laid_out_target, relaid_out_result
+from gridlayout.ops.primitives.slices.slicing import (
+    DROP,
+    laid_out_target,
+    relaid_out_result,
+    slices_layout,
+)
 from gridlayout.sharding.collectives import Axes, index_of
 
 Shape = tuple[int, ...]
@@ -104,6 +109,30 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
     common = relaid_out_result(b, op, found, value, s.axes, s.lead)
     # In the layout that other ways give, unless that takes another collective.
     return found if any(step.collectives for step in b.steps[steps:]) else common
+
+
+def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
+    """Rule for a gather at indices that are divided as the result is to be.
+
+    Indexed dims of the array are unsharded. None if the result is in no blocks, or not divided
+    along dims of the indices.
+    """
+    numbers, s = op.params["dimension_numbers"], SliceDims.of_gather(op, value)
+    if numbers.operand_batching_dims or not op.out.shape or value.layout is None:
+        return None
+    layout = slices_layout(b, op, value, s.axes, s.lead)
+    out = as_blocks(Sharded(layout, b.placement(layout)), b.device)
+    if out is None:
+        return None
+    cores = _cores(out, range(op.out.ndim))
+    rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
+    kept = {s.dim_map[d]: d for d in s.dim_map if d not in s.axes}
+    if not cores.keys() & {*rows} or not cores.keys() <= {*rows, *kept}:
+        return None
+    array = _spec(b, value.shape, value.dtype, {kept[k]: cores[k] for k in cores if k in kept})
+    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
+    at = _spec(b, indices.shape, indices.dtype, there)
+    return divided.gather(b, op, Requested((array, at), out, out), value, indices)
 
 
 def _result_cores(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import INDEXED, THROUGH, UPDATED, Factors, Numbering
@@ -195,12 +196,14 @@ def relaid_out_result(
     b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Shape
 ) -> Value:
     """Return the slices that were read in the result's layout, which is the same for all ways."""
-    aval = op.out
-    if not aval.shape:
-        return out
+    return b.as_sharded(out, slices_layout(b, op, value, axes, lead)) if op.out.shape else out
+
+
+def slices_layout(b: Builder, op: Op, value: Value, axes: Shape, lead: Shape) -> Layout:
+    """Return the layout of slices that are read, by default."""
     if len(axes) == value.ndim:
-        return b.as_sharded(out, b.choose(aval.shape, aval.dtype, value))
-    return b.as_sharded(out, result_layouts(b, value, axes, aval, lead)[0])
+        return b.choose(op.out.shape, op.out.dtype, value)
+    return result_layouts(b, value, axes, op.out, lead)[0]
 
 
 def _shortened_dims(shape: Shape, sizes: Sequence[int]) -> Shape:
