@@ -57,7 +57,16 @@ MORE = {
     "positions": lambda x, k: lax.broadcasted_iota(jnp.int32, x.shape, 1),
 }
 # Made by JAX for arrays that are sharded over Explicit axes, or under `vmap` with an axis name.
-NOT_MADE = {"views", "reshard", "sharding_constraint", "mesh_cast", "psum", "pmax", "pmin"}
+NOT_MADE = {
+    "views",
+    "iterations",
+    "reshard",
+    "sharding_constraint",
+    "mesh_cast",
+    "psum",
+    "pmax",
+    "pmin",
+}
 
 
 def all_equations():
@@ -252,6 +261,14 @@ def of_parts(eqn, arrays, shapes, f):
         )
         for cuts, outs in zip(given, made, strict=True)
     ]
+
+    if eqn.primitive.name == "gather" and factors.kind(f) == SUMMED:
+        # Slices at indices in the other part are zeros.
+        (first, *_), (second, *_) = parts(factors, f, [arrays[0].shape], factors.ins[:1])
+        for job, rest in zip(jobs, (second, first), strict=True):
+            job[1][:] = [arrays[0].copy(), *arrays[1:]]
+            job[1][0][rest] = 0
+        jobs = [(eqn, own, shapes) for _, own, _ in jobs]
 
     def summed(whole, found):
         for a, b in zip(combined(eqn, arrays, found), whole, strict=True):

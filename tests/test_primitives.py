@@ -652,7 +652,15 @@ def test_every_primitive_of_lax_has_a_rule():
 
 # Made by JAX for arrays that are sharded over Explicit axes; one that has its own test below;
 # and those of test_convolution.py, test_control.py, test_on_grid.py and test_ragged.py.
-ELSEWHERE = {"views", "reshard", "sharding_constraint", "mesh_cast", "mulhi", "ragged_dot_general"}
+ELSEWHERE = {
+    "views",
+    "iterations",
+    "reshard",
+    "sharding_constraint",
+    "mesh_cast",
+    "mulhi",
+    "ragged_dot_general",
+}
 ELSEWHERE |= {"scan", "while", "cond", "psum", "pmax", "pmin", "random_gamma"}
 ELSEWHERE |= {"conv_general_dilated", "select_and_scatter_add", "select_and_gather_add"}
 ELSEWHERE |= {"reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"}

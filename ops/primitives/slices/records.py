@@ -33,7 +33,8 @@ def _slices(
 ) -> Factors:
     """Return the factors of slices, number 2, of arrays at the indices that are operand 1.
 
-    array: the numbers of the arrays. indexed: the kind of their indexed dims. windows: the dims of
+    array: the numbers of the arrays. indexed: the kind of their indexed dims, or of those of which
+    slices have one position. windows: the dims of
     the slices that are not of the indices. spans: the array's dims that these are, in order, and
     whether slices have their full extent. batch: for dims of the indices, the array's dims in step
     with them. at: the kind of the other dims of the indices.
@@ -45,7 +46,8 @@ def _slices(
             if spans[d]:
                 made.add(THROUGH, *((k, d) for k in array), (2, to))
             else:
-                made.add(indexed, *((k, d) for k in array))
+                one = made.shapes[2][to] == 1
+                made.add(indexed if one or indexed != SUMMED else INDEXED, *((k, d) for k in array))
             continue
         own = [(k, batch[number]) for k in array] if number in batch else []
         made.add(THROUGH if own else at, (1, number), *own, (2, to))
@@ -61,7 +63,8 @@ def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Facto
     gone = *numbers.collapsed_slice_dims, *own
     spans = {d: sizes[d] == n for d, n in enumerate(ins[0]) if d not in gone}
     batch = dict(zip(numbers.start_indices_batching_dims, own, strict=True))
-    return _slices(Numbering(ins, outs), [0], INDEXED, numbers.offset_dims, spans, batch, THROUGH)
+    # A device that has a block of an indexed dim reads the slices in it, and zeros for others.
+    return _slices(Numbering(ins, outs), [0], SUMMED, numbers.offset_dims, spans, batch, THROUGH)
 
 
 def _scattered(indexed: str, at: str) -> FactorsOf:

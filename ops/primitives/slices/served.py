@@ -96,19 +96,43 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
     out = _spec(b, op.out.shape, op.out.dtype, cores)
     there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
     at = _spec(b, indices.shape, indices.dtype, there)
-    x = b.as_sharded(value, spec.layout, placement=spec.placement)
-    starts = b.as_sharded(indices, at.layout, placement=at.placement)
     over = tuple(axis for d in served for axis in spec.placement.axes[d])
-    dtype = op.out.dtype
-    sent, many = b.collectives(), 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
-    for _ in range(many):
-        sent.all_reduce(over, dtypes.nbytes(prod(block_shape(out)), dtype) // many)
-    kernel = _gather_kernel(op, spec, s, at, out, over)
-    (found,) = b.run(kernel, [x, starts], [out], sent)
+    found = _summed(b, op, value, indices, (spec, at, out), over)
     steps = len(b.steps)
     common = relaid_out_result(b, op, found, value, s.axes, s.lead)
     # In the layout that other ways give, unless that takes another collective.
     return found if any(step.collectives for step in b.steps[steps:]) else common
+
+
+def gather_summed(b: Builder, op: Op, requested: Requested, value: Value, indices: Value) -> Value:
+    """Rule for a gather of an array whose indexed dims are divided as the plan requests."""
+    spec, at = requested.ins
+    assert spec is not None
+    assert at is not None
+    return _summed(b, op, value, indices, (spec, at, requested.out), requested.summed)
+
+
+def _summed(
+    b: Builder,
+    op: Op,
+    value: Value,
+    indices: Value,
+    specs: tuple[Sharded, Sharded, Sharded],
+    over: Axes,
+) -> Value:
+    """Return the slices of blocks, summed over the devices that divide the indexed dims.
+
+    specs: of the array, the indices and the result. over: the mesh axes of the indexed dims.
+    """
+    spec, at, out = specs
+    x = b.as_sharded(value, spec.layout, placement=spec.placement)
+    starts = b.as_sharded(indices, at.layout, placement=at.placement)
+    dtype = op.out.dtype
+    sent, many = b.collectives(), 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
+    for _ in range(many):
+        sent.all_reduce(over, dtypes.nbytes(prod(block_shape(out)), dtype) // many)
+    kernel = _gather_kernel(op, spec, SliceDims.of_gather(op, value), at, out, over)
+    return b.run(kernel, [x, starts], [out], sent)[0]
 
 
 def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
