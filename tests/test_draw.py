@@ -4,6 +4,7 @@ Every drawing is read back as XML: the rectangles with what hovers over them, an
 them. Only `locate`, brute force and the golden files say what is right.
 """
 
+import collections
 import itertools
 import json
 import re
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import gridlayout as gl
 from gridlayout import palette
 from gridlayout.__main__ import main
+from gridlayout.draw import halo
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, find_cells
 from gridlayout.draw.logical import strides_in_words
@@ -644,6 +646,7 @@ TILED = ("4096^2", "4069 x 4091", "10^12", "rank 8")
 REFUSED = {
     *itertools.product(UNTILED, ("tiles", "lanes", "slots")),
     *itertools.product(TILED, ["lanes"]),  # a tile is no word
+    ("sophon", "halo"),  # channels in turn
 }
 
 
@@ -657,6 +660,33 @@ def test_large_tensors_are_drawn_small(name, view):
     drawing = HUGE[name].draw(view)
     assert len(drawing.svg.encode()) < 300_000
     assert len(Read(drawing).rects) >= 1
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+@pytest.mark.parametrize("core", [None, (0, 0), (2, 1)])
+def test_a_halo_is_around_a_block(core, wraps):
+    layout = gl.GridLayout((11, 17), grid=(3, 2), tile=(2, 2) if core else None, collapse=[])
+    drawing = layout.draw("halo", width=(2, 1), core=core, wraps=wraps)
+    (i, j), fills = core or (1, 1), {v: k for k, v in meanings(drawing).items()}
+    step, last = layout.shard_shape, (11, 17)
+    spans = [
+        range(k * n, min(k * n + n, end)) for k, n, end in zip((i, j), step, last, strict=True)
+    ]
+    expected = {}
+    for r, c in itertools.product(range(11), range(17)):
+        away = []
+        for at, span, n in ((r, spans[0], 11), (c, spans[1], 17)):
+            ways = [abs(at - k + turn) for k in span for turn in ((-n, 0, n) if wraps else (0,))]
+            away.append(min(ways))
+        near = away[0] <= 2 and away[1] <= 1
+        expected[r, c] = 0 if away == [0, 0] else 1 if near else 2
+    counts = collections.Counter(expected.values())
+    whole = sum(w * h for _, _, _, w, h, *_ in Read(drawing).rects)
+    for key, name in enumerate(halo._NAMES):
+        own = sum(
+            w * h for *_, w, h, kind, _ in Read(drawing).rects if kind.split()[0] == fills.get(name)
+        )
+        assert own / whole == pytest.approx(counts[key] / (11 * 17), abs=2e-3), name
 
 
 # -- what a reader may trust -----------------------------------------------------------------------
@@ -1135,6 +1165,10 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
         ("memory", {"cores": [(2, 0)]}, r"core \(2, 0\) is outside the grid \(2, 3\)"),
         ("memory", {"cores": []}, "cores has 0 cores; it must have 1 to 64"),
         ("fold", {}, "view 'fold' needs device=, a gl.DeviceGrid"),
+        ("halo", {"width": -1}, "width -1 must be a number >= 0, or one for each dim"),
+        ("halo", {"width": (1, 2, 3)}, "or one for each dim"),
+        ("halo", {"width": "x"}, "width 'x' must be a whole number"),
+        ("halo", {"core": (2, 0)}, r"core \(2, 0\) is outside the shape"),
         ("flows", {}, r"view 'flows' needs to=, a layout of the shape \(5, 7\)"),
         ("fold", {"device": SMALL["document"]}, "view 'fold' needs device=, a gl.DeviceGrid"),
         ("flows", {"to": SMALL["xla"]}, "needs to="),

@@ -51,7 +51,7 @@ def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") ->
     if color is None:
         tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
         color = "core" if layout.num_cores > 1 else "tile" if tiles < BUDGET // 4 else "offset"
-    return _drawn(layout, color, label, layout.shape[-2:], [], MAX_PANELS)
+    return drawn(layout, color, label, layout.shape[-2:], [], MAX_PANELS)
 
 
 def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
@@ -69,7 +69,7 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
         notes = [f"{notes[0][:-1]}; red borders are around {inner:,} of them."]
     lined = (outer, inner) if inner != outer else (outer,)
     panels = _panels_of_tiles(layout, window)
-    return _drawn(
+    return drawn(
         *(layout, "tile", label, window, notes, panels), tile_colouring(layout, inner), lined
     )
 
@@ -87,7 +87,7 @@ def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
     mixed = layout.num_cores > 1 and any(cell.key == MIXED for cells in found for cell in cells)
     cores = colouring(layout, "core")
     window = tuple(cuts[0] for cuts in _cuts(layout, cores)) if mixed else whole
-    return _drawn(layout, "offset", label, window, notes, MAX_PANELS)
+    return drawn(layout, "offset", label, window, notes, MAX_PANELS)
 
 
 def strides_in_words(layout: Layout) -> list[str]:
@@ -174,7 +174,7 @@ def _tables(layout: Layout, window: Shape, most: int) -> list[Table]:
     return [Table(layout, tuple(map(int, np.unravel_index(k, leading))), window) for k in numbers]
 
 
-def _drawn(
+def drawn(
     layout: Layout,
     color: Any,
     kind: str,
@@ -183,7 +183,9 @@ def _drawn(
     most: int,
     colours: Colouring | None = None,
     lined: tuple[int, ...] | None = None,
+    title: str = "",
 ) -> Drawing:
+    """Draw the first `window` positions of the last two dims, in at most `most` panels."""
     as_label(kind)
     colours = colouring(layout, color) if colours is None else colours
     tables = _tables(layout, window, most)
@@ -203,7 +205,7 @@ def _drawn(
         notes = [*notes, f"Shown: the first {text} positions."]
     by = color if isinstance(color, str) else "a function" if callable(color) else f"d{color}"
     return figure(
-        f"{tensor_text(layout)}: logical tensor by {by}",
+        title or f"{tensor_text(layout)}: logical tensor by {by}",
         short(repr(layout)),
         in_words(layout),
         panels,

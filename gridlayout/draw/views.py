@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.arguments import one_of
-from gridlayout.draw import buffers, flows, fold, logical, slots
+from gridlayout.draw import buffers, flows, fold, halo, logical, slots
 from gridlayout.errors import LayoutError
 from gridlayout.svg import Drawing
 
@@ -24,6 +24,7 @@ VIEWS: dict[str, Callable[..., Drawing]] = {
     "slots": slots.draw_slots,
     "fold": fold.draw_fold,
     "flows": flows.draw_flows,
+    "halo": halo.draw_halo,
 }
 
 
@@ -34,7 +35,7 @@ def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawin
     >>> draw_layout(GridLayout((3, 5), grid=(1, 2)), "plan")
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: view 'plan' is not one of logical, tiles, strides, physical,
-    memory, lanes, slots, fold, flows
+    memory, lanes, slots, fold, flows, halo
     """
     one_of(view, tuple(VIEWS), "view")
     takes = list(inspect.signature(VIEWS[view]).parameters)[1:]

@@ -222,7 +222,8 @@ class Layout(Mapped):
 
         view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (the
         contents of each core, by position or by address), "lanes", "slots", "fold" (needs device=,
-        a `gl.DeviceGrid`) or "flows" (needs to=, another layout). options: those of the view, see
+        a `gl.DeviceGrid`), "flows" (needs to=, another layout) or "halo" (what a core receives for
+        a stencil). options: those of the view, see
         `gridlayout.draw.views`. `LayoutError` for an unknown view or option, and for a view that
         does not apply to the layout.
 
