@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from jax.extend import core
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
+from gridlayout.caching import cached
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.jaxprs import scan_parts, traced_equation
@@ -29,12 +31,14 @@ from gridlayout.ops.decisions.shifted import Row, Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside
+from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.ops.primitives.views import Reads, borders, overlapping
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.meshes.placement import Placement
 
 # How many iterations may be computed between two exchanges.
 STEPS = (2, 4, 8)
+# How far a number extends, along one dim.
 _EVERYWHERE = ((1 << 30, 1 << 30),)
 # By how many positions an array extends before and after a device's block, along each dim.
 Ends = tuple[tuple[int, int], ...]
@@ -120,6 +124,17 @@ def _plus(ends: Ends, more: Sequence[tuple[int, int]], times: int = 1) -> Ends:
     return tuple((a + times * c, b + times * d) for (a, b), (c, d) in pairs)
 
 
+def _held(found: Stencil | None) -> int:
+    """Return about how many bytes a stencil takes: those of its nodes."""
+    return 1024 if found is None else 4096 * len(found.graph.nodes)
+
+
+@cached(size=_held)
+def _stencil_of(closed: Any, plan: Any) -> Stencil | None:
+    """Return the stencil of a loop's body; plan: the class of planners."""
+    return Stencil.of(plan.graph(closed))
+
+
 # -- the primitive ---------------------------------------------------------------------------------
 
 
@@ -145,8 +160,7 @@ def in_rounds(
     is_plain = len(values) == second and len(op.outs) == second - first
     if not is_plain or length < 2 * steps or not any(x.layout for x in values):
         return None
-    assert b.plan is not None
-    stencil, blocks = Stencil.of(b.plan.graph(closed)), _blocks(b, values[first:])
+    stencil, blocks = _stencil_of(closed, b.plan), _blocks(b, values[first:])
     if stencil is None or blocks is None or not _fits(stencil, blocks, steps):
         return None
     # Borders of constants are received once.
@@ -220,9 +234,8 @@ def _repeated(b: Builder, stencil: Stencil, blocks: Sharded, steps: int) -> floa
 
 def iterations(b: Builder, op: Op, *values: Value) -> list[Value] | None:
     """Rule for some iterations of a stencil, whose blocks are as `in_rounds` finds them."""
-    assert b.plan is not None
     first, steps = op.params["consts"], op.params["steps"]
-    stencil = Stencil.of(b.plan.graph(op.params["jaxpr"]))
+    stencil = _stencil_of(op.params["jaxpr"], b.plan)
     spec = _blocks(b, values[first:])
     if stencil is None or spec is None:
         return None
@@ -260,7 +273,10 @@ def iterations(b: Builder, op: Op, *values: Value) -> list[Value] | None:
         ]
 
     b.note = f"{steps} iterations per halo exchange"
-    return b.run(kernel, given, specs)
+    wide = _extended(block, ends)
+    # The arrays of one iteration, while those of the next one are made.
+    held = sum(dtypes.nbytes(wide, out.dtype) for out in op.outs if out.shape)
+    return b.run(kernel, given, specs, workspace=partial(Workspace, (), (held,)))
 
 
 @dataclass(frozen=True)
