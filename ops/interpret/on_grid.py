@@ -120,9 +120,11 @@ class OnGrid:
             flat = jax.tree.flatten((args, kwargs))
             same = self._by_layouts(*flat)
         if same is not None and not is_tracing():
-            key, storages = same
+            key, storages, plain = same
             known = self._function.known.get(key)
             if known is not None:
+                for k in plain:
+                    storages[k] = key[2].replicate(storages[k])
                 try:
                     return known(storages)
                 except TypeError:  # an array without data, which is refused below
@@ -147,10 +149,13 @@ class OnGrid:
             self._function.known.add(same[0], run, compiled)
         return found
 
-    def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
-        """Return a call's cache key and its storages; None if a leaf is of another kind.
+    def _by_layouts(
+        self, leaves: Sequence[Any], structure: Any
+    ) -> tuple[Any, list[Any], list[int]] | None:
+        """Return a call's cache key, its storages, and which of these are plain arrays.
 
-        Leaves are GridArrays, and arrays that are replicated, or on no device by request.
+        None unless all leaves are GridArrays, or arrays that are replicated, or on no device by
+        request.
         """
         device = self.device
         kinds: list[Any] = []
@@ -172,14 +177,12 @@ class OnGrid:
             kinds.append((x.shape, x.dtype, getattr(x, "weak_type", False)))
             storages.append(x)
         if plain:
-            if device is None or len(device.processes) > 1:
+            if device is None or len(device.processes) != 1:
                 return None
-            for k in plain:
-                x = storages[k]
-                if getattr(x, "committed", False) and x.sharding != device.replicated:
-                    return None
-                storages[k] = device.replicate(x)
-        return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages
+            some = [storages[k] for k in plain if getattr(storages[k], "committed", False)]
+            if any(x.sharding != device.replicated for x in some):
+                return None
+        return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages, plain
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """Lower a call without running it; return a `jax.stages.Lowered`, as `jax.jit(fn).lower`.
