@@ -424,7 +424,7 @@ def test_along_the_only_dim_devices_share_totals_and_candidates():
 
 
 def test_elements_at_indices_move_themselves_and_not_their_table():
-    shape, n = (4 * COUNT, 64), 4 * COUNT
+    shape, n = (4 * COUNT, 4096), 4 * COUNT
     x = gl.put(example(shape), gl.GridLayout(shape, grid=(COUNT, 1)), DEVICE)
     named = (COUNT - 1) * n * 2 * 4  # the indices, which lie on cores
     fn = gl.on_grid(lambda x: x[np.arange(n), np.arange(n) % 64])
