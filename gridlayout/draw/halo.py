@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from gridlayout.arguments import Ints, as_index, as_int
 from gridlayout.document.grid_form import grouped
-from gridlayout.draw.colourings import Colouring, Members, by_numbers
+from gridlayout.draw.colourings import Members, by_numbers
 from gridlayout.draw.logical import MAX_PANELS, drawn, tensor_text
 from gridlayout.draw.points import Points, tuple_text
 from gridlayout.errors import LayoutError
@@ -51,12 +52,8 @@ def draw_halo(
         first = at[number] * block if number is not None else 0
         end = min(first + block, n) if number is not None else n
         reach = sizes[d] if number is not None and grid[number] > 1 else 0
-        away = np.maximum(np.maximum(first - index, index - end + 1), 0)
-        if wraps:
-            for turn in (-n, n):
-                moved = index + turn
-                away = np.minimum(away, np.maximum(np.maximum(first - moved, moved - end + 1), 0))
-        return away <= reach
+        moved = [index + turn for turn in ((0, -n, n) if wraps else (0,))]
+        return np.any([(first - reach <= i) & (i < end + reach) for i in moved], axis=0)
 
     def key(points: Points) -> Ints:
         own = np.ravel_multi_index(at, grid) if grid else 0
@@ -66,13 +63,9 @@ def draw_halo(
         return np.where(points.core == own, 0, np.where(read, 1, 2))
 
     by = by_numbers(key, Members("", "", (len(_NAMES),), plain=True))
-    colours = Colouring(key=by.key, fill=by.fill, name=_name, label=lambda k: "", entry=_name)
+    colours = replace(by, name=_NAMES.__getitem__, label=lambda k: "", entry=_NAMES.__getitem__)
     title = f"{tensor_text(layout)}: halo of core {tuple_text(at)}"
     return drawn(layout, "core", "none", layout.shape[-2:], [], MAX_PANELS, colours, None, title)
-
-
-def _name(key: int) -> str:
-    return _NAMES[key]
 
 
 def _blocks(layout: Layout) -> list[tuple[int, int | None]]:

@@ -251,7 +251,7 @@ def iterations(b: Builder, op: Op, *values: Value) -> list[Value] | None:
     ]
     ends = _plus(((0, 0),) * len(shape), reach, steps)
     of_consts = _plus(((0, 0),) * len(shape), reach, op.params["border"])
-    here = _Here(stencil, placed, block)
+    here, wide = _Here(stencil, placed, block), _extended(block, ends)
 
     def kernel(*parts: Any) -> list[Any]:
         every = _EVERYWHERE * len(block)
@@ -259,7 +259,7 @@ def iterations(b: Builder, op: Op, *values: Value) -> list[Value] | None:
             (x.reshape(_extended(block, of_consts)), of_consts) if x.ndim else (x, every)
             for x in parts[:first]
         ]
-        carry = [x.reshape(_extended(block, ends)) if x.ndim else x for x in parts[first:]]
+        carry = [x.reshape(wide) if x.ndim else x for x in parts[first:]]
         for step in range(steps):
             around = _plus(ends, reach, -step)
             own = [(x, around if x.ndim else every) for x in carry]
@@ -273,7 +273,6 @@ def iterations(b: Builder, op: Op, *values: Value) -> list[Value] | None:
         ]
 
     b.note = f"{steps} iterations per halo exchange"
-    wide = _extended(block, ends)
     # The arrays of one iteration, while those of the next one are made.
     held = sum(dtypes.nbytes(wide, out.dtype) for out in op.outs if out.shape)
     return b.run(kernel, given, specs, workspace=partial(Workspace, (), (held,)))
@@ -304,7 +303,7 @@ class _Here:
             if node.name == "views":
                 outs = self._views(node.params["views"], *given[0])
             else:
-                ends = _least([_EVERYWHERE * len(self.block), *(own for _, own in given)])
+                ends = _least([every, *(own for _, own in given)])
                 outs = [(x, ends) for x in self._applied(node, given, ends)]
             held.update(zip(node.outs, outs, strict=True))
         return [read(atom) for atom in graph.results]
@@ -319,8 +318,7 @@ class _Here:
     def cut_to(self, x: Any, own: Ends, ends: Ends) -> Any:
         """Return an array that extends as far as `own`, cut to `ends`; numbers as they are."""
         if jnp.ndim(x) and own == _EVERYWHERE * len(own) != ends:
-            pairs = zip(self.block, ends, strict=True)
-            return jnp.broadcast_to(x, tuple(a + n + c for n, (a, c) in pairs))
+            return jnp.broadcast_to(x, _extended(self.block, ends))
         for d, ((a, c), (e, f)) in enumerate(zip(own, ends, strict=True)):
             if jnp.ndim(x) and (a, c) != (e, f):
                 x = lax.slice_in_dim(x, a - e, x.shape[d] - (c - f), axis=d)
