@@ -24,7 +24,7 @@ from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.decide import offers
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.planner import planned
-from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.programs.program import Program
 from gridlayout.sharding.meshes.placement import Placement
 

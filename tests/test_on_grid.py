@@ -756,8 +756,10 @@ def test_elementwise_results_lie_like_an_operand():
 def test_new_shapes_keep_grid_and_tile():
     layout = gl.GridLayout((5, 7), "float32", (3, 2), (2, 2))
     x = gl.put(example(A), layout, DEVICE)
-    for found in (x @ x.T, x[1:4], gl.numpy.cumsum(x, 1), gl.numpy.stack([x, x])):
+    for found in (x @ x.T, x[1:4], gl.numpy.cumsum(x, 1)):
         assert (found.layout.grid, found.layout.tile) == ((3, 2), (2, 2))
+    stacked = gl.numpy.stack([x, x])  # each array stays where it is
+    assert (stacked.layout.grid, stacked.layout.tile) == ((1, 3, 2), (2, 2))
 
 
 def test_a_policy_chooses():

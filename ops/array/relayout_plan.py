@@ -19,7 +19,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
-from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves, offered_moves
+from gridlayout.ops.moves.local_move import LocalMove
+from gridlayout.ops.moves.relayout import find_move, nothing_moves, offered_moves
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
@@ -50,7 +51,9 @@ class RelayoutPlan:
 
     how: `nothing`, `copy` (from one memory space to another), `local` (each device by itself),
     `exchange` (whole mesh axes at a time), `pieces` (the boxes that an old and a new part have in
-    common are sent), or `logical` (through the logical array, replicated on every device).
+    common are sent), `borders` (blocks of another size on the same devices: neighbours send what
+    is missing), `aligned` (whole mesh axes at a time, with borders that make blocks begin at the
+    same positions), or `logical` (through the logical array, replicated on every device).
     received: the bytes that devices receive, including padding, what is sliced off afterwards, and
     copies between memory spaces. collectives: what they are sent in. exchange: the program of one
     device, for `local` and `exchange`. pieces: for `pieces`. alternatives: ways that are not faster
@@ -214,6 +217,8 @@ def relayout_plan(
 
 def _how(move: LocalMove) -> str:
     """Return the `RelayoutPlan.how` of a move."""
+    if move.how:
+        return move.how
     if move.exchange is not None:
         return "exchange" if total_bytes(move.collectives) else "local"
     return "logical" if move.pieces is None else "pieces"

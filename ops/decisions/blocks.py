@@ -5,6 +5,7 @@ A primitive runs on such a block directly, without a transpose before or after.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from gridlayout.arguments import Shape
@@ -29,6 +30,14 @@ def block_shape(spec: Sharded) -> Shape:
     """Return the shape of the logical block that one device holds of a `block_spec` array."""
     local, rank = spec.local_shape, len(spec.placement.grid)
     return tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
+
+
+def untiled(spec: Sharded) -> Sharded:
+    """Return the spec of the same parts on the same devices, without tiles."""
+    own = as_grid(spec.layout)
+    if own is None or not own.tile:
+        return spec
+    return Sharded(own.replace(tile=None, face=None), spec.placement)
 
 
 @cached
@@ -66,10 +75,11 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
 
 
 @cached
-def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
+def reshaped_blocks(spec: Sharded, shape: Shape, near: bool = False) -> Sharded | None:
     """Return the block spec of the same data reshaped to `shape`, or None.
 
-    It exists if devices divide only the first of the dims that the reshape merges or splits.
+    It exists if devices divide only the first of the dims that the reshape merges or splits. near:
+    whether blocks may begin and end a few positions off those of the data.
 
     >>> import gridlayout as gl
     >>> placed = gl.DeviceGrid((1,)).placement((1, 1, 1))
@@ -97,13 +107,61 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
         for d in parts.keys() & set(before):
             k = parts[d]
             is_same = len(old) == len(new) == 1
-            if d != old[0] or (not is_same and shape[new[0]] % placed.slots[k]):
+            if d != old[0] or new == [] or min(shape[new[0]], spec.shape[d]) < placed.slots[k]:
                 return None
-            if not is_same and spec.shape[d] % placed.slots[k]:
+            even = not (shape[new[0]] % placed.slots[k] or spec.shape[d] % placed.slots[k])
+            if not (is_same or even or near):
                 return None
             grid[new[0]], axes[new[0]] = placed.slots[k], placed.axes[k]
     placement = Placement(tuple(grid), tuple(axes), tuple(grid), ones)
     return block_spec(shape, own.dtype, placement, own.memory_space)
+
+
+@cached
+def same_blocks(target: Sharded, shape: Shape) -> tuple[Sharded, Sharded] | None:
+    """Return two specs of the same blocks, of arrays of `shape` and of the target's shape, or None.
+
+    The second one divides the array as `target`, a `block_spec`, but in blocks of whole elements of
+    the dim that `shape` divides, or vice versa: blocks of one are a few positions off the other's.
+
+    >>> import gridlayout as gl
+    >>> import jax
+    >>> device = gl.DeviceGrid(jax.sharding.AbstractMesh((8,), ("x",)))
+    >>> target = block_spec((1527,), "float32", device.placement((8,)))
+    >>> before, after = same_blocks(target, (509, 3))
+    >>> before.layout.shard_shape, after.layout.shard_shape, target.layout.shard_shape
+    ((64, 3), (192,), (191,))
+    """
+    placed, own = target.placement, as_grid(target.layout)
+    if own is None or 0 in shape:
+        return None
+    grid, slots, axes = [1] * len(shape), [1] * len(shape), list[Axes](() for _ in shape)
+    stated: tuple[list[int | None], ...] = ([None] * len(shape), [None] * len(target.shape))
+    for before, after in dim_groups(shape, target.shape):
+        old = [d for d in before if shape[d] > 1]
+        new = [d for d in after if target.shape[d] > 1]
+        for d in after:
+            if placed.slots[d] == 1:
+                continue
+            if d != new[0] or (len(old) > 1 and len(new) > 1):
+                return None
+            grid[old[0]], axes[old[0]], slots[old[0]] = (
+                placed.grid[d],
+                placed.axes[d],
+                placed.slots[d],
+            )
+            if len(old) > 1:
+                rows = -(-shape[old[0]] // placed.grid[d])
+                stated[1][d] = rows * prod(shape[k] for k in old[1:])
+            elif len(new) > 1:
+                stated[0][old[0]] = own.shard_shape[d] * prod(target.shape[k] for k in new[1:])
+    there = Placement(tuple(grid), tuple(axes), tuple(slots), (1,) * len(shape))
+    places, shapes, made = (there, placed), (shape, target.shape), list[Sharded]()
+    for place, each, shard in zip(places, shapes, stated, strict=True):
+        layout = block_spec(each, own.dtype, place, own.memory_space).layout
+        assert isinstance(layout, GridLayout)
+        made.append(Sharded(layout.replace(shard_shape=shard) if any(shard) else layout, place))
+    return made[0], made[1]
 
 
 def dim_groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:

@@ -16,9 +16,9 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.fitting import fitting, spread
+from gridlayout.ops.array.fitting import fitting, most_bytes, spread, storage_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
-from gridlayout.ops.decisions.blocks import as_blocks
+from gridlayout.ops.decisions.blocks import as_blocks, untiled
 from gridlayout.ops.decisions.decision import Choice, Decision
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
@@ -52,19 +52,25 @@ class Builder(Mover):
         """
         first = next((x for x in values if x.layout is not None), None)
         chosen = self.choose(shape, dtype, first)
-        found = self._in_place(shape, dtype, values)
-        is_spread = found is not None and found.num_cores >= chosen.num_cores
-        return found if found is not None and is_spread else chosen
+        if (found := self._in_place(shape, dtype, values)) is None:
+            return chosen
+        blocks, like = found
+        layout = self.in_tiles(blocks, like).layout
+        if storage_bytes(layout, self.device) > most_bytes(layout.data_bytes, [like], self.device):
+            layout = blocks.layout
+        return layout if layout.num_cores >= chosen.num_cores else chosen
 
-    def _in_place(self, shape: Shape, dtype: Any, values: Sequence[Value]) -> GridLayout | None:
-        """Return the layout in which each dim is divided as that of a source; None without one.
+    def _in_place(
+        self, shape: Shape, dtype: Any, values: Sequence[Value]
+    ) -> tuple[Sharded, Layout] | None:
+        """Return the blocks in which each dim is divided as that of a source, and its layout.
 
-        values: broadcasts of arrays in blocks.
+        None without a source. values: broadcasts of arrays in blocks.
         """
         if self.env.policy is not same_grid_and_tile:
             return None
         axes: dict[int, Axes] = {}
-        grid, space = [1] * len(shape), "l1"
+        grid, space, like = [1] * len(shape), "l1", None
         for value in values:
             spec = value.spec
             if value.shape != shape:
@@ -73,8 +79,9 @@ class Builder(Mover):
                 return None  # it has a layout
             if not isinstance(spec, Deferred) or not isinstance(spec.source, Sharded):
                 continue
-            if (blocks := as_blocks(spec.source, self.device)) is None:
+            if (blocks := as_blocks(untiled(spec.source), self.device)) is None:
                 return None
+            like = like or spec.source.layout
             space, placed = blocks.layout.memory or space, blocks.placement
             for d, n, own in zip(spec.dims, placed.grid, placed.axes, strict=True):
                 used = {name for each in axes.values() for name in each}
@@ -85,7 +92,26 @@ class Builder(Mover):
         found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space)
         placed = self.placement(found)
         is_there = all(placed.axes[d] == axes.get(d, ()) for d in range(len(shape)))
-        return found if is_there and set(placed.per_device) == {1} else None
+        if not is_there or set(placed.per_device) != {1}:
+            return None
+        assert like is not None
+        return Sharded(found, placed), like
+
+    def in_tiles(self, spec: Sharded, like: Layout | None) -> Sharded:
+        """Return the spec of parts on the same devices in the tiles of `like`, of any size.
+
+        It is that of the policy's layout, if parts on the same devices have it.
+        """
+        form, own = None if like is None else as_grid(like), as_grid(spec.layout)
+        if form is None or not form.tile or own is None or own.tile:
+            return spec
+        chosen = self.choose(spec.shape, spec.dtype, like)
+        placed = self.placement(chosen)
+        if not sent_between(own, chosen, self.device, spec.placement, placed):
+            return Sharded(chosen, placed)
+        rank = len(own.grid)
+        tiled = own.replace(tile=form.tile[-rank:], face=form.face and form.face[-rank:])
+        return Sharded(tiled, spec.placement)
 
     def result_layout(self, op: Op, like: Any = None) -> Layout:
         """Return the layout of the op's result: the one its users request, else the policy's."""
@@ -133,8 +159,25 @@ class Builder(Mover):
         layout = layout.with_dtype(value.dtype)
         placement = placement or self.placement(layout)
         if isinstance(spec, Deferred):
+            if (near := self._joined_later(value, layout, placement)) is not None:
+                made = materialized(self, value, near.layout, near.placement)
+                return self.relayout(made, layout, placement)
             return materialized(self, value, layout, placement)
         return self.laid_out(value, layout, placement)
+
+    def _joined_later(self, value: Value, layout: Layout, placement: Placement) -> Sharded | None:
+        """Return the blocks in which a broadcast is computed before its dims are joined.
+
+        None if a layout joins no dims, or if something would be sent then.
+        """
+        own = as_grid(layout)
+        if own is None or all(len(group) == 1 for group in own.groups):
+            return None
+        if (found := self._in_place(value.shape, value.dtype, [value])) is None:
+            return None
+        near = found[0]
+        sent = sent_between(near.layout, layout, self.device, near.placement, placement)
+        return None if sent else near
 
     def nearest(self, value: Value, layouts: Sequence[Layout]) -> Value:
         """Return a sharded value in the layout that is reached in the least time."""
@@ -183,7 +226,7 @@ class Builder(Mover):
         return self.as_sharded(value) if value.layout or is_spread else self.replicated(value)
 
 
-def _written(decision: Decision, machine: Machine) -> float:
+def written_seconds(decision: Decision, machine: Machine) -> float:
     """Return the seconds in which a device writes what the steps make; 0 if bytes decide."""
     if not machine.has_latency:
         return 0.0
@@ -214,7 +257,18 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
         sent = b.env.machine.price(decision.collectives, b.device.size)
-        found.append((sent + trial.computing + _written(decision, b.env.machine), way))
+        import os
+
+        if os.environ.get("DBG"):
+            print(
+                op.name,
+                way.__name__,
+                sent,
+                decision.collectives,
+                trial.computing,
+                written_seconds(decision, b.env.machine),
+            )
+        found.append((sent + trial.computing + written_seconds(decision, b.env.machine), way))
         return found[-1][0]
 
     best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)

@@ -26,7 +26,7 @@ from gridlayout.ops.decisions.record import PLAIN, Record
 from gridlayout.ops.decisions.specs import Deferred, Held, Sharded, Spec, indexed, known_number
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.sends import Phases, Send
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid

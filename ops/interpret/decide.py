@@ -39,6 +39,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.interpret.in_rows import faster_first, in_rows, in_tiles, tiled_operand
 from gridlayout.ops.interpret.loops import draws_much, sends_often, with_small_replicated
 from gridlayout.ops.primitives.empty import without_elements
 from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
@@ -94,6 +95,18 @@ def offers(
 
 
 def _offers(
+    op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None
+) -> Iterator[Decision]:
+    found = _by_rules(op, operands, env, plan)
+    if any(map(is_user_rule, rules_of(op))):
+        return found
+    if tiled_operand(op, record_of(op.name), operands, env) is None:
+        return found
+    other = _apply_rule(in_rows, op, operands, env, plan)
+    return faster_first(found, other, env) if isinstance(other, Decision) else found
+
+
+def _by_rules(
     op: Op, operands: tuple[Spec, ...], env: Env, plan: PlanBody | None
 ) -> Iterator[Decision]:
     refused: list[str] = []
@@ -183,6 +196,8 @@ def _apply_rule(
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
+    if (like := tiled_operand(op, record, operands, env)) and not is_user_rule(rule):
+        outs = [in_tiles(builder, out, like) for out in outs]
     if op.requested is None and not is_user_rule(rule):
         outs = [_with_placement(builder, out) for out in outs]
     if env.policy is same_grid_and_tile and not is_user_rule(rule):

@@ -1,20 +1,22 @@
-"""`LocalMove`: the program by which one device relays out its part of a tensor.
+"""Moves of tensors to other layouts: what each device does with its part.
 
 A replicated array has a layout too: one core, on every device. So laying out an array and
-replicating it are moves like any other. There are three ways to move:
+replicating it are moves like any other. There are five ways to move:
 
 * along a route (`gridlayout.layouts.route`): the exchange of the two layouts gives the collectives;
 * through the logical array, where there is no route: gather, unpack, pack, and keep the own part;
 * in pieces, where the other ways receive more than has to move: the boxes that an old and a new
-  part have in common are sent one by one.
+  part have in common are sent one by one;
+* by borders, where blocks of the same dims are on the same devices and only their size differs;
+* along the route of blocks near the old and the new ones that begin at the same positions.
 
 The machine chooses between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -24,14 +26,16 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.program import ReshapeMove, host_fill, moves
+from gridlayout.layouts.program import host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.exchanged import exchanged, own_cores, sends_of
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.local_move import LocalMove, as_bits, move_of
 from gridlayout.ops.moves.pieces import run_pieces
+from gridlayout.ops.moves.reblocked import by_borders, in_aligned_blocks
 from gridlayout.ops.moves.sends import Phases, run_alone
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
+from gridlayout.ops.moves.workspace import Chain, of_chain
 from gridlayout.ops.moves.workspaces import (
     exchanged_workspace,
     gathered_dims,
@@ -40,7 +44,6 @@ from gridlayout.ops.moves.workspaces import (
 )
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import (
-    Axes,
     Collective,
     Collectives,
     total_bytes,
@@ -51,39 +54,6 @@ from gridlayout.sharding.exchanges.find_exchange import find_exchange
 from gridlayout.sharding.exchanges.pieces import Pieces, find_pieces
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
-
-
-@dataclass(frozen=True)
-class LocalMove:
-    """A relayout: its collectives and one device's program, for use in `shard_map`.
-
-    key: the way to move, the layouts and the devices, by which moves are compared. workspace: what
-    it holds on a device meanwhile. exchange: set where it follows a route. pieces: set where boxes
-    are sent from device to device. phases: the program as a generator of its collectives, which can
-    be joined with those of other moves. sends: the mesh axes of each of these, in order.
-    """
-
-    key: Key
-    collectives: tuple[Collective, ...] = field(compare=False)
-    run: Callable[[LazyView], LazyView] = field(compare=False)
-    workspace: Callable[[], Workspace] = field(default=Workspace, compare=False)
-    exchange: Exchange | None = field(default=None, compare=False)
-    pieces: Pieces | None = field(default=None, compare=False)
-    phases: Callable[[LazyView], Phases] | None = field(default=None, compare=False)
-    sends: tuple[Axes, ...] = field(default=(), compare=False)
-
-    @property
-    def is_view(self) -> bool:
-        """Whether the data stays as it is in memory, and only its shape changes."""
-        way = self.exchange
-        if way is None or way.gathers or way.transfers or way.final or way.slices:
-            return False
-        return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether the new part is a gather of pieces, which XLA does not compute twice."""
-        return self.pieces is not None and self.pieces.order is not None
 
 
 @cached
@@ -191,9 +161,14 @@ def _ways(
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(by_axes, pieces) or pieces.schedule is None:
         return tuple(found)
+    by_blocks = [
+        by_borders(old, new, device, before, after),
+        in_aligned_blocks(old, new, device, before, after, _by_mesh_axes),
+    ]
+    found += [move for move in by_blocks if move is not None]
     workspace = partial(pieces_workspace, pieces, local_bytes(old, before))
     key = Key("in pieces", old, new, device, before, after)
-    move = _move(key, pieces.collectives, partial(run_pieces, pieces), new, workspace)
+    move = move_of(key, pieces.collectives, partial(run_pieces, pieces), new, workspace)
     return *found, replace(move, pieces=pieces)
 
 
@@ -255,7 +230,7 @@ def _by_mesh_axes(
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
     workspace = partial(gathered_workspace, old, before)
-    return _move(key, _gathering(before, device, local_bytes(old, before)), run, new, workspace)
+    return move_of(key, _gathering(before, device, local_bytes(old, before)), run, new, workspace)
 
 
 def _along(
@@ -271,7 +246,7 @@ def _along(
     sizes = local_bytes(old, before), local_bytes(new, after)
     collectives = exchange.collectives(*sizes, before, device)
     phases = partial(exchanged, exchange, before, after)
-    move = _move(
+    move = move_of(
         *(key, collectives, lambda x, fill: run_alone(phases(x, fill)), new),
         partial(exchanged_workspace, exchange, old, new, before, after),
         exchange,
@@ -280,20 +255,6 @@ def _along(
         return move
     fill = host_fill(new)
     return replace(move, phases=lambda x: phases(x, fill), sends=sends_of(exchange, before))
-
-
-def _move(
-    key: Key,
-    collectives: Sequence[Collective],
-    run: Callable[..., LazyView],
-    new: Layout,
-    workspace: Callable[[], Workspace],
-    exchange: Exchange | None = None,
-) -> LocalMove:
-    fill = host_fill(new)
-    return LocalMove(
-        key, tuple(collectives), lambda x: _as_bits(run, x, fill), cache(workspace), exchange
-    )
 
 
 @cached(size=8 << 10)
@@ -314,7 +275,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     return LocalMove(
         key,
         tuple(collectives),
-        lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
+        lambda x: as_bits(run, x, jnp.zeros((), x.array.dtype)),
         cache(partial(gathered_workspace, old, before)),
     )
 
@@ -338,16 +299,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
             return replace(move, key=key, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
     seen = of_chain(Chain(0).view())
-    return LocalMove(key, (), lambda x: _as_bits(run, x, fill), lambda: seen)
-
-
-def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:
-    if x.array.dtype.name not in packing.AS_BITS:
-        return run(x, fill)
-    moved = packing.bitwise(
-        lambda a, f: run(LazyView.of(a), f).materialize(), x.materialize(), fill
-    )
-    return LazyView.of(moved)
+    return LocalMove(key, (), lambda x: as_bits(run, x, fill), lambda: seen)
 
 
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:

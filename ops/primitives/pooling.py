@@ -94,14 +94,14 @@ def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) ->
 
 
 def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value] | None:
-    """Rule by blocks of the operand: a device sees all windows that touch its block.
+    """Rule by blocks of the operand, which begin where windows do.
 
-    None if blocks do not begin where windows do.
+    A device sees all windows that touch its block.
     """
     spec, p = as_blocks(operand.spec, b.device), op.params
     if spec is None or spec.placement.slots != spec.placement.grid or 0 in source.shape:
         return None
-    block, places = block_shape(spec), spec.placement
+    block, places = list(block_shape(spec)), spec.placement
     of_operand: dict[int, Reads] = {}
     of_source: dict[int, Reads] = {}
     for k, (size, stride, (low, _)) in enumerate(
@@ -109,8 +109,7 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     ):
         if places.grid[k] == 1 or (size, stride) == (1, 1):
             continue
-        if block[k] % stride:
-            return None
+        block[k] = -(-block[k] // stride) * stride
         # The first and the last window that touch the block, counted from its first own one.
         first = min(-((size - 1 - low) // stride), low // stride)
         last = max((block[k] - 1 + low) // stride, -((size - low - block[k]) // stride))
@@ -127,13 +126,16 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     padding = tuple((0, 0) if k in of_operand else pair for k, pair in enumerate(p["padding"]))
     bind = op.bound(padding=padding)
 
+    own = spec.layout.with_oob(None)
+    assert isinstance(own, GridLayout)
+    made = Sharded(own.replace(shard_shape=block), places)
+
     def kernel(x: jax.Array, y: jax.Array) -> list[jax.Array]:
         (out,) = bind(x.reshape(shapes[0]), y.reshape(shapes[1]))
         for k, reads in of_operand.items():
             out = lax.slice_in_dim(out, -reads.first, block[k] - reads.first, axis=k)
-        return [out.reshape(spec.local_shape)]
+        return [out.reshape(made.local_shape)]
 
-    made = Sharded(spec.layout.with_oob(None), places)
     (out,) = b.run(kernel, shown, [made])
     return [b.relayout(out, b.choose(out.shape, out.dtype, operand))]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.route import find_route
-from gridlayout.ops.decisions.blocks import dim_groups, reshaped_blocks
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.blocks import as_blocks, dim_groups, reshaped_blocks, same_blocks
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Numbering, each
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Op
@@ -61,7 +61,7 @@ def squeeze(b: Builder, op: Op, value: Value) -> Value:
     return out if out.shape else b.replicated(out)
 
 
-def reshape(b: Builder, op: Op, value: Value) -> Value:
+def reshape(b: Builder, op: Op, value: Value) -> Any:
     """Rule for a reshape: a view if the collapsed index is an affine map of the new dims too.
 
     Otherwise data is communicated.
@@ -72,6 +72,7 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
         return b.run(lambda x: [x.reshape()], [whole], [Replicated((), value.dtype)], is_lazy=True)[
             0
         ]
+    original = value
     if (order := op.params["dimensions"]) is not None:
         value = transposed(b, value, tuple(order))
     old = reshape_map(shape, value.shape)
@@ -91,14 +92,54 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
             move = find_move(layout, before, b.device, x.spec.placement, blocks.placement)
             if move is None or not move.collectives:
                 return b.relayout(x, before, blocks.placement).with_spec(blocks)
-        # If the result's layout is a layout of the old shape too, relay the data out to it first.
-        target = b.choose(shape, x.dtype, x)
-        before = None if back is None else relabelled(target, x.shape, back)
-        if before is not None and find_route(layout, before) is not None:
-            relaid = b.relayout(x, before)
-            assert isinstance(relaid.spec, Sharded)
-            return relaid.with_spec(Sharded(target.with_dtype(x.dtype), relaid.spec.placement))
+        return cheapest_way(b, op, [_by_own_blocks, _by_blocks, _by_layout], original)
     return reshaped(b, x, shape, old)
+
+
+def _source(b: Builder, op: Op, value: Value) -> Value:
+    """Return the operand of a reshape, its dims in the order in which they are joined."""
+    order = op.params["dimensions"]
+    return b.as_sharded(value if order is None else transposed(b, value, tuple(order)))
+
+
+def _by_own_blocks(b: Builder, op: Op, value: Value) -> Value | None:
+    """Rule for a reshape to blocks that are a few positions off those of the operand."""
+    x = _source(b, op, value)
+    assert isinstance(x.spec, Sharded)
+    blocks = reshaped_blocks(x.spec, tuple(op.params["new_sizes"]), near=True)
+    return None if blocks is None else _to_blocks(b, x, blocks)
+
+
+def _by_blocks(b: Builder, op: Op, value: Value) -> Value | None:
+    """Rule for a reshape by blocks that are a few positions off those of the policy's layout."""
+    x = _source(b, op, value)
+    target = b.choose(tuple(op.params["new_sizes"]), x.dtype, x)
+    blocks = as_blocks(Sharded(target, b.placement(target)), b.device)
+    return None if blocks is None else _to_blocks(b, x, blocks)
+
+
+def _to_blocks(b: Builder, x: Value, blocks: Sharded) -> Value | None:
+    """Return an array reshaped to blocks, by blocks of the same elements near them."""
+    if (same := same_blocks(blocks, x.shape)) is None:
+        return None
+    x, local = b.relayout(x, same[0].layout, same[0].placement), same[1].local_shape
+    (made,) = b.run(lambda part: [part.reshape(local)], [x], [same[1]], is_view=True)
+    return b.relayout(made, blocks.layout, blocks.placement)
+
+
+def _by_layout(b: Builder, op: Op, value: Value) -> Value:
+    """Rule for a reshape by the result's layout under the old shape, or by the whole array."""
+    x = _source(b, op, value)
+    assert isinstance(x.spec, Sharded)
+    shape = tuple(op.params["new_sizes"])
+    # If the result's layout is a layout of the old shape too, relay the data out to it first.
+    target, back = b.choose(shape, x.dtype, x), reshape_map(x.shape, shape)
+    before = None if back is None else relabelled(target, x.shape, back)
+    if before is not None and find_route(x.spec.layout, before) is not None:
+        relaid = b.relayout(x, before)
+        assert isinstance(relaid.spec, Sharded)
+        return relaid.with_spec(Sharded(target.with_dtype(x.dtype), relaid.spec.placement))
+    return reshaped(b, x, shape, reshape_map(shape, x.shape))
 
 
 def identity(b: Builder, op: Op, *values: Value) -> Any:

@@ -22,8 +22,8 @@ from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.pieces import shared_lookups
-from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, joined_by_xla

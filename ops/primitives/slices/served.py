@@ -167,13 +167,15 @@ def _result_cores(
     Dims of the array that slices keep stay divided. Those of the indices do, where the mesh axes
     that divide them do not divide the array.
     """
-    rows = [k for k in range(op.out.ndim) if k not in op.params["dimension_numbers"].offset_dims]
+    numbers = op.params["dimension_numbers"]
+    rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
     kept = [d for d in s.dim_map if d not in s.axes]
     cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
     used = {axis for axes in spec.placement.axes for axis in axes}
     if (own := as_blocks(indices.spec, b.device)) is not None:
         for j, each in _cores(own, range(indices.ndim - 1)).items():
-            if not used.intersection(each[1]):
+            is_batch = j in numbers.start_indices_batching_dims  # divided as the array's dim
+            if not is_batch and not used.intersection(each[1]):
                 cores.setdefault(rows[j], each)
     return cores, rows
 

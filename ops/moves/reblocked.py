@@ -1,0 +1,169 @@
+"""Moves between layouts that divide the same collapsed dims on the same devices by other blocks.
+
+Along each dim, a device's new block is its old one without some positions at its ends, and with
+some of its neighbours': it receives these as the border of its block (`exchanges/borders.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.document.grid_form import as_grid
+from gridlayout.key import Key
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.moves.bordered import cut, receive
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.local_move import LocalMove, move_of
+from gridlayout.ops.moves.workspace import Workspace
+from gridlayout.sharding.collectives import Collective, Collectives
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
+from gridlayout.sharding.exchanges.find_exchange import find_exchange
+from gridlayout.sharding.meshes.placement import Placement
+
+
+class _Reblocked:
+    """A move between blocks. borders: what a device receives along each collapsed dim, or None."""
+
+    def __init__(self, new: Layout, borders: tuple[Border | None, ...], block: tuple[int, ...]):
+        self.new, self.borders, self.block = new, borders, block
+
+    @classmethod
+    def of(
+        cls, old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+    ) -> _Reblocked | None:
+        """Return the move between two placed layouts; None if it is none of these."""
+        a, b = as_grid(old), as_grid(new)
+        if a is None or b is None or a.tile or b.tile or not a.groups or a.groups != b.groups:
+            return None
+        if a.linear != b.linear or before != after or {*before.per_device} != {1}:
+            return None
+        if new.oob is not None or a.row_multiple > 1 or b.row_multiple > 1:
+            return None
+        block, borders = list(a.shard_shape), list[Border | None]()
+        for k, (n, m) in enumerate(zip(a.shard_shape, b.shard_shape, strict=True)):
+            if n == m:
+                borders.append(None)
+                continue
+            extent, count = a.collapsed_shape[k], before.slots[k]
+            reads = np.arange(count)[:, None] * m + np.arange(m)
+            reads = np.where(reads < extent, reads, UNREAD)
+            width = dtypes.nbytes(prod(block) // block[k], a.dtype)
+            found = cheapest(device.machine, device, before.axes[k], n, extent, [reads], width)
+            block[k] = m
+            borders.append(found)
+        return cls(new, tuple(borders), a.shard_shape) if any(borders) else None
+
+    def collectives(self, device: DeviceGrid) -> tuple[Collective, ...]:
+        """Return what devices send."""
+        made, block = Collectives(device), list(self.block)
+        for k, border in enumerate(self.borders):
+            if border is not None:
+                border.collectives(made, dtypes.nbytes(prod(block) // block[k], self.new.dtype))
+                block[k] = border.offsets[0].shape[1]
+        return tuple(made.found)
+
+    def workspace(self) -> Workspace:
+        """Return what is held: slabs, which are joined with the block."""
+        held, block = list[int](), list(self.block)
+        for k, border in enumerate(self.borders):
+            if border is not None:
+                width = dtypes.nbytes(prod(block) // block[k], self.new.dtype)
+                held += [border.sent * width, border.received * width]
+                block[k] = border.offsets[0].shape[1]
+        return Workspace((), tuple(held), is_view=True)
+
+    def run(self, x: LazyView, fill: Any) -> LazyView:
+        """Return a device's new part."""
+        part = x.materialize().reshape(self.block)
+        for k, border in enumerate(self.borders):
+            if border is not None:
+                part, _ = cut(receive(part, border, k), border, 0, k)
+        ones = (1,) * len(self.block)
+        return LazyView.of(part.reshape(*ones, *self.new.local_shape))
+
+
+def by_borders(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> LocalMove | None:
+    """Return the move between blocks that are near each other; None if they are not."""
+    blocks = _Reblocked.of(old, new, device, before, after)
+    if blocks is None:
+        return None
+    key = Key("by borders", old, new, device, before, after)
+    move = move_of(key, blocks.collectives(device), blocks.run, new, blocks.workspace)
+    return replace(move, how="borders")
+
+
+def in_aligned_blocks(
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement,
+    after: Placement,
+    along: Callable[..., LocalMove],
+) -> LocalMove | None:
+    """Return the move along the route of blocks that begin at the same positions; None without one.
+
+    Borders are received before it and after it. along: returns the move on whole mesh axes.
+    """
+    if (near := _aligned(old, new, before, after)) is None:
+        return None
+    if find_exchange(near[0], near[1].with_oob(None), device, after, before) is None:
+        return None
+    ends = [(old, near[0], before), (near[1], new, after)]
+    steps: list[LocalMove | None] = [
+        by_borders(a, b, device, place, place) if a != b else None for a, b, place in ends
+    ]
+    if any(step is None for step, (a, b, _) in zip(steps, ends, strict=True) if a != b):
+        return None
+    steps.insert(1, along(*near, device, before, after))
+    some = [step for step in steps if step is not None]
+
+    def run(x: LazyView) -> LazyView:
+        for step in some:
+            x = step.run(x)
+        return x
+
+    key = Key("in aligned blocks", old, new, device, before, after)
+    most = max(some, key=lambda step: step.workspace().most)
+    sent = tuple(each for step in some for each in step.collectives)
+    return LocalMove(key, sent, run, most.workspace, how="aligned")
+
+
+def _aligned(
+    old: Layout, new: Layout, before: Placement, after: Placement
+) -> tuple[Layout, Layout] | None:
+    """Return layouts near an old and a new one whose blocks begin at the same positions, or None.
+
+    Along a dim that one of them divides by more devices, the blocks of the other one become as long
+    as so many blocks of the first.
+    """
+    a, b = as_grid(old), as_grid(new)
+    if a is None or b is None or a.tile or b.tile or not a.groups or not b.groups:
+        return None
+    if {*before.per_device, *after.per_device} != {1}:
+        return None
+    shards = list(a.shard_shape), list(b.shard_shape)
+    there = {row: j for j, row in enumerate(b.linear.results)}
+    for k, row in enumerate(a.linear.results):
+        if (j := there.get(row)) is None:
+            continue
+        n, m = before.slots[k], after.slots[j]
+        if before.grid[k] < n or after.grid[j] < m:
+            continue
+        if 1 < n < m and m % n == 0:
+            shards[0][k] = shards[1][j] * (m // n)
+        elif 1 < m < n and n % m == 0:
+            shards[1][j] = shards[0][k] * (n // m)
+    pair = tuple(
+        own.replace(shard_shape=shard) if (*shard,) != own.shard_shape else own
+        for own, shard in zip((a, b), shards, strict=True)
+    )
+    return None if pair == (a, b) else (pair[0], pair[1])
