@@ -15,6 +15,17 @@ EXAMPLES = ROOT / "examples"
 
 # script: what its output has to have, as regular expressions of whole lines.
 PRINTED = {
+    "embeddings.py": [
+        r"gather .* by all-reduce over y \(4 devices\)",
+        r"a table of 640,384 B; a device receives 3\d,\d{3} B a step",
+        r"step 4  loss 0\.5\d+",
+        r"equal to plain JAX: losses and the table",
+    ],
+    "heat.py": [
+        r"iterations .* 8 iterations per halo exchange .*",
+        r"GridArray\(float32\[509,515\], grid 2x4, on 2x4 devices\), 0\.\d+% of it padding",
+        r"equal to plain JAX",
+    ],
     "kernel.py": [
         r"GridArray\(float32\[50,37\], grid 4x2, on 2x2 devices\)",
         r"hottest, as every core knows it: \[[0-9.]+\]",
