@@ -555,6 +555,50 @@ def test_reshards_of_shardy():
     assert (gather.axes, gather.groups, gather.group_size) == (("y",), 2, 4)
 
 
+@pytest.mark.parametrize("op", ["sharding_constraint", "reshard"])
+def test_a_reshard_of_shardy_is_read_as_a_constraint(op):
+    lines = [
+        'sdy.mesh @grid = <["x"=8, "y"=2]>',
+        "func.func @f(%a: tensor<48x80xf32> "
+        '{sdy.sharding = #sdy.sharding<@grid, [{"y"}, {"x"}]>}) {',
+        f'  %1 = sdy.{op} %a <@grid, [{{"x"}}, {{"y"}}]> : tensor<48x80xf32>',
+    ]
+    found = gl.explain(lines)
+    assert [s.parts for s in found.shardings] == [(2, 8), (8, 2)]
+    assert [(r.before.parts, r.after.parts) for r in found.reshards] == [((2, 8), (8, 2))]
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_mesh_without_axes_is_one_device(rank):
+    kind = "x".join([*["6", "9"][:rank], "f32"])
+    lines = [
+        "sdy.mesh @one = <[], device_ids=[3]>",
+        f"func.func @f(%a: tensor<{kind}> {{sdy.sharding = #sdy.sharding<@one, []>}}) {{",
+    ]
+    (found,) = gl.explain(lines).shardings
+    assert (found.parts, found.copies) == ((1,) * rank, 1)
+    unknown = gl.explain(lines[1:]).shardings if rank else ()
+    assert unknown == ()
+
+
+def test_a_mesh_with_an_order_of_its_devices():
+    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    spec = jax.sharding.PartitionSpec("y", "x")
+    line = (
+        "  %p = f32[24,6]{1,0} parameter(0), sharding={mesh['x'=2,'y'=4], "
+        "device_ids=([4,2]T(1,0)), [{'y'}, {'x'}]}"
+    )
+    (found,) = gl.explain(["HloModule m, num_partitions=8", line]).shardings
+    assert found.shard_shape == jax.sharding.NamedSharding(mesh, spec).shard_shape((24, 6))
+
+
+def test_elements_that_are_wider_than_their_type_are_padded():
+    line = "  %m = pred[96,256,640]{2,1,0:T(8,128)E(32)} compare(%a, %b), direction=LT"
+    (found,) = gl.explain([line]).findings
+    assert (found.nbytes, found.data_bytes) == (4 * 96 * 256 * 640, 96 * 256 * 640)
+    assert found.layout.expansion_factor == 4
+
+
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>'
 HALVES, QUARTERS = '<@mesh, [{"x"}, {}], replicated={"y"}>', '<@mesh, [{"y"}]>'
 

@@ -266,7 +266,7 @@ class Dump:
         if statement.transfer:
             tally.transfer(statement, statement.transfer, sizes)
         tally.count_uses(self.function, statement)
-        if "sharding" in statement.text:
+        if "shard" in statement.text:
             self.now.sharded.read(statement, self.meshes)
         self.now.collectives.read(statement, self.meshes, self.function)
         return sizes

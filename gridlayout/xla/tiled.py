@@ -167,6 +167,17 @@ class XlaLayout(Layout):
         return self.element_bits or max(dtypes.bits(self.dtype), 8)
 
     @property
+    def data_bytes(self) -> int:
+        """Bytes of the logical elements; where E makes elements wider, the rest is padding.
+
+        >>> x = layout((8, 128), "bool", tiles=[(8, 128)], element_bits=32)
+        >>> x.nbytes, x.data_bytes
+        (4096, 1024)
+        """
+        bits = min(self.stored_bits, max(dtypes.bits(self.dtype), 8))
+        return -(-self.size * bits // 8)
+
+    @property
     def bytes_per_core(self) -> int:
         """Bytes of the buffer: full tiles, rounded up to the tail alignment."""
         return self._bytes(self._aligned(prod(self.physical_shape)))

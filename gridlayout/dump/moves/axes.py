@@ -22,7 +22,7 @@ _SIZED = re.compile(rf"(?:{_NAME}|([\w.]+))\s*=\s*([0-9]{{1,9}})")
 _AXIS = re.compile(rf"{_NAME}(?:(?::|, sub_axis_info = )\([0-9]{{1,9}}\)([0-9]{{1,9}}))?")
 _DIVIDED = re.compile(
     r"(?:@([\w.-]{1,100})|mesh(?:<\[([^\]]{0,400})\][^<>]{0,9999}>|\[([^\]]{1,400})\]))"
-    r"\s*,\s*\[([^\[\]]*)\]"
+    r"(?:\s*,\s*device_ids\s*=\s*\((?:[^()]|\([^()]{0,400}\)){0,9999}\))?\s*,\s*\[([^\[\]]*)\]"
 )
 # A sharding of Shardy, such as <@mesh, [{"x"}, {}], replicated={"y"}>.
 SHARDING = (

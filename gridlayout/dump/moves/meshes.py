@@ -179,7 +179,7 @@ class Meshes:
 
     def _add(self, name: str, mesh: Mesh) -> None:
         devices = prod(mesh.values())
-        if len(self.by_name) < 64 and mesh and devices <= MAX_ELEMENTS:
+        if len(self.by_name) < 64 and devices <= MAX_ELEMENTS:
             self.by_name[name], self.axes[name] = mesh, MeshAxes(mesh)
             self.devices = max(self.devices, devices)
 

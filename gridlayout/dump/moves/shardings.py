@@ -87,6 +87,8 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
         return _gspmd(text, tuple(int(n) for n in found[1].split(",") if n), rank)
     if (division := division_of(text)) is not None:
         mesh = meshes.get(division.name, {}) if division.name else division.mesh
+        if not division.dims and meshes.get(division.name) == {}:
+            return (1,) * rank, 1  # a mesh of one device: "maximal"
         return _shardy(division, mesh, rank)
     if "replicated" in text or "manual" in text or "maximal" in text or text.strip() in ("", "{}"):
         return (1,) * rank, 1 if "maximal" in text else 0
