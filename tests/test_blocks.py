@@ -61,6 +61,13 @@ def test_blocks_of_another_size_receive_the_borders(n, shard):
         np.testing.assert_array_equal(read(out), x)
 
 
+def test_long_dims_are_not_listed():
+    device = gl.DeviceGrid(AbstractMesh((256,), ("x",)), machine=emulated(256))
+    a = gl.GridLayout((10**9 + 1,), grid=(256,))
+    b = a.replace(shard_shape=(a.shard_shape[0] + 3,))
+    assert "borders" not in ways(a, b, device)
+
+
 def test_borders_along_two_dims():
     if N < 4 or N % 2:
         pytest.skip("needs a grid of two dims")

@@ -27,6 +27,9 @@ from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
 from gridlayout.sharding.meshes.placement import Placement
 
+# The longest dim whose positions are listed.
+_MOST = 1 << 19
+
 
 class _Reblocked:
     """A move between blocks. borders: what a device receives along each collapsed dim, or None."""
@@ -45,6 +48,11 @@ class _Reblocked:
         if a.linear != b.linear or before != after or {*before.per_device} != {1}:
             return None
         if new.oob is not None or a.row_multiple > 1 or b.row_multiple > 1:
+            return None
+        if any(
+            n != m and extent > _MOST
+            for n, m, extent in zip(a.shard_shape, b.shard_shape, a.collapsed_shape, strict=True)
+        ):
             return None
         block, borders = list(a.shard_shape), list[Border | None]()
         for k, (n, m) in enumerate(zip(a.shard_shape, b.shard_shape, strict=True)):
