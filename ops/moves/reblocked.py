@@ -21,7 +21,7 @@ from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.local_move import LocalMove, move_of
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Collective, Collectives
+from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
@@ -31,82 +31,45 @@ from gridlayout.sharding.meshes.placement import Placement
 _MOST = 1 << 19
 
 
-class _Reblocked:
-    """A move between blocks. borders: what a device receives along each collapsed dim, or None."""
-
-    def __init__(self, new: Layout, borders: tuple[Border | None, ...], block: tuple[int, ...]):
-        self.new, self.borders, self.block = new, borders, block
-
-    @classmethod
-    def of(
-        cls, old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
-    ) -> _Reblocked | None:
-        """Return the move between two placed layouts; None if it is none of these."""
-        a, b = as_grid(old), as_grid(new)
-        if a is None or b is None or a.tile or b.tile or not a.groups or a.groups != b.groups:
-            return None
-        if a.linear != b.linear or before != after or {*before.per_device} != {1}:
-            return None
-        if new.oob is not None or a.row_multiple > 1 or b.row_multiple > 1:
-            return None
-        if any(
-            n != m and extent > _MOST
-            for n, m, extent in zip(a.shard_shape, b.shard_shape, a.collapsed_shape, strict=True)
-        ):
-            return None
-        block, borders = list(a.shard_shape), list[Border | None]()
-        for k, (n, m) in enumerate(zip(a.shard_shape, b.shard_shape, strict=True)):
-            if n == m:
-                borders.append(None)
-                continue
-            extent, count = a.collapsed_shape[k], before.slots[k]
-            reads = np.arange(count)[:, None] * m + np.arange(m)
-            reads = np.where(reads < extent, reads, UNREAD)
-            width = dtypes.nbytes(prod(block) // block[k], a.dtype)
-            found = cheapest(device.machine, device, before.axes[k], n, extent, [reads], width)
-            block[k] = m
-            borders.append(found)
-        return cls(new, tuple(borders), a.shard_shape) if any(borders) else None
-
-    def collectives(self, device: DeviceGrid) -> tuple[Collective, ...]:
-        """Return what devices send."""
-        made, block = Collectives(device), list(self.block)
-        for k, border in enumerate(self.borders):
-            if border is not None:
-                border.collectives(made, dtypes.nbytes(prod(block) // block[k], self.new.dtype))
-                block[k] = border.offsets[0].shape[1]
-        return tuple(made.found)
-
-    def workspace(self) -> Workspace:
-        """Return what is held: slabs, which are joined with the block."""
-        held, block = list[int](), list(self.block)
-        for k, border in enumerate(self.borders):
-            if border is not None:
-                width = dtypes.nbytes(prod(block) // block[k], self.new.dtype)
-                held += [border.sent * width, border.received * width]
-                block[k] = border.offsets[0].shape[1]
-        return Workspace((), tuple(held), is_view=True)
-
-    def run(self, x: LazyView, fill: Any) -> LazyView:
-        """Return a device's new part."""
-        part = x.materialize().reshape(self.block)
-        for k, border in enumerate(self.borders):
-            if border is not None:
-                part, _ = cut(receive(part, border, k), border, 0, k)
-        ones = (1,) * len(self.block)
-        return LazyView.of(part.reshape(*ones, *self.new.local_shape))
-
-
 def by_borders(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove | None:
     """Return the move between blocks that are near each other; None if they are not."""
-    blocks = _Reblocked.of(old, new, device, before, after)
-    if blocks is None:
+    a, b = as_grid(old), as_grid(new)
+    if a is None or b is None or a.tile or b.tile or not a.groups or a.groups != b.groups:
         return None
+    if a.linear != b.linear or before != after or {*before.per_device} != {1}:
+        return None
+    if new.oob is not None or a.row_multiple > 1 or b.row_multiple > 1:
+        return None
+    block, made = list(a.shard_shape), Collectives(device)
+    received: list[tuple[int, Border]] = []  # along which dim
+    held: list[int] = []  # bytes of the slabs
+    for k, (n, m) in enumerate(zip(a.shard_shape, b.shard_shape, strict=True)):
+        if n == m:
+            continue
+        if (extent := a.collapsed_shape[k]) > _MOST:
+            return None
+        reads = np.arange(before.slots[k])[:, None] * m + np.arange(m)
+        reads = np.where(reads < extent, reads, UNREAD)
+        width = dtypes.nbytes(prod(block) // n, a.dtype)
+        border = cheapest(device.machine, device, before.axes[k], n, extent, [reads], width)
+        border.collectives(made, width)
+        received.append((k, border))
+        held += [border.sent * width, border.received * width]
+        block[k] = m
+    if not received:
+        return None
+
+    def run(x: LazyView, fill: Any) -> LazyView:
+        part = x.materialize().reshape(a.shard_shape)
+        for k, border in received:
+            part, _ = cut(receive(part, border, k), border, 0, k)
+        return LazyView.of(part.reshape(*(1 for _ in block), *new.local_shape))
+
     key = Key("by borders", old, new, device, before, after)
-    move = move_of(key, blocks.collectives(device), blocks.run, new, blocks.workspace)
-    return replace(move, how="borders")
+    space = Workspace((), tuple(held), is_view=True)
+    return replace(move_of(key, made.found, run, new, lambda: space), how="borders")
 
 
 def in_aligned_blocks(
