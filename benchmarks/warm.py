@@ -213,7 +213,7 @@ def steps() -> list[Step]:
         lower, upper = jnp.quantile(z, 0.05, axis=0), jnp.quantile(z, 0.95, axis=0)
         return jnp.clip(z, lower, upper)
 
-    add("columns clipped by quantiles", standardized, [(4096, 32)], rows=rows,
+    add("columns clipped by quantiles", standardized, [(4096, 64)], rows=rows,
         columns=lambda m, n: [(1, m * n)])  # fmt: skip
 
     def averaged(x: Any) -> Any:
