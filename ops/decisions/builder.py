@@ -257,17 +257,6 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
         sent = b.env.machine.price(decision.collectives, b.device.size)
-        import os
-
-        if os.environ.get("DBG"):
-            print(
-                op.name,
-                way.__name__,
-                sent,
-                decision.collectives,
-                trial.computing,
-                written_seconds(decision, b.env.machine),
-            )
         found.append((sent + trial.computing + written_seconds(decision, b.env.machine), way))
         return found[-1][0]
 
