@@ -8,9 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from random_networks import network
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.ops.planning.clock import Clock
+from gridlayout.ops.planning.priced import made_plan
+from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.solver.solve import Solution
 from gridlayout.sharding.limits import LIMITS
 
 newest = pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA")
@@ -331,6 +336,54 @@ def test_more_memory_is_never_slower(name):
     times = [plan.time for plan in [*plans, planned(name, "n150")]]
     assert times == sorted(times, reverse=True)
     assert times[0] > times[-1]
+
+
+def chips(*mesh, room=2**40):
+    """Chips of one core each, in a torus."""
+    links = gl.Links(4.5e10, latency=1e-6, wrap=True)
+    rates = gl.Rates(flops=2e14, memory=8e11)
+    return gl.Machine(gl.Chip("t", (1, 1), {"dram": room}), mesh=mesh, links=links, rates=rates)
+
+
+def one_head(q, k, v):
+    return jax.nn.softmax(q @ k.T, -1) @ v
+
+
+ON_CHIPS = {
+    "mlp": ((8,), mlp, bf16(1024, 512), bf16(512, 2048), bf16(2048, 512)),
+    "one head": ((8,), one_head, *(bf16(2048, 128),) * 3),
+}
+
+
+@pytest.mark.parametrize("name", ON_CHIPS)
+def test_the_bound_of_less_memory_is_one(name):
+    mesh, fn, *args = ON_CHIPS[name]
+    free = gl.plan(fn, *args, machine=chips(*mesh))
+    same = gl.plan(fn, *args, machine=chips(*mesh, room=free.peak_bytes))
+    assert same.time <= free.time * 1.001
+    for share in (0.9, 0.7):
+        room = int(share * free.peak_bytes)
+        less = gl.plan(fn, *args, machine=chips(*mesh, room=room), seconds=20)
+        assert less.peak_bytes <= room
+        # No plan is faster than what was found without a limit, and no bound is above a plan.
+        assert free.bound * 0.999 <= less.time
+        assert less.bound <= less.time
+
+
+@pytest.mark.parametrize("seed", few(range(100), 12))
+def test_what_limits_choices_is_held_by_their_program(seed):
+    # Else plans that fit would be refused, and bounds would be too high.
+    fn, args, _ = network(seed)
+    traced = traced_for(fn, args, chips(2, 4), None)
+    strategies = traced.strategies(None)
+    rng = np.random.default_rng(seed)
+    for _ in range(2):
+        given = [rng.choice(np.flatnonzero(np.isfinite(x.seconds))) for x in strategies.variables]
+        choices = tuple(map(int, given))
+        rest = (0,) * (len(strategies.problem.costs) - len(choices))
+        found = Solution((*choices, *rest), 0.0, 0.0, "by chance")
+        plan = made_plan(traced, strategies, found, Clock(60.0))
+        assert max(strategies.room.held(choices)) <= plan.peak_bytes
 
 
 # -- what XLA sets aside ---------------------------------------------------------------------------

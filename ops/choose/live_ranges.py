@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import CARRY, STACK, Node, Path
+from gridlayout.ops.graph.node import CARRY, SLICE, STACK, Node, Path
 
 Span = tuple[int, int]
 
@@ -36,6 +37,49 @@ def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
             found[v] = found[v][0], max(found[v][1], n, *again)
     found |= {v: (found.get(v, (0, 0))[0], end) for v in graph.outs if v is not None}
     return found | dict.fromkeys(range(operands), (0, end))
+
+
+class Stored(NamedTuple):
+    """The values that have buffers in every program, with their live ranges at least.
+
+    parts: those of which a device may hold no more than it holds in the finest division, because
+    the value is computed where it is cut into parts.
+    """
+
+    ranges: dict[int, Span]
+    parts: frozenset[int]
+
+
+def stored(graph: Graph, operands: int) -> Stored:
+    """Return the values that are stored whichever divisions are chosen.
+
+    A value that XLA may compute in the kernels of all its consumers is not among them, nor is the
+    slice that an iteration of a scan reads. The result of a fused kernel may be written over an
+    operand that is read for the last time.
+    """
+    ranges, parts = live_ranges(graph, operands), set[int]()
+    consumers: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for v in node.ins:
+            if v is not None:
+                consumers.setdefault(v, []).append(node)
+    results = set(graph.outs)
+    for n, node in enumerate(graph.nodes):
+        if node.name == SLICE:
+            del ranges[node.outs[0]]
+        own = node.members or (node,)
+        if not all(each.record.is_fused or each.record.is_view for each in own):
+            continue
+        for v in node.outs:
+            fuses = [
+                (each.members or (each,))[0].record.takes_fused for each in consumers.get(v, [])
+            ]
+            if v not in results and all(fuses):
+                del ranges[v]
+            elif v in ranges:
+                ranges[v] = n + 1, max(ranges[v][1], n + 1)
+                parts |= {v} - results
+    return Stored(ranges, frozenset(parts))
 
 
 def _loops(graph: Graph) -> dict[Path, Span]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.live_ranges import changes, live_values
-from gridlayout.ops.choose.live_ranges import live_ranges
+from gridlayout.live_ranges import Interval, changes, held_over_time, live_values
+from gridlayout.ops.choose.live_ranges import Stored, live_ranges, stored
 from gridlayout.ops.choose.variables import Variables
+from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.problem import Row
 from gridlayout.sharding.limits import LIMITS
 
@@ -21,15 +23,18 @@ from gridlayout.sharding.limits import LIMITS
 class Room:
     """The memory that the values of a graph take on a device, and the memory that there is.
 
+    On devices, only what every program with these choices holds is counted at first: none fits
+    where that exceeds a limit. Programs that were made, and did not fit, tell what else they hold.
+
     capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that nodes
-    produce in the DRAM behind a chip's cores. copies: whether a node's copy of an operand counts in
-    addition to the operand, beyond the bytes of the operand's smallest part.
+    produce in the DRAM behind a chip's cores. more: for some choices of variables, the bytes that
+    their nodes hold in addition.
     """
 
     of: Variables
     capacity: float | None
     dram: frozenset[int]
-    copies: bool
+    more: dict[tuple[int, int], float]
 
     def _sizes(self, value: int, at: int, position: int) -> list[int]:
         """Return the bytes of a value in a device's own memory, for each choice of its variable."""
@@ -40,6 +45,14 @@ class Room:
             for x, there in zip(held, is_there, strict=True)
         ]
 
+    @cached_property
+    def _stored(self) -> Stored:
+        """The values that count, with their live ranges."""
+        graph, operands = self.of.graph, len(self.of.given)
+        if self.of.units.machine.has_cores:
+            return Stored(live_ranges(graph, operands), frozenset())
+        return stored(graph, operands)
+
     @property
     def fullest(self) -> tuple[str, list[tuple[int, int]]]:
         """The node with the most live bytes, and the bytes of each value that is live there.
@@ -47,30 +60,37 @@ class Room:
         Each value counts in the division with the fewest bytes. The largest values come first.
         """
         graph = self.of.graph
-        ranges = live_ranges(graph, len(self.of.given))
+        ranges = self._stored.ranges
         sizes = {
-            v: self._full_bytes(v) if at is None else min(self._sizes(v, *at))
+            v: self._any_bytes(v) if at is None else min(self._sizes(v, *at))
             for v, at in self._known().items()
         }
         most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in live_values(ranges, sizes, len(graph.nodes), self.copies):
+        for n, live in live_values(ranges, sizes, len(graph.nodes) + 1):
             if (total := sum(live.values())) > most:
-                most, found, where = total, list(live.items()), graph.nodes[n].name
+                where = graph.nodes[n].name if n < len(graph.nodes) else "the end"
+                most, found = total, list(live.items())
         return where, sorted(found, key=lambda pair: -pair[1])
 
     def _known(self) -> dict[int, tuple[int, int] | None]:
-        """Return the values that count, with their variables.
+        """Return the values that count, with the variables that their bytes depend on, if any.
 
         On machines with cores these include values without a variable: each core holds all of such
         a value.
         """
-        found = ((v, self.of.source(v)) for v in range(len(self.of.graph.shapes)))
-        every = self.of.units.machine.has_cores
-        return {v: source for v, source in found if every or source is not None}
+        parts, found = self._stored.parts, dict[int, tuple[int, int] | None]()
+        for v in range(len(self.of.graph.shapes)):
+            source = self.of.source(v)
+            if source is not None or self.of.units.machine.has_cores:
+                found[v] = None if v in parts else source
+        return found
 
-    def _full_bytes(self, value: int) -> int:
-        """Return the bytes of a value that a device holds in full."""
-        return self.of.ways.held(value, ((),) * len(self.of.graph.shapes[value]))
+    def _any_bytes(self, value: int) -> int:
+        """Return the bytes of a value that depend on no variable: all of it, or its finest part."""
+        nbytes = self.of.ways.held(value, ((),) * len(self.of.graph.shapes[value]))
+        if value not in self._stored.parts:
+            return nbytes
+        return nbytes // self.of.units.count(range(len(self.of.units.axes)))
 
     def rows(self) -> list[Row]:
         """Return limits for the nodes where live values may not fit, the fullest nodes first."""
@@ -78,26 +98,25 @@ class Room:
             return []
         known = {v: source for v, source in self._known().items() if v not in self.dram}
         live = _Live(self, known)
-        copied: dict[int, NDArray[np.float64]] = {}
+        running: dict[int, NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
-        every = live_ranges(self.of.graph, len(self.of.given))
-        ranges = {v: ends for v, ends in every.items() if v in known}
-        for n, began, ended in changes(ranges, len(self.of.graph.nodes), self.copies):
+        ranges = {v: ends for v, ends in self._stored.ranges.items() if v in known}
+        end = len(self.of.graph.nodes)
+        for n, began, ended in changes(ranges, end + 1, always=True):
             self.of.each_step()
             live.count(began, 1)
-            at, copies = -1, 0.0
-            if self.copies:
-                at = self.of.variable(n)
-                copied[at] = copied[at] if at in copied else self._copied(at)
-                copies = float(copied[at].max())
-            if live.most + copies > self.capacity:
-                key = at, tuple(sorted(live.counts.items())), live.whole
+            at = self.of.variable(n) if n < end else -1
+            if at >= 0 and at not in running:
+                running[at] = self._while_running(at)
+            more = float(running[at].max()) if at >= 0 else 0.0
+            if (ended or more or n == end) and live.most + more > self.capacity:
+                key = at if more else -1, tuple(sorted(live.counts.items())), live.whole
                 found.setdefault(key, live.least)
             live.count(ended, -1)
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
         rows = []
         for reader, counts, whole in fullest:
-            usages = {} if reader < 0 else {reader: copied[reader]}
+            usages = {} if reader < 0 else {reader: running[reader]}
             for source, count in counts:
                 used = count * live.sizes[source]
                 at = source[0]
@@ -105,23 +124,60 @@ class Room:
             rows.append(Row(self.capacity - whole, usages))
         return rows
 
-    def _copied(self, at: int) -> NDArray[np.float64]:
-        """Return, for each choice of a node, the bytes of its operands beyond the smallest parts.
-
-        The smallest part of an operand is the one of a value divided over all devices.
-        """
+    def _while_running(self, at: int) -> NDArray[np.float64]:
+        """Return, for each choice of a node, the bytes that it holds besides values."""
         variable = self.of.variables[at]
         node = self.of.graph.nodes[variable.members[0]]
-        every = self.of.units.count(range(len(self.of.units.axes)))
-        found = []
-        for choice in variable.choices:
-            total = 0
-            for v, need in zip(node.ins, () if choice is None else choice.ins, strict=False):
-                if v is not None and need is not None:
-                    least = self.of.ways.nbytes(v, ((),) * len(need)) // every
-                    total += self.of.ways.nbytes(v, need) - least
-            found.append(max(total, 0))
-        return np.array(found, float)
+        found = np.array([self.more.get((at, k), 0.0) for k in range(len(variable.choices))])
+        if self.of.units.machine.has_cores:
+            return found
+        for k, choice in enumerate(variable.choices):
+            if choice is not None and choice.summed:
+                partial = self.of.ways.partial(node, choice)
+                found[k] += max(partial - self.of.ways.nbytes(node.outs[0], choice.out), 0)
+        return found
+
+    def held(self, choices: Sequence[int]) -> list[float]:
+        """Return the bytes that are counted at each node, for some choices."""
+        known, count = self._known(), len(self.of.graph.nodes)
+        live = []
+        for v, (first, last) in self._stored.ranges.items():
+            if v in known:
+                source = known[v]
+                if source is None:
+                    nbytes = self._any_bytes(v)
+                else:
+                    nbytes = self._sizes(v, *source)[choices[source[0]]]
+                live.append(Interval(first, last, nbytes))
+        found = held_over_time(live, count)
+        variables = map(self.of.variable, range(count))
+        return [
+            nbytes + float(self._while_running(at)[choices[at]])
+            for nbytes, at in zip(found, variables, strict=True)
+        ]
+
+    def learn(self, choices: Sequence[int], held: Iterable[tuple[Path, int]]) -> bool:
+        """Count what the program of some choices holds where that is too much.
+
+        held: the bytes of a device, by the paths of equations. Returns whether anything is new.
+        """
+        counted, nodes = self.held(choices), self.of.graph.nodes
+        is_new = False
+        for path, nbytes in held:
+            own = [n for n, node in enumerate(nodes) if path and _is_inside(node, path)]
+            if self.capacity is None or nbytes <= self.capacity or not own:
+                continue
+            n = max(own, key=counted.__getitem__)
+            if (missing := nbytes - counted[n]) > 0:
+                key = self.of.variable(n), choices[self.of.variable(n)]
+                self.more[key] = self.more.get(key, 0.0) + missing
+                counted[n], is_new = nbytes, True
+        return is_new
+
+
+def _is_inside(node: Node, path: Path) -> bool:
+    """Return whether a node, or one of its members, is an equation of a path, or within it."""
+    return any(each.path[: len(path)] == path for each in (node.members or (node,)))
 
 
 class _Live:
@@ -142,7 +198,7 @@ class _Live:
         for v in values:
             source = self.known[v]
             if source is None:
-                sizes = np.array([self.room._full_bytes(v)], float)
+                sizes = np.array([self.room._any_bytes(v)], float)
                 self.whole += sign * int(sizes[0])
             else:
                 if source not in self.sizes:

@@ -40,13 +40,12 @@ class Strategies(Variables):
 
     capacity: bytes that fit on a device, or in a core's L1; None for no limit. dram: values that
     nodes produce in the DRAM behind a chip's cores, from where nodes read them while they compute.
-    copies: whether a node's copy of an operand counts in addition to the operand, beyond the bytes
-    of the operand's smallest part.
+    more: bytes that nodes hold in addition, as in `Room`.
     """
 
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
-    copies: bool = False
+    more: dict[tuple[int, int], float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
     _reads: list[Read] = field(default_factory=list)
     _exact: dict[Any, tuple[float, Joined | None]] = field(default_factory=dict)
@@ -58,18 +57,17 @@ class Strategies(Variables):
         self,
         capacity: float | None,
         dram: frozenset[int] = frozenset(),
-        copies: bool = False,
         each_step: Callable[[], None] | None = None,
     ) -> Strategies:
         """Return the same strategies with other limits on memory.
 
-        capacity, dram, copies: as for the class. each_step: replaces the present one.
+        capacity, dram: as for the class. each_step: replaces the present one.
         """
         other = copy(self)
         other.each_step = self.each_step if each_step is None else each_step
         vars(other).pop("problem", None)
         other._exact = {}
-        other.capacity, other.dram, other.copies = capacity, dram, copies
+        other.capacity, other.dram = capacity, dram
         return other
 
     # -- the problem -------------------------------------------------------------------------------
@@ -361,7 +359,7 @@ class Strategies(Variables):
     @property
     def room(self) -> Room:
         """The memory of the values that are live at each node."""
-        return Room(self, self.capacity, self.dram, self.copies)
+        return Room(self, self.capacity, self.dram, self.more)
 
     @property
     def fits(self) -> bool:

@@ -196,10 +196,10 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in live[:MOST_LISTED]]
     more = f" and {len(live) - MOST_LISTED} more" if len(live) > MOST_LISTED else ""
     least = sum(nbytes for _, nbytes in live)
-    copies = ", and copies for their consumers" if least <= room else ""
+    proven = "" if least > room else ", and with copies for consumers more than it has"
     return (
         f"{function_name(fn)} does not fit: at {row}, a device of {device.machine.chip.name} holds "
-        f"at least {least:,} B{copies}, for any division over the mesh {device.shape}; it has "
+        f"at least {least:,} B for any division over the mesh {device.shape}{proven}; it has "
         f"{room:,} B. Live values: {'; '.join(listed)}{more}. "
         f"{_larger(traced, fn, args, fixed, trips)}"
     )
@@ -212,7 +212,8 @@ def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -
         for _ in range(_MOST_DOUBLED):
             mesh = (2 * mesh[0], *mesh[1:])
             larger = traced_for(fn, args, machine.on(mesh), None)
-            fits = larger.strategies(trips).limited(larger.device.machine.device_capacity).fits
+            more = larger.strategies(trips)
+            fits = more.limited(larger.device.machine.device_capacity).fits
             with suppress(Unsolved):
                 if fits and best_plan(larger, trips, _QUICKLY, None) is not None:
                     return f"A mesh of {mesh} has enough memory"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
+from time import monotonic
 from typing import Any
 
 from gridlayout.ops.choose.starts import starts
@@ -20,11 +22,15 @@ from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
-_MOST_TRIES = 12  # with less and less room, because copies need some
-_MOST = 0.8  # the share of the remaining time for one try
+_MOST_TRIES = 40  # of plans, with all that is known of what programs hold
+_MOST_LEARNED = 5  # plans until less room is tried
+_LESS_ROOM = 0.93
+_MOST = 0.4  # the share of the remaining time for one try
 _LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried, if it is larger
 _WORSE = 1.1  # once choices take so many times the best plan's time, no less room is tried
 _SOON, _TIMES = 2.0, 4  # seconds to try less room: at least, and per second spent before
+_QUICK = 0.02  # the share of all time in which a problem is solved again
+_SAME = 1e-9  # the share by which costs differ because sums are rounded
 _FIRST = 2 / 3  # the share of the time for divisions into at most as many parts as elements
 
 
@@ -96,54 +102,96 @@ class _Known:
 def _divided(
     traced: Traced, trips: int | None, known: _Known, clock: Clock, progress: Any
 ) -> Plan | None:
-    """Return the plan of the best solution that fits, or the default where that is as good."""
-    capacity = room = traced.device.machine.device_capacity
+    """Return the plan of the best solution that fits, or the default where that is as good.
+
+    What every program holds limits the first choices, so their bound is that of all plans. A
+    program that does not fit tells what else it holds, and others are chosen.
+    """
+    room = traced.device.machine.device_capacity
     # If the default does not fit, only a complete problem can tell whether anything does.
     each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
+    first: Solution | None = None
     for k in range(_MOST_TRIES):
-        strategies = free.limited(capacity, copies=k > 0)
+        # What is learned of some choices may be true of others too.
+        less = None if room is None else int(room * _LESS_ROOM ** max(k - _MOST_LEARNED, 0))
+        strategies = free.limited(less)
         # Where memory is scarce there may be more tries, which need some of the time.
         share = _MOST if _problem(strategies, clock).rows else 1.0
-        solution = _solved(strategies, clock.part(share), progress)
-        if solution is None:
+        try:
+            solution = _solved(strategies, clock.part(share), progress, LIMITS.gap if k else 0.0)
+        except (Expired, Unsolved):
+            if first is None:
+                raise
+            break
+        first = first or solution
+        if first is None:
             return None
+        if solution is None or (known.seconds <= solution.cost and first is not solution):
+            break
         if not clock.left and known.seconds <= solution.cost:
-            return known.with_bound(solution.bound)
-        made = _made(traced, strategies, solution, clock)
-        if known.plan is not None and (known.seconds < made.time or (k and not clock.left)):
-            return known.with_bound(made.bound)
-        if room is None or capacity is None or made.peak_bytes <= room:
-            return made
-        if k:
-            used = capacity + max(strategies.problem.excess(solution.choices), -capacity)
-            less = int(capacity * room / made.peak_bytes)
-            capacity = min(less, int(used) - 1) if strategies.problem.rows else less
+            break
+        made = _made(traced, strategies, replace(solution, bound=first.bound), clock)
+        if room is None or made.peak_bytes <= room:
+            return known.with_bound(first.bound) if known.seconds < made.time else made
+        held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
+        known_more = free.limited(room).room.learn(solution.choices, held)
+        if not clock.left or not (known_more or k >= _MOST_LEARNED):
+            break
+    if known.plan is not None and first is not None:
+        return known.with_bound(first.bound)
     if not clock.left:
         raise Unsolved("no plan fits so far")
     return None
 
 
-def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | None:
+def _solved(
+    strategies: Strategies, clock: Clock, progress: Any, gap: float = 0.0
+) -> Solution | None:
     """Return the best choices found in time; None where nothing fits.
 
+    The prices of moves are estimates at first. Where the exact ones of the moves in a solution
+    differ, the problem is solved again with these, if that is quick. gap: as in `solve`.
     `progress` is not called after an interrupt, because it may be what was interrupted.
     """
-    gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.separate_equations else 0.0
-    problem = _problem(strategies, clock)
+    if len(strategies.graph.nodes) > LIMITS.separate_equations:
+        gap = LIMITS.gap
+    problem, begun = _problem(strategies, clock), monotonic()
     known = [] if problem.rows else clock.through(lambda: starts(strategies, Model.of(problem)))
     given = [[start[v] for v in range(len(problem.costs))] for start in known]
-    shown = None if clock.interrupted else progress
-    found = solve(problem, clock.left, given, shown, gap=gap, on_interrupt=clock.interrupt)
-    if found is None or problem.rows:
-        return found
-    return clock.through(lambda: _refined(strategies, found))
+    priced = dict[tuple[int, ...], float]()
+    while True:
+        shown = None if clock.interrupted else progress
+        found = solve(problem, clock.left, given, shown, gap=gap, on_interrupt=clock.interrupt)
+        if found is None:
+            return None
+        if monotonic() - begun > _QUICK * clock.seconds or len(priced) == LIMITS.solved_again:
+            return clock.through(partial(_refined, strategies, found, priced))
+        choices = found.choices
+        is_exact = clock.through(partial(strategies.refined, choices)) is None
+        problem, given = strategies.problem, [[*choices]]
+        priced[choices] = problem.cost(choices)
+        if is_exact or priced[choices] <= found.bound * (1 + gap + _SAME):
+            return _best(found, priced)
 
 
-def _refined(strategies: Strategies, found: Solution) -> Solution:
-    """Return the solution after a descent with exact prices of its moves."""
+def _refined(
+    strategies: Strategies, found: Solution, priced: dict[tuple[int, ...], float]
+) -> Solution:
+    """Return the best solution after a descent with exact prices of its moves.
+
+    priced: others, with their seconds.
+    """
     choices, seconds = strategies.with_exact_moves(found.choices)
-    return replace(found, choices=choices, cost=seconds)
+    if strategies.problem.excess(choices) > 0:
+        choices, seconds = found.choices, strategies.problem.cost(found.choices)
+    return _best(found, priced | {choices: seconds})
+
+
+def _best(found: Solution, priced: dict[tuple[int, ...], float]) -> Solution:
+    best = min(priced, key=priced.__getitem__)
+    cost = priced[best]
+    return replace(found, choices=best, cost=cost, bound=min(found.bound, cost))
 
 
 def _problem(strategies: Strategies, clock: Clock) -> Problem:

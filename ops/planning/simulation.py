@@ -102,7 +102,8 @@ class Simulation:
     from the chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled
     program. staged: what a device does in order, as pairs of an equation's number and a stage of
     it; empty for a compiled program. held_at: the seconds of each pair of `held`, from the start;
-    empty for a compiled program.
+    empty for a compiled program. held_in: the paths of their equations in the jaxpr, on devices
+    without cores.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -119,6 +120,7 @@ class Simulation:
     live_ranges: tuple[LiveRange, ...] = field(default=(), repr=False)
     staged: tuple[tuple[int, Stage], ...] = field(default=(), repr=False)
     held_at: tuple[float, ...] = field(default=(), repr=False)
+    held_in: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, report: Report, spaces: Spaces | None = None, trips: int = 1) -> Simulation:
@@ -138,10 +140,12 @@ class Simulation:
         staged = stages(program, report.rows, names, report.graph.names)
         if spaces is None:
             held, live_ranges = _as_xla_holds(program, report.memory, own, report.graph.names)
+            paths = [program.made[each.decision].path for each in report.memory.over_time]
             steps = [each.step for each in report.memory.over_time] or [-1]
         else:
-            paths = {row.made.path: own[id(row.made)] for row in report.rows}
-            held, live_ranges = _in_l1(spaces, paths, report.graph.result_names)
+            rows = {row.made.path: own[id(row.made)] for row in report.rows}
+            held, live_ranges = _in_l1(spaces, rows, report.graph.result_names)
+            paths = []
             first = dict(reversed([(names[n], step) for n, step, _ in staged]))
             steps = [first.get(name, -1) for name, _ in held]
         links: Counter[str] = Counter()
@@ -160,6 +164,7 @@ class Simulation:
             live_ranges=tuple(live_ranges),
             staged=tuple((each.equation, each.stage) for each in staged),
             held_at=held_times(steps, equations, staged, device.machine),
+            held_in=tuple(paths),
         )
 
     @property
