@@ -83,10 +83,9 @@ def ways_to_change(
         n = count(every)
         found.append((Share(ALL_GATHER, every, (n - 1) / n),))
     if along:
-        pieces = _in_pieces(before, after, tuple(range(len(sizes))), count)
-        enough = LIMITS.slack if len(along) == 1 else 1
+        pieces = _in_pieces(before, after, count)
         received, least = (sum(each.received for each in way) for way in (along, pieces))
-        if received > enough * least:
+        if len(along) > 1 or received > LIMITS.slack * least:
             found.append(pieces)
     return tuple(found)
 
@@ -111,7 +110,7 @@ def _along_units(before: Division, after: Division, count: Count) -> Iterator[Sh
                 yield Share(ALL_GATHER, tuple(moved), local * (n - 1))
                 local *= n
             else:
-                yield Share(ALL_TO_ALL, tuple(moved), local * (n - 1) / n, 2 * local)
+                yield Share(ALL_TO_ALL, tuple(moved), local * (n - 1) / n)
                 now[target] += moved
 
 
@@ -152,14 +151,18 @@ def _kept(own: Sequence[int], after: Sequence[int]) -> int:
     return same
 
 
-def _in_pieces(
-    before: Division, after: Division, every: tuple[int, ...], count: Count
-) -> tuple[Share, ...]:
-    """Return the permutes that bring a device the boxes that it lacks, one for each that sends."""
+def _in_pieces(before: Division, after: Division, count: Count) -> tuple[Share, ...]:
+    """Return the permutes that bring a device the boxes that it lacks, one for each that sends.
+
+    If there are many, they are one all-to-all. They are along the units that leave their place:
+    along others, a device's own copy serves.
+    """
     part = 1 / count([u for own in after for u in own])
     had, sources = 1.0, 1
+    along: list[int] = []
     for old, new in zip(before, after, strict=True):
         same = _kept(old, new)
+        along += old[same:]
         n, m = count(old[same:]), count(new[same:])
         sources *= -(-n // m)
         # The share of the new part that every device has already.
@@ -167,4 +170,7 @@ def _in_pieces(
     rounds = sources - (had > 0)
     if not rounds or had == 1:
         return ()
-    return (Share(PERMUTE, every, part * (1 - had) / rounds),) * rounds
+    units = tuple(sorted(along))
+    if rounds > LIMITS.few_rounds:
+        return (Share(ALL_TO_ALL, units, part * (1 - had), 2 * part),)
+    return (Share(PERMUTE, units, part * (1 - had) / rounds),) * rounds
