@@ -259,3 +259,28 @@ def test_a_batch_of_indices_that_is_divided_and_an_array_that_is_not():
         half = gl.GridLayout(at.shape, "int32", grid=(2, 1))
         out = gl.on_grid(fn)(poisoned(x, whole, DEVICE), poisoned(at, half, DEVICE))
         np.testing.assert_array_equal(read(out), fn(x, at))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("count", [2, 3])
+def test_uneven_arrays_are_concatenated_in_whole_blocks(axis, count):
+    arrays = [
+        np.random.default_rng(k).standard_normal((53, 61)).astype(np.float32) for k in range(count)
+    ]
+    fn = gl.on_grid(lambda *arrays: jnp.concatenate(arrays, axis))
+    for grid in (BLOCKS, ROWS, COLUMNS):
+        layout = gl.GridLayout((53, 61), grid=grid)
+        out = fn(*(poisoned(x, layout, DEVICE) for x in arrays))
+        np.testing.assert_array_equal(read(out), np.concatenate(arrays, axis))
+
+
+def test_uneven_concatenations_receive_about_what_even_ones_do():
+    fn = gl.on_grid(lambda x, y: jnp.concatenate([x, y]), abstract())
+    moved = {}
+    for n in (512, 509):
+        layout = gl.GridLayout((n, 512), grid=(8, 1), collapse=[])
+        report = fn.report(layout, layout)
+        moved[n] = report.bytes_moved
+        # Nor is an array as large as the whole written on each device.
+        assert report.peak_bytes <= 4 * 4 * 2 * 512 * 512 // 8 + 16 * 4 * 512
+    assert moved[509] <= 1.2 * moved[512]

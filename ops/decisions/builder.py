@@ -227,7 +227,10 @@ class Builder(Mover):
 
 
 def written_seconds(decision: Decision, machine: Machine) -> float:
-    """Return the seconds in which a device writes what the steps make; 0 if bytes decide."""
+    """Return the seconds in which a device writes what the steps make; 0 if bytes decide.
+
+    What collectives hold meanwhile is written too.
+    """
     if not machine.has_latency:
         return 0.0
     outs = {out.at for out in decision.outs}
@@ -238,7 +241,9 @@ def written_seconds(decision: Decision, machine: Machine) -> float:
         for k in step.writes
         if not step.is_fused or k in outs
     }
-    return machine.work_seconds(nbytes=sum(decision.registers[k].device_bytes for k in made))
+    nbytes = sum(decision.registers[k].device_bytes for k in made)
+    nbytes += sum(step.workspace().most for step in decision.steps if step.collectives)
+    return machine.work_seconds(nbytes=nbytes)
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:

@@ -7,20 +7,26 @@ unsharded: then each part is a local slice. A concatenation stacks the parts alo
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.unsharded import layout_without, stacked
+from gridlayout.ops.primitives.views import bordered
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -46,6 +52,39 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
         return [jax.lax.squeeze(each, (0, at)) for each in parts]
 
     return b.fused(kernel, [x], [part] * count)
+
+
+def concatenate_whole_blocks(b: Builder, op: Op, *values: Value) -> Value | None:
+    """Rule for a concatenation of equal parts whose last block is not full; None without one.
+
+    The parts are extended to full blocks and concatenated; each device's block of the result is a
+    few positions off, and receives these from its neighbours.
+    """
+    axis, count = op.params["dimension"], len(values)
+    first = next(x for x in values if x.layout is not None)
+    spec = as_blocks(first.spec, b.device)
+    if spec is None or count < 2 or len({x.shape for x in values}) > 1:
+        return None
+    n, long = first.shape[axis], block_shape(spec)[axis] * spec.placement.grid[axis]
+    if n == long:
+        return None
+
+    def extended(shape: Shape, length: int) -> Shape:
+        return (*shape[:axis], length, *shape[axis + 1 :])
+
+    wide = block_spec(extended(first.shape, long), first.dtype, spec.placement)
+    own = [b.as_sharded(x, spec.layout, placement=spec.placement) for x in values]
+    out = replace(op.out, shape=extended(op.out.shape, count * long))
+    ins = tuple(replace(x, shape=wide.shape) for x in op.ins)
+    whole = replace(op, ins=ins, outs=(out,))
+    found = concatenate(b, whole, *(x.with_spec(wide) for x in own))
+    if found is None:
+        return None
+    shown = Shifted.of(out.shape)
+    parts = [shown.cut(axis, k * long, k * long + n) for k in range(count)]
+    view = Shifted.joined([part for part in parts if part is not None], axis)
+    made = bordered(b, [view], found) if view is not None else None
+    return None if made is None else made[0]
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:

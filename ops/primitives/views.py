@@ -124,8 +124,6 @@ def separately(b: Builder, op: Op, value: Value) -> list[Value]:
     for member, reads in op.params["members"]:
         given = [values[k] if isinstance(k, int) else b.constant(k.number, k.dtype) for k in reads]
         values += b.call(member, *given)
-    held = sum(step.workspace().most for step in b.steps if step.collectives)
-    b.computing += b.env.machine.work_seconds(nbytes=held)
     return [values[k] for k in op.params["leaves"]]
 
 
