@@ -23,8 +23,8 @@ from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
 _MOST_TRIES = 40  # of plans, with all that is known of what programs hold
-_MOST_LEARNED = 5  # plans until less room is tried
-_LESS_ROOM = 0.93
+_WITH_LESS = range(5, 12)  # the tries after which there is less room
+_LESS_ROOM = 0.93  # times as much as before
 _MOST = 0.4  # the share of the remaining time for one try
 _LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried, if it is larger
 _WORSE = 1.1  # once choices take so many times the best plan's time, no less room is tried
@@ -112,10 +112,9 @@ def _divided(
     each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
     first: Solution | None = None
+    part = 1.0  # of the room
     for k in range(_MOST_TRIES):
-        # What is learned of some choices may be true of others too.
-        less = None if room is None else int(room * _LESS_ROOM ** max(k - _MOST_LEARNED, 0))
-        strategies = free.limited(less)
+        strategies = free.limited(room if room is None else int(room * part))
         # Where memory is scarce there may be more tries, which need some of the time.
         share = _MOST if _problem(strategies, clock).rows else 1.0
         try:
@@ -127,6 +126,9 @@ def _divided(
         first = first or solution
         if first is None:
             return None
+        if solution is None and part < 1:
+            part = 1.0
+            continue
         if solution is None or (known.seconds <= solution.cost and first is not solution):
             break
         if not clock.left and known.seconds <= solution.cost:
@@ -135,8 +137,10 @@ def _divided(
         if room is None or made.peak_bytes <= room:
             return known.with_bound(first.bound) if known.seconds < made.time else made
         held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
-        known_more = free.limited(room).room.learn(solution.choices, held)
-        if not clock.left or not (known_more or k >= _MOST_LEARNED):
+        is_new = free.limited(room).room.learn(solution.choices, held)
+        if k in _WITH_LESS:  # what is learned of some choices may be true of others too
+            part *= _LESS_ROOM
+        if not clock.left or not (is_new or part < 1):
             break
     if known.plan is not None and first is not None:
         return known.with_bound(first.bound)
