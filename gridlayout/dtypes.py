@@ -15,12 +15,19 @@ from gridlayout.arguments import in_short, shown
 from gridlayout.errors import LayoutError
 
 _INTS = (2, 4, 8, 16, 32, 64)  # bits of integers
+_NARROW = ("float4", "float8")  # XLA's names of these types are MLIR's in small letters
 MLIR_NAMES: dict[str, str] = {
     "bool": "i1",
     **{f"int{n}": f"i{n}" for n in _INTS},
     **{f"uint{n}": f"ui{n}" for n in _INTS},
+    # MLIR's i1 is the type of booleans, so integers of 1 bit state their sign.
+    **{
+        name: mlir for name, mlir in (("int1", "si1"), ("uint1", "ui1")) if hasattr(ml_dtypes, name)
+    },
     **{"float4_e2m1fn": "f4E2M1FN", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"},
-    **{"float8_e8m0fnu": "f8E8M0FNU", "float16": "f16", "bfloat16": "bf16"},
+    **{"float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3", "float8_e8m0fnu": "f8E8M0FNU"},
+    **{"float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fnuz": "f8E4M3FNUZ"},
+    **{"float8_e5m2fnuz": "f8E5M2FNUZ", "float16": "f16", "bfloat16": "bf16"},
     **{"float32": "f32", "float64": "f64"},
     **{"complex64": "complex<f32>", "complex128": "complex<f64>"},
 }
@@ -32,8 +39,8 @@ FROM_XLA: dict[str, str] = {
     **{f"s{n}": f"int{n}" for n in _INTS},
     **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
     **{"c64": "complex64", "c128": "complex128"},
-    **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f4e2m1fn": "float4_e2m1fn"},
-    "f8e8m0fnu": "float8_e8m0fnu",
+    **{mlir.lower(): name for name, mlir in MLIR_NAMES.items() if name.startswith(_NARROW)},
+    **{f"{name[0].replace('i', 's')}1": name for name in ("int1", "uint1") if name in MLIR_NAMES},
 }
 # Tiles have their own names for these types (Tenstorrent's `!ttcore.tile<32x32, si32>`).
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
@@ -53,8 +60,15 @@ _PRINTED = {
 }
 
 # Bits of the types that are smaller than a byte.
-_SMALL_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
-_SATURATING = ("float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu")  # types without an infinity
+_SMALL_BITS = {
+    **{f"{sign}int{n}": n for sign in ("", "u") for n in (1, 2, 4)},
+    "float4_e2m1fn": 4,
+}
+# Types without an infinity.
+_SATURATING = (
+    *("float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu", "float8_e4m3b11fnuz"),
+    *("float8_e4m3fnuz", "float8_e5m2fnuz"),
+)
 
 # Bytes of a 32x32 tile whose elements share exponents in groups of 16 (Tenstorrent tile formats).
 # The exponents take 64 bytes per 1024 elements.

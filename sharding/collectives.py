@@ -242,7 +242,7 @@ class Collectives:
 
 
 def check_sendable(dtype: np.dtype[Any]) -> None:
-    """Raise `LayoutError` for types that collectives do not support: those of 2 bits.
+    """Raise `LayoutError` for types that collectives do not support: those of 1 and 2 bits.
 
     XLA's collectives on CPUs (JAX 0.10 to 0.12) return wrong bits or abort the process.
 
@@ -251,7 +251,7 @@ def check_sendable(dtype: np.dtype[Any]) -> None:
     if dtypes.bits(dtype) < 4:
         raise LayoutError(
             f"{dtype.name} can't be stored on devices, because their collectives corrupt elements "
-            "of 2 bits: use int4 or int8 there; gl.image and gl.pack support it"
+            "of 1 and 2 bits: use int4 or int8 there; gl.image supports it"
         )
 
 

@@ -6,16 +6,21 @@ from math import prod
 import numpy as np
 
 import gridlayout as gl
+from gridlayout.dtypes import MLIR_NAMES
 
 SHAPE, TOY = (3, 6, 3, 4), gl.sophon.Chip(npus=4, npu_bytes=1 << 16, alignment=128)
-BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+BITS = {
+    **{name: 1 for name in ("int1", "uint1") if name in MLIR_NAMES},
+    **{"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4},
+}
 
 
 def systems(dtype):
     """Layouts of every system; without those that refuse types of less than a byte."""
     small = dtype in BITS
     element = {name: e for e, name in gl.xla.tiled.ELEMENT_TYPES.items()}[dtype]
-    aligned = "row_major"
+    aligned, own = "row_major", BITS.get(dtype, 8)  # bits
+    strides = (1, 8, 192, 48) if own == 1 else (1, 4, 96, 24)  # rows begin at whole bytes
     found = {
         "document": gl.GridLayout(SHAPE, dtype, (2, 4)),
         "document, tiled": gl.GridLayout(SHAPE, dtype, (3, 2), (4, 4), oob=1),
@@ -45,7 +50,7 @@ def systems(dtype):
         ),
         "local, lanes": gl.sophon.local(SHAPE, dtype, lanes=4, chip=TOY),
         "system": gl.sophon.system(SHAPE, dtype, strides=(80, 12, 4, 1)),
-        "strided": gl.megengine.strided(SHAPE, (1, 4, 96, 24), dtype, size=400, start=8),
+        "strided": gl.megengine.strided(SHAPE, strides, dtype, size=600, start=8),
     }
     formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "NCHW88", "CHWN4", "NHWCD4")
     found |= {name: gl.megengine.format(SHAPE, name, dtype) for name in formats}

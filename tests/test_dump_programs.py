@@ -6,6 +6,7 @@ The `*.ttnn.mlir` dumps are programs of ours as Tenstorrent's compiler printed t
 
 import html
 import io
+import json
 import re
 from pathlib import Path
 
@@ -458,6 +459,101 @@ def test_the_peak_is_that_of_memory_analysis(name):
     assert peak.nbytes == pytest.approx(_judged(compiled), rel=0.01, abs=1024)
     assert peak.nbytes == peak.arguments + peak.results + peak.temporary
     assert found.source == "compiled"
+
+
+NARROW = [
+    *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
+    *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"),
+    *("int2", "uint2", "int4", "uint4", "bool"),
+]
+
+
+def test_the_peak_of_narrow_types_is_that_of_memory_analysis():
+    def all_of_them(x):
+        return [x.astype(dtype) for dtype in NARROW]
+
+    compiled = jax.jit(all_of_them).lower(_of(1000, 7)).compile()
+    found = gl.explain(compiled)
+    (peak,) = found.peaks
+    assert (peak.nbytes, peak.at_least) == (_judged(compiled), False)
+    assert (found.all_unknown, {f.layout.dtype.name for f in found.findings} >= {*NARROW}) == (0, 1)
+
+
+def _program_of(instructions, header="HloModule m, is_scheduled=true"):
+    head = "ENTRY %main (p: f32[1024]) -> f32[1024] {"
+    return [header, head, *(f"  {each}" for each in instructions), "}"]
+
+
+SPACES = [
+    # types of an argument, a temporary and the result; bytes of each memory
+    ("f32[1024]{0:S(5)}", "f32[1024]{0}", "f32[1024]{0}", {"host memory": 4096, "memory": 8192}),
+    ("f32[1024]{0}", "f32[1024]{0:S(5)}", "f32[1024]{0}", {"host memory": 4096, "memory": 8192}),
+    ("f32[1024]{0}", "f32[1024]{0}", "f32[1024]{0:S(5)}", {"host memory": 4096, "memory": 8192}),
+    (
+        *("f32[1024]{0:T(1024)}", "f32[1024]{0:T(1024)S(1)}", "f32[1024]{0:T(1024)}"),
+        {"VMEM": 4096, "memory": 8192},
+    ),
+    # A GPU's memory 1 is none of a TPU.
+    ("f32[1024]{0}", "f32[1024]{0:S(1)}", "f32[1024]{0}", {"memory 1": 4096, "memory": 8192}),
+    ("f32[1024]{0:S(3)}", "f32[1024]{0:S(3)}", "f32[1024]{0:S(3)}", {"memory 3": 12288}),
+    ("f32[1024]{0}", "f32[1024]{0:S(77)}", "f32[1024]{0}", {"other memory": 4096, "memory": 8192}),
+]
+
+
+@pytest.mark.parametrize(("argument", "temporary", "result", "bytes_of"), SPACES)
+def test_each_memory_space_has_a_peak(argument, temporary, result, bytes_of):
+    lines = _program_of(
+        [
+            f"%p = {argument} parameter(0)",
+            f"%t = {temporary} copy(%p)",
+            f"ROOT %r = {result} copy(%t)",
+        ]
+    )
+    found = gl.explain(lines)
+    assert {peak.memory: peak.nbytes for peak in found.peaks} == bytes_of
+    for peak in found.peaks:
+        assert peak.nbytes == peak.arguments + peak.results + peak.temporary
+        assert sum(span.nbytes for span in peak.alive) <= peak.nbytes
+        assert f"{peak.memory} per device" in str(found)
+
+
+def test_temporaries_of_a_branch_are_counted_in_their_memory():
+    lines = [
+        "HloModule m, is_scheduled=true",
+        "%branch (q: f32[1024]) -> f32[1024] {",
+        "  %q = f32[1024]{0} parameter(0)",
+        "  %h = f32[1024]{0:S(5)} copy(%q)",
+        "  ROOT %d = f32[1024]{0} copy(%h)",
+        "}",
+        *_program_of(
+            [
+                "%p = f32[1024]{0} parameter(0)",
+                "ROOT %c = f32[1024]{0} call(%p), to_apply=%branch",
+            ]
+        )[1:],
+    ]
+    peaks = {peak.memory: peak for peak in gl.explain(lines).peaks}
+    assert peaks["host memory"].temporary == peaks["host memory"].nbytes == 4096
+    assert (peaks["memory"].nbytes, peaks["memory"].temporary) == (8192, 0)
+
+
+def test_a_peak_says_if_it_leaves_something_out():
+    lines = _program_of(
+        [
+            "%p = f32[1024]{0} parameter(0)",
+            "%t = f6e9m9[1024]{0} convert(%p)",
+            "%e = token[] after-all()",
+            "ROOT %r = f32[1024]{0} convert(%t)",
+        ]
+    )
+    found = gl.explain(lines)
+    assert [(peak.nbytes, peak.at_least) for peak in found.peaks] == [(8192, True)]
+    assert str(found).count("at least 8.0 KiB") == found.to_html().count("at least 8.0 KiB") == 2
+    assert json.loads(found.to_json())["peaks"][0]["at_least"] is True
+    assert found.costs.memory_peak is None
+    read = gl.explain([line.replace("f6e9m9", "f64") for line in lines])
+    assert [(peak.nbytes, peak.at_least) for peak in read.peaks] == [(16384, False)]
+    assert read.costs.memory_peak == 16384
 
 
 def test_names_without_percent_signs_are_read_alike():
@@ -1134,9 +1230,11 @@ def test_async_ops_hold_their_results_once(start, end, new, result):
     assert [c.result_bytes for c in found.collectives] == ([] if result is None else [result])
     # Until its end it reads its operand %t of 4096 bytes, and then no longer.
     contexts = 64 * len(re.findall(r"[us]32\[\]", start))
-    assert found.peaks[0].temporary == 4096 + sum(new) + contexts + 4 * 4096
+    temporary = sum(peak.temporary for peak in found.peaks)
+    assert temporary == 4096 + sum(new) + contexts + 4 * 4096
+    assert {peak.memory for peak in found.peaks} == {"memory", *(["memory 1"] * ("S(1)" in start))}
     later = gl.explain(_async_program(start, end, 16, 4096))
-    assert later.peaks[0].temporary == sum(new) + 64 + 4 * 4096
+    assert sum(peak.temporary for peak in later.peaks) == sum(new) + 64 + 4 * 4096
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -528,6 +528,7 @@ def test_a_dtype_goes_by_every_name_that_the_library_prints():
     [
         *(("f32", "float32"), ("bf16", "bfloat16"), ("f8E4M3FN", "float8_e4m3fn")),
         *(("f8e8m0fnu", "float8_e8m0fnu"), ("complex<f32>", "complex64"), ("c128", "complex128")),
+        *(("f8E4M3B11FNUZ", "float8_e4m3b11fnuz"), ("f8e5m2fnuz", "float8_e5m2fnuz")),
         *(("i32", "int32"), ("si32", "int32"), ("s32", "int32"), ("si8", "int8")),
         *(("u8", "uint8"), ("ui8", "uint8"), ("u4", "uint4"), ("u2", "uint2")),
         # NumPy's codes of the same letters count bytes: "i8" is int64 there, "i1" int8.

@@ -101,7 +101,7 @@ def test_odd_rows_of_four_bits_begin_at_whole_bytes():
     assert held.tolist() == [1 + (2 << 4), 3, 4 + (5 << 4), 6]
 
 
-@pytest.mark.parametrize("dtype", sorted(BITS))
+@pytest.mark.parametrize("dtype", sorted(name for name in BITS if BITS[name] > 1))
 def test_jax_joins_small_elements_in_the_same_order(dtype):
     per_byte = 8 // BITS[dtype]
     layout = gl.GridLayout((4, 8), dtype, grid=(2, 2))

@@ -9,6 +9,7 @@ import pytest
 from laid_out import equations, packed
 
 import gridlayout as gl
+from gridlayout.dtypes import MLIR_NAMES
 
 PATHS = ("program", "gather")
 LAYOUTS = (
@@ -32,6 +33,16 @@ def test_packing_moves_every_value(dtype, layout):
         found = np.asarray(jax.jit(lambda x, p=path: gl.pack(x, layout, path=p))(x))
         assert found.tobytes() == packed(x, layout, np.zeros((), dtype)[()]).tobytes()
         assert np.asarray(gl.unpack(found, layout, path=path)).tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [name for name in ("int1", "uint1") if name in MLIR_NAMES])
+def test_elements_of_1_bit_are_described_and_refused_by_jax(dtype):
+    layout, x = gl.GridLayout((3, 11), dtype, (3, 1)), np.ones((3, 11), dtype)
+    assert (layout.bytes_per_core, gl.image(x, layout).tolist()) == (2, [[[255, 7]]] * 3)
+    assert gl.parse(str(layout)) == layout
+    for refused in (lambda: gl.pack(x, layout), lambda: gl.put(x, layout, gl.DeviceGrid((1,)))):
+        with pytest.raises(gl.LayoutError, match=f"{dtype}.* can't be .*int8"):
+            refused()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

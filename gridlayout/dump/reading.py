@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
 
 from gridlayout.constructor import starts_call
 from gridlayout.dump.moves.collectives import Collectives
@@ -55,9 +57,10 @@ class PassResult:
     def add_peaks(self, function: str, peaks: Iterable[Peak], over: bool) -> None:
         """Store the highest peak of each memory. over: the function has too many values for one."""
         for peak in peaks:
-            before = self.peaks.get(peak.memory)
-            if peak.nbytes > (before.nbytes if before else 0):
-                self.peaks[peak.memory] = peak
+            highest = max(self.peaks.get(peak.memory, peak), peak, key=attrgetter("nbytes"))
+            at_least = any(each.at_least for each in (highest, peak))
+            if highest.nbytes:
+                self.peaks[peak.memory] = replace(highest, at_least=at_least)
         if over and len(self.unpeaked) < MAX_REASONS:
             self.unpeaked[function] = None
 
@@ -258,6 +261,8 @@ class Dump:
         sizes = self._sizes_of(statement.mentions)
         for result in () if is_alias else statement.results:
             each = sizes[result.text]
+            if each.reason and live is not None:
+                live.unread = True
             if each.reason or (live is not None and live.is_alias(statement, result)):
                 continue
             tally.add(statement.op, result, each, self.function)
@@ -280,10 +285,10 @@ class Dump:
         """Add an instruction to the memory of its computation. known: sizes of types."""
         if self.computation is not None and self.memory is not None:
             if found.own == (found.kind,):
-                nbytes = [(known.get(found.kind) or read(found.kind)).nbytes]
+                sizes = [known.get(found.kind) or read(found.kind)]
             else:
-                nbytes = array_sizes(found.kind)
-            self.memory.add(found, line.number, nbytes, self.computation)
+                sizes = array_sizes(found.kind)
+            self.memory.add(found, line.number, sizes, self.computation)
             if found.op == "fusion" and (called := hlo.called_by(found)):
                 self.waiting.drop(called)
 

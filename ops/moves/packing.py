@@ -86,6 +86,10 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
 
     drops_explicit: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
     """
+    if dtypes.bits(dtype) == 1:  # JAX (0.10 to 0.12) holds 1 bit an element, but computes with 8
+        raise LayoutError(
+            f"arrays of {dtype.name} can't be moved by JAX: use bool or int8; gl.image supports it"
+        )
     if not hasattr(x, "dtype"):
         x = dtypes.untyped(x, dtype)
     try:
@@ -177,7 +181,7 @@ def fill_value(layout: Layout) -> jax.Array:
 # XLA may compute these in a wider type, which changes NaN payloads: their bits are moved instead.
 AS_BITS = {
     "bfloat16": jnp.uint16,
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), jnp.uint8),
+    **{name: jnp.uint8 for name in dtypes.MLIR_NAMES if name.startswith("float8")},
 }
 
 

@@ -17,7 +17,9 @@ from gridlayout.tenstorrent.program_config import Blocks
 
 def costs_of(explained: Contents) -> Costs:
     """Return the costs of a dump: all fields for TTNN, those that are known for other dumps."""
-    found, peaks = explained.found, {peak.memory: peak.nbytes for peak in explained.peaks}
+    found = explained.found
+    # A lower bound is no cost.
+    peaks = {each.memory: None if each.at_least else each.nbytes for each in explained.peaks}
     of_cores, none = {}, None
     if explained.kind == "ttnn" and found is not None:
         of_cores, none = _of_cores(found, explained.chip), None if explained.unpeaked else 0

@@ -112,7 +112,9 @@ def _result_bytes(statement: Statement) -> int:
     if (found := statement.instruction) is not None:
         operands = len(found.operands)
         sizes = new_arrays(found.op, operands, array_sizes(found.kind))
-        return sum(sizes[:operands] if found.op.endswith("-start") else sizes)  # without contexts
+        if found.op.endswith("-start"):
+            sizes = sizes[:operands]  # without contexts
+        return sum(each.nbytes for each in sizes)
     if statement.results:
         return sum(read(result.text).nbytes for result in statement.results)
     types = TENSOR.findall(statement.text.rpartition("->")[2])

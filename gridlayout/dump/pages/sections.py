@@ -11,6 +11,7 @@ from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.plan import Proposal
+from gridlayout.dump.values.peaks import MEMORIES, Peak
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
 from gridlayout.tables.table import Column, Table
@@ -50,10 +51,24 @@ def _alive(row: Any) -> str:
     return names + (", ..." if len(row.alive) > 4 else "")
 
 
+class _AtLeast(int):
+    """A number of bytes from which some are left out."""
+
+
+def peak_bytes(row: Peak) -> int:
+    """Return the bytes of a peak, for `bytes_text`."""
+    return _AtLeast(row.nbytes) if row.at_least else row.nbytes
+
+
+def bytes_text(nbytes: int) -> str:
+    """Return a number of bytes in words, such as "at least 4.0 MiB" where some are left out."""
+    return f"at least {size(nbytes)}" if isinstance(nbytes, _AtLeast) else size(nbytes)
+
+
 def _part(name: str) -> Column:
     """Return the column of a part of a peak, which only a compiled program's memory has."""
     find = attrgetter(name)
-    return _bytes(name, lambda row: find(row) if row.memory == "memory" else None, "-")
+    return _bytes(name, lambda row: find(row) if row.memory not in MEMORIES else None, "-")
 
 
 def place(layout: Described) -> str:
@@ -83,7 +98,8 @@ _FINDINGS = (
 )
 _PEAKS = (
     _text("memory", lambda row: f"{row.memory} per {'core' if row.memory == 'l1' else 'device'}"),
-    *(_words("function", attrgetter("function")), _LINE, _bytes("peak", attrgetter("nbytes"))),
+    *(_words("function", attrgetter("function")), _LINE),
+    Column("peak", bytes_text, True, peak_bytes),
     *(_part("arguments"), _part("results"), _part("temporary"), _text("alive", _alive)),
 )
 _MOVES = (

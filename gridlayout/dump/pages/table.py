@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gridlayout.dump.contents import Contents
-from gridlayout.dump.pages.sections import sections_of
+from gridlayout.dump.pages.sections import bytes_text, peak_bytes, sections_of
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.words import dims, plain
 
@@ -44,7 +44,7 @@ def summary_of(found: Contents) -> str:
         words = [number(n, word) for word, n in kinds if n]
         return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (
-        "".join(f"; {peak.memory} peak {size(peak.nbytes)}" for peak in found.peaks)
+        "".join(f"; {peak.memory} peak {bytes_text(peak_bytes(peak))}" for peak in found.peaks)
         + "".join(
             f"; no peak of {plain(f, 80) or 'the module'}: too many values" for f in found.unpeaked
         )

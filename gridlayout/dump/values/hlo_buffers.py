@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.peaks import Spans
+from gridlayout.dump.values.type_texts import DEVICE
 from gridlayout.live_ranges import Interval, in_turn, peak
 
 _Range = tuple[int, int, int]  # the first and last time of a buffer, and its index
@@ -38,18 +39,19 @@ class Finished(NamedTuple):
     """The summary of a completely read computation other than the entry.
 
     bodies: the computations that it runs. moved: a bit set of the parameters that an op other than
-    an elementwise one reads, directly or after elementwise ops. temporary: bytes of temporaries, if
-    the states of its loops may hold some of them, because the entry returns them, and if not.
-    temporary_in_loop: the same as the body of a loop, whose results are its next parameters.
-    returned: for each part of the result, the index of the parameter's part that it is; -1 if it is
-    none.
+    an elementwise one reads, directly or after elementwise ops. temporary: bytes of temporaries in
+    each memory space, if the states of its loops may hold some of them, because the entry returns
+    them, and if not. temporary_in_loop: the same as the body of a loop, whose results are its next
+    parameters. returned: for each part of the result, the index of the parameter's part that it is;
+    -1 if it is none. unread: as in `Computation`.
     """
 
     bodies: tuple[str, ...]
     moved: int
-    temporary: tuple[int, int]
-    temporary_in_loop: tuple[int, int]
+    temporary: dict[str, tuple[int, int]]
+    temporary_in_loop: dict[str, tuple[int, int]]
     returned: tuple[int, ...]
+    unread: bool
 
 
 @dataclass
@@ -57,8 +59,10 @@ class Computation:
     """One computation while it is read.
 
     spans: its buffers, with live ranges in instruction numbers. The mark of each says what it
-    holds. states: for each buffer marked `APART`, the buffers of the loop's state. places: for each
-    name its buffer, or the buffers of each part of its value. lines: the line of each instruction.
+    holds. spaces: the memory space of each. unread: whether it makes a value of a type that can't
+    be read. states: for each buffer marked `APART`, the buffers of the loop's state. places: for
+    each name its buffer, or the buffers of each part of its value. lines: the line of each
+    instruction.
     turns: a flat list of pairs (result, operand) whose buffers may be shared, sorted by the result.
     kinds: for each buffer a hash of its type, 0 if unknown. inputs: the number of each parameter.
     sources: for each name a bit set of the parameters from which elementwise ops compute it. moved:
@@ -70,6 +74,8 @@ class Computation:
     name: str
     is_entry: bool
     spans: Spans = field(default_factory=Spans)
+    spaces: list[str] = field(default_factory=list)
+    unread: bool = False
     places: dict[str, int | Parts] = field(default_factory=dict)
     lines: array[int] = field(default_factory=lambda: array("q"))
     turns: array[int] = field(default_factory=lambda: array("q"))
@@ -86,9 +92,18 @@ class Computation:
     wide: dict[int, frozenset[int]] = field(default_factory=dict)
     over: bool = False
 
-    def hold(self, found: Instruction, nbytes: int, at: int, mark: int, kind: str = "") -> int:
+    def hold(
+        self,
+        found: Instruction,
+        nbytes: int,
+        at: int,
+        mark: int,
+        kind: str = "",
+        space: str = DEVICE,
+    ) -> int:
         """Add a buffer and return its index. at: the instruction that defines it."""
         self.kinds.append(hash(kind) if kind else 0)
+        self.spaces.append(space)
         name = "" if mark in (INNER, APART) else found.name
         return self.spans.add(name, found.op, nbytes, at, mark)
 
@@ -141,7 +156,7 @@ class Computation:
         """Drop all data, as there are too many instructions: the computation has no peak."""
         if not self.over:
             self.over, self.spans, self.roots = True, Spans(), ()
-            for each in (self.places, self.sources, self.inputs, self.states):
+            for each in (self.places, self.sources, self.inputs, self.states, self.spaces):
                 each.clear()
             del self.lines[:], self.turns[:], self.kinds[:]
 
@@ -150,17 +165,17 @@ class Computation:
 
 
 def most_temporary(
-    now: Computation, reuse: bool = False, in_loop: bool = False, apart: bool = False
+    now: Computation, space: str, reuse: bool = False, in_loop: bool = False, apart: bool = False
 ) -> tuple[int, int]:
     """Return the peak bytes of temporaries, and the first instruction where it is reached.
 
-    reuse: whether a temporary may be placed in the buffer of a result. in_loop: whether results are
-    in the buffers of the parameters, as in the body of a loop. apart: whether no temporary may be
-    placed in the state of a loop.
+    space: the memory space that is asked for. reuse: whether a temporary may be placed in the
+    buffer of a result. in_loop: whether results are in the buffers of the parameters, as in the
+    body of a loop. apart: whether no temporary may be placed in the state of a loop.
     """
     spans, marks = now.spans, now.spans.marks
     returned = {k for part in now.roots for k in part}
-    results = {k for k in returned if marks[k] == MADE}
+    results = {k for k in returned if marks[k] == MADE and now.spaces[k] == space}
     placed = _in_results(now, results) if reuse else results
     place, last = _places(now, placed if reuse else set(), in_loop, apart)
     elsewhere = set(placed)
@@ -171,7 +186,10 @@ def most_temporary(
     return peak(
         Interval(spans.first[k], last[k], _aligned(n) if marks[k] == MADE else n)
         for k, n in enumerate(spans.nbytes)
-        if place[k] == k and k not in elsewhere and marks[k] in (MADE, INNER, APART)
+        if place[k] == k
+        and k not in elsewhere
+        and marks[k] in (MADE, INNER, APART)
+        and now.spaces[k] == space
     )
 
 
@@ -216,6 +234,8 @@ def _parameters_of_results(now: Computation) -> dict[int, int]:
 def _in_results(now: Computation, results: set[int]) -> set[int]:
     """Return the buffers that are placed in the memory of a result, with the results.
 
+    results: those in one memory space.
+
     The largest buffers are placed first; of equal ones, the first defined. Each is placed in the
     smallest result that is free; of equal ones, in the last defined.
     """
@@ -227,7 +247,10 @@ def _in_results(now: Computation, results: set[int]) -> set[int]:
     small = [
         k
         for k in range(len(spans))
-        if nbytes[k] <= room and spans.marks[k] in (MADE, APART) and k not in results
+        if nbytes[k] <= room
+        and spans.marks[k] in (MADE, APART)
+        and k not in results
+        and now.spaces[k] == now.spaces[large[-1]]
     ]
     small.sort(key=lambda k: (-nbytes[k], first[k]))
     placed = set(results)

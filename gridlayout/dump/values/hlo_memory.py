@@ -6,7 +6,7 @@ aliases. A result reuses the buffer of an operand of its type if this is the ope
 each element of the result depends only on the same element of the operand, or if the op updates or
 sorts the operand in place. The state of a loop stays in its buffers. A temporary is placed in the
 buffer of a result if the two are never live at once. Fusion bodies own no buffers; loops, branches
-and calls own those of their bodies.
+and calls own those of their bodies. Each memory space, `S(5)` in a type, has a peak of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from gridlayout.dump.values.hlo_buffers import (
     most_temporary,
 )
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak
+from gridlayout.dump.values.type_texts import DEVICE, Sizes
 
 _POINTER = 8
 _MOST_VISITED = 256  # buffers of tuples that are visited per character of the text
@@ -40,6 +41,10 @@ _BRANCHES = re.compile(r"\bbranch_computations=\{([^{}]*)\}")
 _INDEX = re.compile(r"\bindex=([0-9]{1,6})")
 _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
 _MARKS = {"parameter": ARGUMENT, "constant": CONSTANT}
+# Names of memory spaces: XLA's (`Layout::kHostMemorySpace`), and those of TPUs, whose arrays are
+# in tiles. A GPU has other memories of these numbers.
+_SPACES = {DEVICE: "memory", "memory 5": "host memory"}
+_TPU_SPACES = {"memory 1": "VMEM", "memory 2": "semaphores"}
 # Ops whose result may reuse an operand's buffer.
 _TAKERS = ELEMENTWISE | {"fusion", "sort", *UPDATES}
 CALLERS = ("while", "call", "conditional", "async-start")
@@ -64,10 +69,10 @@ class HloMemory:
         self.aliased = _ALIASED.findall(braced(header, "input_output_alias="))
         self.done: dict[str, Finished] = {}
         self.entry: Computation | None = None
-        self.over = False
+        self.over = self.is_tiled = False
 
-    def add(self, found: Instruction, line: int, sizes: Sequence[int], now: Computation) -> None:
-        """Add an instruction to the computation `now`. sizes: bytes of each array in its type."""
+    def add(self, found: Instruction, line: int, sizes: Sequence[Sizes], now: Computation) -> None:
+        """Add an instruction to the computation `now`. sizes: of each array in its type."""
         if now.over or now.spans.is_full or len(now.lines) >= 2 * MAX_SPANS:
             now.give_up()
             return
@@ -87,6 +92,7 @@ class HloMemory:
                 now.give_up()
                 return
         now.characters += len(found.kind) + len(found.attributes)
+        self.is_tiled = self.is_tiled or ":T(" in found.kind
         if op in CALLERS:
             self._hold_inside(found, at, now)
         if is_view(op):
@@ -100,22 +106,24 @@ class HloMemory:
             now.roots, now.is_tuple = now.parts(found.name), found.kind.startswith("(")
 
     def _made(
-        self, found: Instruction, at: int, sizes: Sequence[int], now: Computation
+        self, found: Instruction, at: int, sizes: Sequence[Sizes], now: Computation
     ) -> int | Parts:
         mark = _MARKS.get(found.op, MADE)
         aliases = self._aliases(found, len(sizes), now)
         if len(sizes) == 1 and not aliases:
             kind = found.own[0] if len(found.own) == 1 else found.kind
-            own = now.hold(found, sizes[0], at, mark, kind)
+            _watch(found, sizes, now)
+            own = now.hold(found, sizes[0].nbytes, at, mark, kind, sizes[0].space)
             if mark == MADE and found.op in _TAKERS:
                 self._take_turns(found, own, now)
             return own
         new = new_arrays(found.op, len(found.operands), sizes)
+        _watch(found, new, now)
         kinds = found.own if len(found.own) == len(new) else ("",) * len(new)
         made: Parts = tuple(
             [
-                aliases.get(k) or (now.hold(found, n, at, mark, kind),)
-                for k, (n, kind) in enumerate(zip(new, kinds, strict=True))
+                aliases.get(k) or (now.hold(found, each.nbytes, at, mark, kind, each.space),)
+                for k, (each, kind) in enumerate(zip(new, kinds, strict=True))
             ]
         )
         if found.op == "sort":  # of several arrays, each in its own place
@@ -158,7 +166,7 @@ class HloMemory:
             inputs = {part: k for k, part in enumerate(now.parameters())}
             returned = tuple(inputs.get(part, -1) for part in now.roots)
             self.done[now.name] = Finished(
-                *(tuple(now.bodies), now.moved, temporary, in_loop, returned)
+                *(tuple(now.bodies), now.moved, temporary, in_loop, returned, now.unread)
             )
         else:
             self.over = True
@@ -176,29 +184,35 @@ class HloMemory:
         return found
 
     def peaks(self) -> list[Peak]:
-        """Return the peak of the entry: arguments, results and temporaries, in bytes.
+        """Return the peaks of the entry, one of each memory space: arguments, results, temporaries.
 
         Empty if there is no entry, or a computation has too many instructions.
         """
         now = self.entry
         if now is None or self.over:
             return []
+        return [self._peak(now, space) for space in sorted({DEVICE, *now.spaces})]
+
+    def _peak(self, now: Computation, space: str) -> Peak:
         spans, marks = now.spans, now.spans.marks
+        held = [n if at == space else 0 for n, at in zip(spans.nbytes, now.spaces, strict=True)]
         returned = {k for part in now.roots for k in part}
-        arguments = sum(n for n, mark in zip(spans.nbytes, marks, strict=True) if mark == ARGUMENT)
-        results = sum(spans.nbytes[k] for k in returned if marks[k] == MADE)
-        pointers = _POINTER * len(now.roots) if now.is_tuple else 0
-        temporary, at = most_temporary(now, reuse=True)
-        held = results + pointers - self._aliased_bytes(now)
+        arguments = sum(n for n, mark in zip(held, marks, strict=True) if mark == ARGUMENT)
+        results = sum(held[k] for k in returned if marks[k] == MADE)
+        results += _POINTER * len(now.roots) if now.is_tuple and space == DEVICE else 0
+        results -= self._aliased_bytes(now, held)
+        temporary, at = most_temporary(now, space, reuse=True)
         line = now.lines[min(at, len(now.lines) - 1)] if now.lines else 0
         alive = spans.largest(
             k
             for k, mark in enumerate(marks)
-            if mark == ARGUMENT or (mark == MADE and spans.first[k] <= at <= spans.last[k])
+            if held[k]
+            and (mark == ARGUMENT or (mark == MADE and spans.first[k] <= at <= spans.last[k]))
         )
         alive = tuple(span._replace(line=line, last=line) for span in alive)
-        total = arguments + held + temporary
-        return [Peak(now.name, "memory", total, line, alive, arguments, held, temporary)]
+        name = ((_TPU_SPACES if self.is_tiled else {}) | _SPACES).get(space, space)
+        total, parts = arguments + results + temporary, (arguments, results, temporary)
+        return Peak(now.name, name, total, line, alive, *parts, at_least=now.unread)
 
     # -- one instruction ---------------------------------------------------------------------------
 
@@ -207,14 +221,18 @@ class HloMemory:
         names = bodies_of(found)
         now.bodies.update(names)
         done = [self.done[name] for name in names if name in self.done]
+        now.unread = now.unread or any(each.unread for each in done)
         in_loop = found.op == "while"
-        pairs = [each.temporary_in_loop if in_loop else each.temporary for each in done]
-        inside, apart = (max(column) for column in zip((0, 0), *pairs, strict=True))
-        if inside:
-            now.hold(found, inside, at, INNER)
-        if apart > inside:
-            state = {k for name in found.operands for part in now.parts(name) for k in part}
-            now.states[now.hold(found, apart - inside, at, APART)] = state
+        held = [each.temporary_in_loop if in_loop else each.temporary for each in done]
+        for space in sorted({space for each in held for space in each}):
+            pairs = [each.get(space, (0, 0)) for each in held]
+            inside, apart = (max(column) for column in zip(*pairs, strict=True))
+            if inside:
+                now.hold(found, inside, at, INNER, space=space)
+            if apart > inside:
+                parts = [part for name in found.operands for part in now.parts(name)]
+                state = {k for part in parts for k in part if now.spaces[k] == space}
+                now.states[now.hold(found, apart - inside, at, APART, space=space)] = state
 
     def _take_turns(self, found: Instruction, new: int, now: Computation) -> None:
         """Record the operands whose buffer the result `new` may reuse."""
@@ -227,19 +245,33 @@ class HloMemory:
             if not body.moved >> k & 1 if body else k == 0 or found.op in ELEMENTWISE:
                 now.may_share(new, name)
 
-    def _aliased_bytes(self, now: Computation) -> int:
+    def _aliased_bytes(self, now: Computation, held: Sequence[int]) -> int:
         """Return the bytes of results that reuse the buffer of a donated argument."""
-        nbytes = [sum(map(now.spans.nbytes.__getitem__, part)) for part in now.roots]
+        nbytes = [sum(map(held.__getitem__, part)) for part in now.roots]
         indices = (_first(out) for out, _, _ in self.aliased)
         return sum(nbytes[index] for index in indices if index < len(nbytes))
 
 
-def _temporaries(now: Computation, in_loop: bool = False) -> tuple[int, int]:
-    """Return the bytes of temporaries, if the states of loops may hold some, and if not."""
-    shared, _ = most_temporary(now, in_loop=in_loop)
-    if not (now.turns and in_loop) and not now.states:
-        return shared, shared
-    return shared, most_temporary(now, in_loop=in_loop, apart=True)[0]
+def _temporaries(now: Computation, in_loop: bool = False) -> dict[str, tuple[int, int]]:
+    """Return the bytes of temporaries in each memory space.
+
+    The first number is theirs if the states of loops may hold some, the second if not.
+    """
+    found = {}
+    for space in set(now.spaces):
+        shared, _ = most_temporary(now, space, in_loop=in_loop)
+        apart = shared
+        if (now.turns and in_loop) or now.states:
+            apart, _ = most_temporary(now, space, in_loop=in_loop, apart=True)
+        if apart:
+            found[space] = shared, apart
+    return found
+
+
+def _watch(found: Instruction, made: Sequence[Sizes], now: Computation) -> None:
+    """Record that an op makes a value of a type that can't be read, and so of unknown bytes."""
+    if any(each.reason for each in made) and (now.is_entry or found.op != "parameter"):
+        now.unread = True
 
 
 def _first(index: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from sys import intern
 from typing import NamedTuple
@@ -25,7 +25,7 @@ MAX_ALIVE = 16  # most values that a peak lists
 # Bounds on the values of one function and the characters of their names; beyond, there is no peak.
 MAX_SPANS, MAX_CHARACTERS = 1 << 18, 1 << 24
 _MAX_EMPTIES = 1 << 12  # most buffers that are allocated and not yet filled
-_MEMORIES = ("l1", "dram")
+MEMORIES = ("l1", "dram")  # of a core, and of a device
 
 
 class Span(NamedTuple):
@@ -43,9 +43,11 @@ class Peak:
     """The most bytes that one memory holds at one time.
 
     function: the function or entry computation. memory: "l1" (of the fullest core), "dram" (of one
-    device), or "memory" where the dump names no kind. line: where the peak is reached. alive: the
-    largest values that are live there. arguments, results, temporary: the parts of a compiled
-    program's memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum.
+    device), or of a compiled program "memory", "host memory", and its other memory spaces: "VMEM"
+    and "semaphores" of a TPU, else "memory 1". line: where the peak is reached. alive: the largest
+    values that are live there. arguments, results, temporary: the parts of a compiled program's
+    memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum. at_least: whether values
+    whose type can't be read are left out, so that nbytes is a lower bound.
     """
 
     function: str
@@ -56,6 +58,7 @@ class Peak:
     arguments: int = 0
     results: int = 0
     temporary: int = 0
+    at_least: bool = False
 
 
 class Spans:
@@ -120,7 +123,8 @@ class LiveRanges:
     spans: the values in L1 and in DRAM; deallocated ones have mark 1. places: for each name of a
     value or an alias, the index of the value in its spans, times 2, plus 1 if it is in DRAM.
     aliases: their number. empties: the types of buffers that are allocated and not yet filled, by
-    name. has_ends: whether the function has deallocations.
+    name. has_ends: whether the function has deallocations. unread: whether a result has a type that
+    can't be read.
     """
 
     function: str
@@ -131,6 +135,7 @@ class LiveRanges:
     empties: dict[str, str] = field(default_factory=dict)
     has_ends: bool = False
     over: bool = False
+    unread: bool = False
     line: int = 0
 
     def read(self, statement: Statement) -> None:
@@ -170,9 +175,9 @@ class LiveRanges:
     def add(self, statement: Statement, result: Result, sizes: Sizes) -> None:
         """Add a value that owns memory."""
         memory = sizes.buffers[0]
-        if self.over or memory not in _MEMORIES:
+        if self.over or memory not in MEMORIES:
             return
-        which = _MEMORIES.index(memory)
+        which = MEMORIES.index(memory)
         spans = self.spans[which]
         if spans.is_full:
             self._give_up()
@@ -189,10 +194,11 @@ class LiveRanges:
     def peaks(self) -> list[Peak]:
         """Return the peaks of L1 and DRAM; none if there are too many values."""
         found = []
-        for memory, spans in zip(_MEMORIES, self.spans, strict=True):
+        for memory, spans in zip(MEMORIES, self.spans, strict=True):
             for k in range(len(spans)) if self.has_ends else ():
                 if not spans.marks[k]:
                     spans.last[k] = self.line
             if len(spans):
-                found.append(spans.peak(self.function, memory))
+                peak = spans.peak(self.function, memory)
+                found.append(replace(peak, at_least=self.unread))
         return found

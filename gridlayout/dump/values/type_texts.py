@@ -40,6 +40,7 @@ _DOCUMENT = re.compile(
     rf"<((?:[0-9]{{1,9}}x)*[0-9]{{1,9}})>, {_MEMREF}#ttcore\.memory_space<(\w{{1,20}})>>>>"
 )
 _MEMORIES = {str(n): f"memory {n}" for n in range(10)}
+DEVICE = _MEMORIES["0"]  # XLA's default memory space
 _BUFFER_TYPES = ("dram", "l1", "l1_small", "system_memory")
 _BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
 _DIMS = [", ".join(f"d{k}" for k in range(rank)) for rank in range(9)]
@@ -70,9 +71,16 @@ class Sizes(NamedTuple):
         """The memory that it holds; None if the text can't be read."""
         return None if self.reason else Held(*self.buffers)
 
+    @property
+    def space(self) -> str:
+        """The memory space of an array of HLO: `DEVICE`, "memory 1", ..., or "other memory"."""
+        name = self.buffers[0] if self.buffers else DEVICE
+        return name if name in _MEMORIES.values() else "other memory"
+
 
 _LONG = 1 << 10  # characters of a type beyond which few are cached: an alias can stand for many
 _NOTHING: Mapping[str, Sizes] = {}
+_VALUELESS, _NONE = ("token[", "opaque["), Sizes()  # types whose values hold no memory
 
 
 def read(text: str) -> Sizes:
@@ -142,13 +150,13 @@ def _read(text: str) -> Sizes:
 _remembered, _remembered_long = cached(entries=1024)(_read), cached(entries=256)(_read)
 
 
-def array_sizes(kind: str) -> list[int]:
-    """Return the bytes of each array in an instruction's type, which may be a nested tuple.
+def array_sizes(kind: str) -> list[Sizes]:
+    """Return the sizes of each array in an instruction's type, which may be a nested tuple.
 
-    >>> array_sizes("(f32[4]{0}, (s8[3], u32[]))")
+    >>> [each.nbytes for each in array_sizes("(f32[4]{0}, (s8[3], u32[]))")]
     [16, 3, 4]
     """
-    return [read(each).nbytes for each in ARRAY.findall(kind)]
+    return [_NONE if each.startswith(_VALUELESS) else read(each) for each in ARRAY.findall(kind)]
 
 
 def extents(dims: str) -> Shape:
@@ -171,7 +179,7 @@ def dense_bytes(shape: Sequence[int], element: str) -> int:
         return 0
     try:
         bits = dtypes.bits(dtypes.as_dtype(element))
-    except LayoutError:  # such as f8E4M3B11FNUZ, whose first number is its bits
+    except LayoutError:  # such as f6E2M3FN, whose first number is its bits
         found = re.search(r"[0-9]+", element)
         bits = int(found[0]) if found else 8
     return -(-size * bits // 8)
