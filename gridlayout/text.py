@@ -18,6 +18,7 @@ from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
 from gridlayout.xla.text import read_type, starts_type
 
 MAX_TEXT = 1 << 16
+_OLD = re.compile(r"[#!]tt\.[a-z_]{1,40}")
 # Characters that an error shows before and after the reported column.
 _AROUND = 40
 
@@ -60,6 +61,12 @@ def _parsed(text: str) -> Layout:
             f"column {MAX_TEXT}: the text has {len(text)} characters, over {MAX_TEXT}"
         )
     reader = Reader(text)
+    if old := _OLD.search(text):
+        reader.fail(
+            f"{old[0]} is of an old dialect of tt-mlir, which since 2025 writes #ttcore. and "
+            "!ttcore., with other fields: print the program with a current tt-mlir",
+            old.start(),
+        )
     if reader.peek("tensor"):
         return _reader_of(text)(reader)
     if starts_call(text):

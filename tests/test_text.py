@@ -299,7 +299,7 @@ REFUSED = [
     # Punctuation, and what is around.
     ("tensor", "tensors", "s<53", "expected '<', found 's<53x63xf32,'"),
     ("tensor", "memref", "memref", "no known layout starts here; known: tensor<"),
-    ("#ttcore.metal_layout", "#tt.metal_layout", "#tt", "expected '#ttcore.metal_layout'"),
+    ("#ttcore.metal_layout", "#tt.metal_layout", "#tt", "old dialect of tt-mlir.* #ttcore"),
     ("undef, ", "", "<3x2>", "expected one of undef, .*or a number, found '<3x2>"),
     (">>>>", ">>>", "", "expected '>'"),
     (">>>>", ">>>>, x", ", x", "unexpected text after the layout: ', x'"),

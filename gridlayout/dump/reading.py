@@ -22,10 +22,12 @@ from gridlayout.dump.text.kinds import WATCHED, Kind
 from gridlayout.dump.text.lines import Line, joined, without_comments
 from gridlayout.dump.text.mlir import Regions, defines_alias, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
+from gridlayout.dump.text.prefixes import Prefixes
 from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
 from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.peaks import LiveRanges, Peak
+from gridlayout.dump.values.reports import Allocation, Report, measured
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
@@ -86,6 +88,7 @@ class Dump:
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
         self.aliases, self.regions = Aliases(), Regions()
+        self.prefixes, self.report = Prefixes(), Report()
         self.types: dict[str, str] = {}  # of recent names of an HLO computation
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
@@ -112,12 +115,18 @@ class Dump:
             self.lines = line.number + line.text.count("\n")
             self._read(line)
         self._end_module()
+        self._allocated(self.report.end())
+        self.now.add_peaks("", self.report.peaks(), over=False)
         self._end_pass()
 
     # -- passes, modules and functions -------------------------------------------------------------
 
     def _read(self, line: Line) -> None:
-        text = line.text
+        if self._reports(line):
+            return
+        text = self.prefixes.cut(line.text) if line.first else line.text
+        if text is not line.text:
+            line = line._replace(text=text)
         if line.first and ("IR Dump" in text or "odule " in text):
             if self.passes.begins(text, line.number):
                 self._end_module()
@@ -151,6 +160,27 @@ class Dump:
             self._hlo(line)
         elif line.first and starts_call(text):
             self._bare_type(line)
+
+    def _reports(self, line: Line) -> bool:
+        """Read a line of a report of memory; return whether it is one."""
+        text = line.text
+        if " memory state: " in text and (peak := measured(text, line.number)):
+            self.now.add_peaks("", [peak], over=False)
+            return True
+        if not (self.report.begun or "emory" in text or "usage" in text or "BufferA" in text):
+            return False
+        is_report, ended = self.report.read(text, line.number)
+        self._allocated(ended)
+        return is_report
+
+    def _allocated(self, found: Allocation | None) -> None:
+        """Count an allocation of a report as a value."""
+        if found is not None:
+            sizes = self._sizes_of([(found.line, each) for each in found.types])
+            for each in found.types:
+                if not sizes[each].reason:
+                    result = Result(found.name, each, found.line)
+                    self.now.tally.add(found.op, result, sizes[each], self.function)
 
     def _begins(self, line: Line) -> bool:
         """Track the current function; return whether the line only begins or ends one."""

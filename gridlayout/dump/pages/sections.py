@@ -11,7 +11,7 @@ from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.plan import Proposal
-from gridlayout.dump.values.peaks import MEMORIES, Peak
+from gridlayout.dump.values.peaks import Peak
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
 from gridlayout.tables.table import Column, Table
@@ -68,7 +68,12 @@ def bytes_text(nbytes: int) -> str:
 def _part(name: str) -> Column:
     """Return the column of a part of a peak, which only a compiled program's memory has."""
     find = attrgetter(name)
-    return _bytes(name, lambda row: find(row) if row.memory not in MEMORIES else None, "-")
+
+    def known(row: Peak) -> int | None:
+        parts = row.arguments + row.results + row.temporary
+        return find(row) if parts == row.nbytes else None
+
+    return _bytes(name, known, "-")
 
 
 def place(layout: Described) -> str:
@@ -97,7 +102,10 @@ _FINDINGS = (
     _text("fits", lambda row: fits(row.fit)),
 )
 _PEAKS = (
-    _text("memory", lambda row: f"{row.memory} per {'core' if row.memory == 'l1' else 'device'}"),
+    _text(
+        "memory",
+        lambda row: f"{row.memory} per {'core' if row.memory.endswith('l1') else 'device'}",
+    ),
     *(_words("function", attrgetter("function")), _LINE),
     Column("peak", bytes_text, True, peak_bytes),
     *(_part("arguments"), _part("results"), _part("temporary"), _text("alive", _alive)),

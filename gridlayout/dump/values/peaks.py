@@ -123,8 +123,8 @@ class LiveRanges:
     spans: the values in L1 and in DRAM; deallocated ones have mark 1. places: for each name of a
     value or an alias, the index of the value in its spans, times 2, plus 1 if it is in DRAM.
     aliases: their number. empties: the types of buffers that are allocated and not yet filled, by
-    name. has_ends: whether the function has deallocations. unread: whether a result has a type that
-    can't be read.
+    name. has_ends: whether the function has deallocations. unread: whether a value has no type
+    that can be read.
     """
 
     function: str
@@ -146,6 +146,8 @@ class LiveRanges:
                 spans = self.spans[place & 1]
                 if not spans.marks[place >> 1]:
                     spans.last[place >> 1] = statement.line
+            elif not self.function and name.startswith("%arg"):  # as in a log, which has no head
+                self.unread = True
         for name in statement.frees:
             self.has_ends = True
             if (place := self.places.pop(name, None)) is not None:

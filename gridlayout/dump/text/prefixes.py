@@ -1,0 +1,53 @@
+"""`Prefixes`: what a log prints before each line of a program, such as a time or a level.
+
+    RuntimeTTNN |    DEBUG | Executing operation: %1 = "ttnn.neg"(%0) : ...
+    2026-05-27 10:11:12 |   %a = f32[40,70]{1,0} add(%b, %c)
+
+A statement has a form that no prefix has. Where one is found behind other words, these are a
+prefix, and following lines that begin alike, with other digits, have it too.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MOST = 512  # characters of a line in which a statement may begin
+_STARTS = '%"#!}^/)'  # first characters of lines without a prefix
+_DIGIT = re.compile("[0-9]")
+_NAMES = r"%[\w$.-]{1,200}(?::[0-9]{1,4})?(?:, %[\w$.-]{1,200}){0,16}"
+_STATEMENT = re.compile(
+    r"(?<=[\s|\]:>])(?:"
+    rf'{_NAMES} = "?[a-z_]\w{{0,30}}\.[a-z_]'  # of MLIR
+    r"|(?:ROOT )?%?[\w.-]{1,200} = \({0,4}[a-z]\w{0,20}\[[0-9,<=]*\]"  # of HLO
+    r'|"[a-z_]\w{0,30}\.[a-z_][\w.]{0,60}"\('
+    r"|func\.func\b|HloModule |ENTRY |module (?:@|\{|attributes))"
+)
+
+
+class Prefixes:
+    """The prefix of the last lines, with its digits as 0; empty if they had none."""
+
+    def __init__(self) -> None:
+        self.known = ""
+
+    def cut(self, text: str) -> str:
+        """Return a line without its prefix.
+
+        >>> prefixes = Prefixes()
+        >>> prefixes.cut('12:09 | func.func @f() {'), prefixes.cut('12:10 | }')
+        ('func.func @f() {', '}')
+        >>> prefixes.cut('  return %0 : tensor<4xf32>')
+        '  return %0 : tensor<4xf32>'
+        """
+        if text.lstrip()[:1] in _STARTS:
+            return text
+        length = len(self.known)
+        if length and _DIGIT.sub("0", text[:length]) == self.known:
+            return text[length:]
+        found = _STATEMENT.search(text, 0, _MOST)
+        prefix = text[: found.start()] if found else ""
+        # A statement precedes its types.
+        if not prefix.strip() or "tensor<" in prefix or "memref<" in prefix:
+            return text
+        self.known = _DIGIT.sub("0", prefix)
+        return text[len(prefix) :]
