@@ -14,7 +14,9 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import Reader
 from gridlayout.tenstorrent.metal_layout_text import read_metal
+from gridlayout.tenstorrent.tt_metal_text import read_print, starts_print
 from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
+from gridlayout.xla.mosaic import read_memref, starts_memref
 from gridlayout.xla.text import read_type, starts_type
 
 MAX_TEXT = 1 << 16
@@ -26,8 +28,9 @@ _AROUND = 40
 def parse(text: str) -> Layout:
     """Return the layout that `text` describes.
 
-    text: a compiler's type, or a constructor call as `repr` prints it. `str` of the result is the
-    canonical form of the text.
+    text: a compiler's type, a `TensorSpec(...)` or a tensor that TTNN prints, or a constructor call
+    as `repr` prints it. `str` of the result is the canonical form of the text. A printed tensor
+    does not state its memory config; its layout is that of an interleaved one.
 
     `LayoutError` names the column that does not parse and shows the text around it. If a memref
     contradicts the rest of its type, the error states the memref that the rest implies.
@@ -74,13 +77,18 @@ def _parsed(text: str) -> Layout:
         if not isinstance(found, Layout):
             reader.fail(f"{text.strip()[:48]!r} is not a layout")
         return found
+    if starts_print(text):
+        return read_print(reader)
+    if starts_memref(text):
+        return read_memref(reader)
     if starts_type(text):
         return read_type(reader)
     if reader.peek("Layout("):
         reader.fail("a gl.Layout built from steps belongs to no system and has no parsable text")
     reader.fail(
         "no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>, "
-        "tensor<..., #ttnn.ttnn_layout<...>>, f32[3,5]{1,0:T(2,2)}, and constructor calls such as "
+        "tensor<..., #ttnn.ttnn_layout<...>>, f32[3,5]{1,0:T(2,2)}, memref<..., #tpu.tiled<...>>, "
+        "TTNN's TensorSpec(...), and constructor calls such as "
         "GridLayout(...) and sophon.local(...)"
     )
 

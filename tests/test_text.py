@@ -315,6 +315,128 @@ def test_contradiction(old, new, where, says):
     assert column(message) == (text.index(where) if where else len(text)) + 1, message
 
 
+# --- what running systems print ---
+
+CONFIG = (
+    "MemoryConfig(memory_layout=TensorMemoryLayout::{},buffer_type=BufferType::L1,shard_spec={},"
+    "nd_shard_spec={},created_with_nd_shard_spec=0)"
+)
+SHARD = (
+    "ShardSpec(grid={{{}}},shape={{{}, {}}},orientation=ShardOrientation::{})"  # braces are printed
+)
+ND = (
+    "NdShardSpec(shard_shape=Shape([1, 32, 64]),grid={[(x=0,y=0) - (x=2,y=0)]},"
+    "orientation=ShardOrientation::ROW_MAJOR,"
+    "shard_distribution_strategy=ShardDistributionStrategy::ROUND_ROBIN_1D)"
+)
+NO, BOX = "std::nullopt", "[(x=1,y=2) - (x=4,y=3)]"
+TILED = (
+    "TilePageConfig(tile=Tile(tile_shape={32, 32},face_shape={16, 16},num_faces=4,"
+    "partial_face=false))"
+)
+ROWS = "RowMajorPageConfig(tile=Tile(tile_shape={32, 32},face_shape={16, 16},num_faces=4))"
+
+
+def spec(shape, dtype, page, config, alignment="[32, 32]"):
+    return (
+        f"TensorSpec(logical_shape=Shape({shape}),tensor_layout=TensorLayout(dtype=DataType::"
+        f"{dtype},page_config=PageConfig(config={page}),memory_config={config},alignment="
+        f"Alignment({alignment})))"
+    )
+
+
+def sharded(kind, *shard):
+    return CONFIG.format(kind, SHARD.format(*shard), NO)
+
+
+PRINTED = [
+    (
+        spec([2, 40, 70], "BFLOAT16", TILED, CONFIG.format("INTERLEAVED", NO, NO)),
+        ((2, 40, 70), "bfloat16"),
+        {},
+    ),
+    (
+        spec([64, 256], "FLOAT32", TILED, sharded("BLOCK_SHARDED", BOX, 32, 64, "ROW_MAJOR")),
+        ((64, 256), "float32", "tile", (32, 64), (2, 4)),
+        {"memory_layout": "block_sharded"},
+    ),
+    (
+        spec([256, 64], "UINT16", TILED, sharded("BLOCK_SHARDED", BOX, 64, 32, "COL_MAJOR")),
+        ((256, 64), "uint16", "tile", (64, 32), (2, 4)),
+        {"memory_layout": "block_sharded", "orientation": "col_major"},
+    ),
+    (
+        spec(
+            *([96, 64], "BFLOAT8_B", TILED),
+            sharded("HEIGHT_SHARDED", f"{BOX}, [(x=0,y=0) - (x=0,y=0)]", 32, 64, "ROW_MAJOR"),
+        ),
+        ((96, 64), "bfloat16", "tile", (32, 64), 9),
+        {"memory_layout": "height_sharded", "tile_format": "bfp_bf8"},
+    ),
+    (
+        spec([2, 64, 64], "INT32", ROWS, CONFIG.format("ND_SHARDED", NO, ND), "[1]"),
+        ((2, 64, 64), "int32", "row_major", (1, 32, 64), (1, 3)),
+        {},
+    ),
+    (
+        "ttnn.Tensor([[ 1.00000,  nan, ...]], shape=Shape([1, 40]), dtype=DataType::FLOAT32, "
+        "layout=Layout::ROW_MAJOR)",
+        ((1, 40), "float32", "row_major"),
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "options"), PRINTED)
+def test_what_ttnn_prints(text, arguments, options):
+    layout = gl.tenstorrent.tensor_layout(*arguments, **options)
+    assert gl.parse(text) == layout
+    found = gl.explain([f"12:07 | INFO | spec {text}, {text}"])
+    assert [(f.layout, f.values) for f in found.findings] == [(layout, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (CONFIG.format("INTERLEAVED", NO, NO), r"no shape.*tensor_layout\(shape, dtype\)"),
+        (sharded("BLOCK_SHARDED", BOX, 32, 64, "ROW_MAJOR"), r"=\(32, 64\), cores=\(2, 4\)"),
+        (spec([4, 4], "FLOAT31", TILED, CONFIG.format("INTERLEAVED", NO, NO)), "'FLOAT31' is not"),
+        (spec([64, 64], "UINT8", TILED, sharded("WIDTH_SHARDED", BOX, 32, 16, "ROW_MAJOR")), "32"),
+        (spec([4, 4], "UINT8", TILED, sharded("WIDTH_SHARDED", "[]", 32, 32, "ROW_MAJOR")), "grid"),
+        (spec([4, 4], "UINT8", "Page(a=1)", NO), "Page is not TilePageConfig"),
+        ("ttnn.Tensor([1.0])", "expected shape=Shape"),
+        ("TensorSpec(logical_shape=Shape([1]))", "states no tensor_layout"),
+    ],
+)  # fmt: skip
+def test_what_ttnn_prints_is_refused_by_its_rule(text, says):
+    message = refusal(text)
+    assert re.search(says, message.split("\n")[0]), message
+    assert gl.explain([text]).all_unknown == (text.startswith(("MemoryC", "TensorS")))
+
+
+@pytest.mark.parametrize(
+    ("text", "type_of"),
+    [
+        ("memref<256x130xf32, #tpu.tiled<(8,128),[2,1]>, #tpu.memory_space<vmem>>",
+         "f32[256,130]{1,0:T(8,128)S(1)}"),
+        ("memref<3x17x130xbf16, #tpu.tiled<(8,128)(2,1),[6,2,1]>, #tpu.memory_space<any>>",
+         "bf16[3,17,130]{2,1,0:T(8,128)(2,1)}"),
+        ("memref<300xi32, #tpu.tiled<(128),[1]>, #tpu.memory_space<hbm>>", "s32[300]{0:T(128)}"),
+        ("memref<4x5xf32, #tpu.memory_space<hbm>>", "f32[4,5]{1,0}"),
+    ],
+)  # fmt: skip
+def test_memrefs_of_mosaic(text, type_of):
+    assert str(gl.parse(text)) == type_of
+    found = gl.explain([f"%0 = tpu.memref_slice %a : {text} -> {text}"])
+    assert [str(f.layout) for f in found.findings] == [type_of]
+
+
+def test_memrefs_of_mosaic_are_refused_by_their_rule():
+    text = "memref<256x130xf32, #tpu.tiled<(8,128),[{}]>, #tpu.memory_space<{}>>"
+    assert "strides [1, 32] of tiles are not [2, 1]" in refusal(text.format("1,32", "vmem"))
+    assert "memory space 'cmem' is not one of" in refusal(text.format("2,1", "cmem"))
+
+
 # --- hostile text ---
 
 
@@ -387,6 +509,13 @@ LONG = 60_000
 
 # Numbers that would take the memory or the time, nesting that would take the stack.
 HOSTILE = {
+    "deep print": "TensorSpec(" + "a=B(" * 9000,
+    "long print": "TensorSpec(a={" + "1, " * 20000,
+    "huge print": PRINTED[0][0].replace("2, 40, 70", "4611686018427387904, 4611686018427387904"),
+    "many ranges": "MemoryConfig(memory_layout=TensorMemoryLayout::BLOCK_SHARDED,shard_spec=A("
+    "shape={1, 1},grid={" + "[(x=0,y=0) - (x=9,y=9)]," * 2000 + "}))",
+    "huge memref": "memref<" + "4611686018427387904x" * 3000 + "f32, #tpu.tiled<(8,128),[1]>>",
+    "huge tiles": "memref<4x4xf32, #tpu.tiled<" + "(4611686018427387904)" * 2000 + ",[1,1]>>",
     "size": text_of(shape=f"{NINES}x63xf32"),
     "size of 20 digits": text_of(shape="99999999999999999999x63xf32"),
     "size over 2**62": text_of(shape=f"{2**62 + 1}x63xf32"),

@@ -32,6 +32,7 @@ from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import Sizes, array_sizes, read
 from gridlayout.layouts.memory import CHIPS, Chip
 from gridlayout.mlir.aliases import MAX_WRITTEN_PER_CHARACTER, Aliases
+from gridlayout.tenstorrent.tt_metal_text import printed_in
 
 MAX_REASONS = 20
 _MAX_FUNCTIONS = 1 << 12
@@ -156,6 +157,8 @@ class Dump:
             return
         elif "tensor<" in text or "memref<" in text:
             self._mlir(line)
+        elif ("Config(" in text or "Shape(" in text) and (printed := printed_in(text)):
+            self._types(line, printed)
         elif "[" in text or "= token" in text:
             self._hlo(line)
         elif line.first and starts_call(text):
@@ -323,7 +326,10 @@ class Dump:
                 self.waiting.drop(called)
 
     def _bare_type(self, line: Line) -> None:
-        statement = Statement(line.number, "", mentions=((line.number, line.text.strip()),))
+        self._types(line, [line.text.strip()])
+
+    def _types(self, line: Line, texts: Iterable[str]) -> None:
+        statement = Statement(line.number, "", mentions=tuple((line.number, t) for t in texts))
         self._unnamed(statement, self._sizes_of(statement.mentions))
 
     # -- statements --------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ _WHY = {
     "(lowered.compile())",
     "llvm": "LLVM IR, which has no tensors: take the IR of an earlier pass",
     "mlir": "MLIR whose types have no layout that gridlayout knows",
+    "old": "IR of an old tt-mlir, whose dialects are #tt and !tt: print the program with a current "
+    "tt-mlir, which writes #ttcore",
     "binary": "binary data: give the printed IR (mlir-opt, compiled.as_text())",
     "empty": "an empty text",
     "text": "text that is neither MLIR nor HLO",
@@ -35,6 +37,8 @@ class Kind:
         """Record the words of a line that show the kind."""
         if "\0" in text or text.count("\N{REPLACEMENT CHARACTER}") > 8:
             self.words.add("binary")
+        if "#tt." in text or "!tt." in text:
+            self.words.add("old")
         if text.startswith("HloModule"):
             self.words.add("hlo")
         if "." in text:
@@ -63,4 +67,4 @@ class Kind:
     @property
     def why(self) -> str:
         """Why a text of this kind has no layouts, and what to give instead."""
-        return _WHY[self.name]
+        return _WHY["old" if "old" in self.words else self.name]

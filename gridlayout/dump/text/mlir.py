@@ -49,7 +49,7 @@ _VIEWS = frozenset(
     ["view_layout", "stream_layout", "subview", "cast", "reinterpret_cast", "collapse_shape"]
 )
 _EMPTIES = frozenset(("empty", "alloc"))
-_DIALECTS = ("#tt", "!tt", "#sdy", "#d2m")
+_DIALECTS = ("#tt", "!tt", "#sdy", "#d2m", "#tpu")
 
 
 def defines_alias(text: str, aliases: Aliases) -> bool:
