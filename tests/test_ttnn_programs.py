@@ -533,7 +533,7 @@ def test_a_dim_that_is_divided_is_reversed_by_no_chip_alone(dim, follows):
     ("op", "words", "after", "expected"),
     [
         ("moreh_cumsum", "dim = 1 : i64", "1x3", lambda x: np.cumsum(x, 1)),
-        ("repeat", "repeat_dims = array<i64: 2, 1, 1>", "2x1x3", lambda x: np.stack([x, x])),
+        ("repeat", "repeat_dimensions = array<i64: 2, 1, 1>", "2x1x3", lambda x: np.stack([x, x])),
         ("broadcast", "broadcast_dimensions = array<i64: 2, 1, 1>", "2x1x3",
          lambda x: np.stack([x, x])),
     ],
@@ -629,6 +629,184 @@ def test_activations_have_names_of_their_own(name):
     np.testing.assert_allclose(np.asarray(found), ACTIVATIONS[name](x) + y, rtol=1e-5, atol=1e-6)
 
 
+# -- TTIR written by hand --------------------------------------------------------------------------
+
+
+def ttir_of(op, words, *shapes):
+    """A program of one op of TTIR; shapes of the operands, then of the result."""
+    *inputs, output = ("tensor<" + "".join(f"{n}x" for n in shape) + "f32>" for shape in shapes)
+    names = [f"%a{k}" for k in range(len(inputs))]
+    arguments = ", ".join(f"{name}: {kind}" for name, kind in zip(names, inputs, strict=True))
+    return load(
+        f"func.func @main({arguments}) -> {output} {{\n"
+        f'  %0 = "ttir.{op}"({", ".join(names)}) <{{{words}}}> : '
+        f"({', '.join(inputs)}) -> {output}\n"
+        f"  return %0 : {output}\n}}\n"
+    )
+
+
+def scaled(x, axes):
+    return x / np.sqrt((x * x).mean(axes, keepdims=True) + 1e-5)
+
+
+CONV = (
+    "stride = array<i32: 2, 1>, dilation = array<i32: 1, 1>, groups = 1 : i32, "
+    "padding = array<i32: 1, 0, 1, 0>"
+)
+FLAT = (
+    ", flattened_compat_info = #ttir<flattened_compat batch_size = 2, input_height = 5, "
+    "input_width = 7>"
+)
+POOL = (
+    "kernel = array<i32: 2, 3>, stride = array<i32: 1, 1>, dilation = array<i32: 1, 1>, "
+    "padding = array<i32: 0, 0, 0, 0>, ceil_mode = false"
+)
+
+
+SEGMENTS = "operandSegmentSizes = array<i32: 1, 1, {}>"
+
+
+def convolved(x, w):
+    x = np.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0)))
+    rows = [
+        [np.einsum("bhwi,oihw->bo", x[:, r : r + 3, c : c + 2], w) for c in range(6)]
+        for r in range(0, 5, 2)
+    ]
+    return np.moveaxis(np.asarray(rows), 2, 0)
+
+
+def largest(x):
+    return np.lib.stride_tricks.sliding_window_view(x, (2, 3), (1, 2)).max((-1, -2))
+
+
+BY_HAND = [
+    ("conv2d", CONV, [(2, 5, 7, 3), (4, 3, 3, 2), (2, 3, 6, 4)], convolved),
+    (
+        *("conv2d", CONV + FLAT, [(1, 1, 70, 3), (4, 3, 3, 2), (1, 1, 36, 4)]),
+        lambda x, w: convolved(x.reshape(2, 5, 7, 3), w).reshape(1, 1, 36, 4),
+    ),
+    (
+        *("max_pool2d", POOL + FLAT, [(1, 1, 70, 3), (1, 1, 40, 3)]),
+        lambda x: largest(x.reshape(2, 5, 7, 3)).reshape(1, 1, 40, 3),
+    ),
+    (
+        *("repeat", "repeat_dimensions = array<i64: 3, 1, 2>", [(2, 5, 7), (6, 5, 14)]),
+        lambda x: np.tile(x, (3, 1, 2)),
+    ),
+    ("squeeze", "dim = -2 : si32", [(2, 1, 3), (2, 3)], lambda x: x[:, 0]),
+    ("unsqueeze", "dim = 1 : si32", [(2, 3), (2, 1, 3)], lambda x: x[:, None]),
+    ("unsqueeze", "dim = -1 : si32", [(2, 3), (2, 3, 1)], lambda x: x[..., None]),
+    (
+        *("selu", "", [(3, 5), (3, 5)]),
+        lambda x: (
+            1.0507009873390197
+            * np.where(x > 0, x, 1.6732635498046875 * (np.exp(np.minimum(x, 0)) - 1))
+        ),
+    ),
+    (
+        *("selu", "alpha = 2.0 : f32, scale = 3.0 : f32", [(3, 5), (3, 5)]),
+        lambda x: 3 * np.where(x > 0, x, 2 * (np.exp(np.minimum(x, 0)) - 1)),
+    ),
+    ("softsign", "", [(3, 5), (3, 5)], lambda x: x / (1 + abs(x))),
+    (
+        *(
+            "rms_norm",
+            "normalized_shape = array<i64: 5>, operandSegmentSizes = array<i32: 1, 1, 1>",
+        ),
+        [(3, 4, 5), (5,), (5,), (3, 4, 5)],
+        lambda x, w, b: scaled(x, -1) * w + b,
+    ),
+    (
+        *(
+            "layer_norm",
+            "normalized_shape = array<i64: 4, 5>, operandSegmentSizes = array<i32: 1, 1, 0>",
+        ),
+        [(3, 4, 5), (4, 5), (3, 4, 5)],
+        lambda x, w: scaled(x - x.mean((1, 2), keepdims=True), (1, 2)) * w,
+    ),
+    (
+        *("batch_norm_inference", "dimension = 1 : i32, epsilon = 0.5 : f32"),
+        [(2, 3, 4), (3,), (3,), (3,), (3,), (2, 3, 4)],
+        lambda x, s, o, m, v: (
+            (x - m[:, None]) / np.sqrt(v[:, None] + 0.5) * s[:, None] + o[:, None]
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "words", "shapes", "expected"), BY_HAND)
+def test_ops_of_ttir_with_their_defaults(op, words, shapes, expected):
+    arrays = [numbers(*shape, seed=k, low=-0.9) for k, shape in enumerate(shapes[:-1])]
+    arrays[-1] = abs(arrays[-1])
+    found = ttir_of(op, words, *shapes)(*arrays)
+    np.testing.assert_allclose(np.asarray(found), expected(*arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_random_numbers_of_ttir_are_within_their_bounds():
+    words = "size = [64 : i32, 33 : i32], low = 2.0 : f32, high = 3.0 : f32, seed = {} : ui32"
+    one, other = (np.asarray(ttir_of("rand", words.format(n), (64, 33))()) for n in (1, 2))
+    assert one.shape == (64, 33)
+    assert one.min() >= 2
+    assert one.max() < 3
+    assert abs(one.mean() - 2.5) < 0.02
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize(
+    ("op", "words", "shapes", "message"),
+    [
+        ("rms_norm", "normalized_shape = array<i64: 4>", [(3, 5), (3, 5)], "is not the end of"),
+        ("squeeze", "dim = 1 : si32", [(1, 3), (1, 3)], "not compatible"),
+        ("conv2d", CONV + FLAT, [(1, 1, 60, 3), (4, 3, 3, 2), (1, 1, 36, 4)], "does not fit the"),
+        ("conv2d", CONV + ", batch_dim = 7 : i64", [(2, 5, 7, 3), (4, 3, 3, 2), (1,)], "outside"),
+        ("rand", "low = 2.0 : f32, high = 1.0 : f32", [(4,)], "numbers from 2.0 to 1.0"),
+    ],
+)
+def test_ops_of_ttir_are_refused_by_their_rule(op, words, shapes, message):
+    with pytest.raises(LayoutError, match=f"line 2: ttir.{op}: .*{message}"):
+        ttir_of(op, words, *shapes)
+
+
+SHARDED = """
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 2x3>]>}} {{
+func.func @main(%a: tensor<4x9xf32>, %b: tensor<4x9xf32>) -> (tensor<{1}xf32>, tensor<4x9xf32>) {{
+  %0 = "ttir.mesh_shard"(%a) <{{shard_dims = array<i64: {0}>, shard_direction = #ttcore.shard_direction<full_to_shard>, shard_shape = array<i64: 1>, shard_type = #ttcore.shard_type<devices>}}> : (tensor<4x9xf32>) -> tensor<{1}xf32>
+  %1 = "ttir.exp"(%0) : (tensor<{1}xf32>) -> tensor<{1}xf32>
+  %2 = "ttir.mesh_shard"(%1) <{{shard_dims = array<i64: {0}>, shard_direction = #ttcore.shard_direction<shard_to_full>, shard_shape = array<i64: 1>, shard_type = #ttcore.shard_type<devices>}}> : (tensor<{1}xf32>) -> tensor<4x9xf32>
+  %3 = "ttir.mesh_shard"(%b) <{{shard_dims = array<i64: -1>, shard_direction = #ttcore.shard_direction<full_to_shard>, shard_shape = array<i64: 1>, shard_type = #ttcore.shard_type<replicate>}}> : (tensor<4x9xf32>) -> tensor<4x9xf32>
+  %4 = "ttir.add"(%2, %3) : (tensor<4x9xf32>, tensor<4x9xf32>) -> tensor<4x9xf32>
+  return %1, %4 : tensor<{1}xf32>, tensor<4x9xf32>
+}}
+}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("dims", "part"), [("0, 1", "2x3"), ("1, -1", None), ("-1, 1", "4x3"), ("-1, 0", None)]
+)
+def test_a_full_tensor_is_cut_for_the_chips_and_put_together(dims, part):
+    if part is None:  # 9 does not divide by 2, nor 4 by 3
+        with pytest.raises(LayoutError, match=r"line 4: ttir\.mesh_shard: "):
+            load(SHARDED.format(dims, "2x9"))
+        return
+    x, y = numbers(4, 9), numbers(4, 9, seed=1)
+    parts, full = load(SHARDED.format(dims, part))(x, y)
+    np.testing.assert_allclose(np.asarray(parts), np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(full), np.exp(x) + y, rtol=1e-6)
+
+
+def test_a_device_is_no_argument():
+    kind = kind_of((5, 7))
+    text = (
+        "func.func @main(%dev: !ttnn.device, %a: KIND) -> KIND {\n"
+        '  %0 = "ttnn.to_device"(%a, %dev) : (KIND, !ttnn.device) -> KIND\n'
+        '  %1 = "ttnn.neg"(%0) : (KIND) -> KIND\n  return %1 : KIND\n}'
+    )
+    program, x = load(text.replace("KIND", kind)), numbers(5, 7)
+    assert [each.shape for each in program.arguments] == [(5, 7)]
+    np.testing.assert_array_equal(np.asarray(program(x)), -x)
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -663,6 +841,17 @@ def test_refused_with_the_line(old, new, message):
     assert old in MATMUL
     with pytest.raises(LayoutError, match=message):
         load(MATMUL.replace(old, new))
+
+
+def test_what_does_not_follow_from_a_shape_is_a_warning_if_wanted():
+    text = MATMUL.replace("<2x1>, memref<1x2x", "<2x1>, memref<2x2x")
+    with pytest.raises(LayoutError, match=r"load\(\.\.\., strict=False\) takes"):
+        load(text)
+    with pytest.warns(UserWarning, match="memref 2x2 does not follow .* is taken"):
+        program = load(text, strict=False)
+    assert program.layouts == load(MATMUL).layouts
+    with pytest.raises(LayoutError, match="strict"):
+        load(text, strict="no")
 
 
 def test_refused_arguments():

@@ -27,8 +27,8 @@ class TensorType:
     tile_format: str | None = None
 
 
-def read_tensor_type(text: str) -> TensorType:
-    """Read a tensor type, whose aliases are written out.
+def read_tensor_type(text: str, strict: bool = True) -> TensorType:
+    """Read a tensor type, whose aliases are written out. strict: as for `read_layout`.
 
     Interleaved tensors are one plane of pages with grid 1x1. A grid that they state, which is
     possible only in L1, is that of the workers whose banks have the pages, `layout.workers`. A
@@ -55,7 +55,7 @@ def read_tensor_type(text: str) -> TensorType:
         if not reader.peek("#ttnn.ttnn_layout"):
             stated = reader.text[reader.at :][:40]
             reader.fail(f"the encoding {stated!r} is not supported; expected #ttnn.ttnn_layout")
-        layout = read_layout(reader, shape, element, compiled=True)
+        layout = read_layout(reader, shape, element, compiled=True, strict=strict)
     reader.expect(">", what=" after one encoding")
     reader.end()
     tile_format = element.name if element.name in dtypes.BLOCK_FORMATS else None

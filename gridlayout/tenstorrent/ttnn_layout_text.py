@@ -10,6 +10,7 @@ counts elements as well.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 from gridlayout import dtypes
@@ -48,12 +49,14 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
 
 
 def read_layout(
-    reader: Reader, shape: Shape, element: Element, *, compiled: bool = False
+    reader: Reader, shape: Shape, element: Element, *, compiled: bool = False, strict: bool = True
 ) -> TtnnLayout:
     """Read the attribute of a tensor of this shape and element type, including its `>`.
 
     compiled: whether it is the type of a value in a compiled program. Such a type may have further
     words (`_IGNORED`) and may omit the cores of shards, but has none of this library's own words.
+    strict: whether parts that do not follow from the others are an error; else they are a warning,
+    and the layout is that which shape, tile and grid imply.
     """
     reader.expect("#ttnn.ttnn_layout", "<")
     at_map = reader.here()
@@ -79,7 +82,12 @@ def read_layout(
         raise LayoutError(f"column {at + 1}: {error}") from None
     if compiled and not ranges:
         ranges = layout.core_ranges
-    _check_stated(reader, layout, (at_map, linear), (at, counts), (at_ranges, ranges))
+    try:
+        _check_stated(reader, layout, (at_map, linear), (at, counts), (at_ranges, ranges))
+    except LayoutError as error:
+        if strict:
+            raise
+        warnings.warn(f"{error}; {layout} is taken", stacklevel=2)
     return layout
 
 

@@ -20,6 +20,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 from gridlayout.mlir.program import Module
 from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.spread import Cut
 
 Function = Callable[..., Any]
 MAX_CHIPS, MAX_AXES = 1 << 10, 8
@@ -139,6 +140,39 @@ def mesh_partition(op: Op, mesh: Shape) -> Function:
     return lambda x: jnp.concatenate(_parts(x, axis, dim, mesh[axis]), axis)
 
 
+def mesh_shard(op: Op, mesh: Shape) -> Function:
+    """A full tensor cut for the chips along `shard_dims`, or put together from their parts.
+
+    `shard_dims` has the dim that each mesh axis cuts, -1 for none; `shard_shape` repeats in how
+    many parts each dim is cut.
+    """
+    divides = op.word("shard_direction") == "full_to_shard"
+    kind, dims = op.word("shard_type"), op.integers("shard_dims")
+    op.integers("shard_shape", None)
+    rank = len(op.inputs[0].shape)
+    if kind in ("replicate", "manual", "identity"):
+        dims = ()
+    elif kind != "devices" or len(dims) > len(mesh) or not all(-1 <= d < rank for d in dims):
+        op.fail(f"shard_type = {kind} along dims {dims} of the mesh {mesh} is not known")
+    places = [(axis, d) for axis, d in enumerate(dims) if d >= 0]
+    cuts: list[list[Cut]] = [[] for _ in range(rank)]
+    for axis, d in places if divides else ():
+        cuts[d].append(Cut(axis, 1, op.outputs[0].shape[d]))
+    op.facts["cuts"] = tuple(map(tuple, cuts))
+    op.facts["joined"] = frozenset(() if divides else (axis for axis, _ in places))
+
+    def run(x: Any) -> Any:
+        for axis, d in places:
+            at = d + len(mesh)
+            if divides:
+                x = jnp.concatenate(_parts(x, axis, at, mesh[axis]), axis)
+            else:
+                x = _to_all(_side_by_side(x, axis, at), axis, mesh)
+        return x
+
+    return run
+
+
 def all_to_all(op: Op, mesh: Shape) -> Function:
     """Each chip of a group gets one part of every chip's tensor, cut along `split_dim`.
 
@@ -205,6 +239,7 @@ BETWEEN: dict[str, Callable[[Op, Shape], Function]] = {
     "all_reduce": all_reduce,
     "all_to_all": all_to_all,
     "mesh_partition": mesh_partition,
+    "mesh_shard": mesh_shard,
     "point_to_point": point_to_point,
     "reduce_scatter": reduce_scatter,
 }

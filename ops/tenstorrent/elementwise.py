@@ -33,6 +33,7 @@ UNARY: dict[str, Function] = {
     "round": jnp.round,
     "rsqrt": lax.rsqrt,
     "softplus": jax.nn.softplus,
+    "softsign": jax.nn.soft_sign,
 }
 BINARY: dict[str, Function] = {
     **{name: getattr(jnp, name) for name in ("add", "subtract", "multiply", "maximum", "minimum")},
@@ -164,6 +165,12 @@ def leaky_relu(op: Op) -> Function:
     return lambda x: WITH_NUMBER[op.name](x, slope)
 
 
+def selu(op: Op) -> Function:
+    """`scale` times x where x is above 0, else `scale * alpha * (exp(x) - 1)`."""
+    scale, alpha = op.number("scale", 1.0507009873390197), op.number("alpha", 1.6732635498046875)
+    return lambda x: scale * jax.nn.elu(x, alpha)
+
+
 def reduce_precision(op: Op) -> Function:
     """Elements rounded to a number of exponent bits and of mantissa bits."""
     exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
@@ -184,5 +191,6 @@ FUNCTIONS = {
     "leaky_relu": leaky_relu,
     "pow_scalar": pow_scalar,
     "reduce_precision": reduce_precision,
+    "selu": selu,
     "where": where,
 }

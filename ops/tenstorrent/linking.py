@@ -18,6 +18,7 @@ from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 # A bound on the ops of a text with all calls written out: a number, and so many per op.
 MAX_OPS, MAX_OPS_PER_OP = 1 << 12, 32
+DEVICE = "!ttnn.device"  # the type of a device, which is no tensor: there is only one here
 MAX_DEPTH = 32  # functions, each of which calls the next one
 
 
@@ -111,10 +112,13 @@ def called_by(step: Step) -> tuple[Linked, ...]:
 
 
 class Linker:
-    """The functions of a module, each linked once; `mesh` as in `function_of`."""
+    """The functions of a module, each linked once; `mesh` as in `function_of`.
 
-    def __init__(self, module: Module, mesh: Shape = ()) -> None:
-        self.module, self.mesh = module, mesh
+    strict: as for `load`.
+    """
+
+    def __init__(self, module: Module, mesh: Shape = (), strict: bool = True) -> None:
+        self.module, self.mesh, self.strict = module, mesh, strict
         self.types: dict[str, TensorType] = {}
         self.linked: dict[str, Linked | None] = {}  # None while it is being linked
         count = sum(len(each.operations) for each in module.functions.values())
@@ -125,12 +129,14 @@ class Linker:
         """Return a type read from its text; cached."""
         if text not in self.types:
             try:
-                found = read_tensor_type(self.module.aliases.whole(text))
+                found = read_tensor_type(self.module.aliases.whole(text), self.strict)
                 # 64-bit integers become 32-bit ones where JAX has no others.
                 dtype = jax.dtypes.canonicalize_dtype(found.dtype)
                 self.types[text] = found if found.layout else replace(found, dtype=dtype)
             except LayoutError as error:
                 why = re.sub(r"^(line|column) \d+: ", "", str(error))
+                if self.strict and "does not follow from" in why:
+                    why += "; load(..., strict=False) takes the layout that follows"
                 raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
         return self.types[text]
 
@@ -194,8 +200,9 @@ class _Body:
             raise LayoutError(f"line {function.line}: function @{function.name} has no return")
         if returned.operand_types != function.result_types:
             _fail(returned, f"the function's results are {', '.join(function.result_types)[:200]}")
-        types = [self.linker.type_of(each.type, function.line) for each in function.arguments]
-        names = [argument.name for argument in function.arguments]
+        tensors = [each for each in function.arguments if each.type != DEVICE]
+        types = [self.linker.type_of(each.type, function.line) for each in tensors]
+        names = [argument.name for argument in tensors]
         callees = [callee for step in steps for callee in called_by(step)]
         return Linked(
             *(function.name, tuple(zip(names, types, strict=True)), tuple(steps)),
@@ -220,7 +227,7 @@ class _Body:
                 _fail(operation, f"{name} is a {self.value_types[name][:80]}, not a {kind[:80]}")
 
     def types(self, texts: tuple[str, ...], line: int) -> tuple[TensorType, ...]:
-        tensors = [text for text in texts if text != "!ttnn.device"]
+        tensors = [text for text in texts if text != DEVICE]
         return tuple(self.linker.type_of(text, line) for text in tensors)
 
     def step(self, operation: Operation) -> Step | None:
@@ -229,7 +236,7 @@ class _Body:
         before, after = operation.operand_types, operation.result_types
         inputs, outputs = (self.types(texts, operation.line) for texts in (before, after))
         pairs = zip(operation.operands, before, strict=True)
-        operands = tuple(name for name, kind in pairs if kind != "!ttnn.device")
+        operands = tuple(name for name, kind in pairs if kind != DEVICE)
         op = Op(operation, inputs, outputs)
         name = op.name if op.dialect in DIALECTS else operation.name
         made = (operation.line, name, operands, operation.results)

@@ -43,7 +43,7 @@ _FLOATS = {"f64": (np.uint64, np.float64), "f32": (np.uint32, np.float32)} | {
     "f16": (np.uint16, np.float16),
     "bf16": (np.uint16, ml_dtypes.bfloat16),
 }
-_NONE: Any = object()
+REQUIRED: Any = object()  # the default of an attribute that must be stated
 
 
 class Op:
@@ -82,11 +82,11 @@ class Op:
         """Return whether there is such an attribute."""
         return key in self.found.attributes
 
-    def text(self, key: str, default: Any = _NONE) -> Any:
+    def text(self, key: str, default: Any = REQUIRED) -> Any:
         """Return an attribute's text."""
         self._read.add(key)
         found = self.found.attributes.get(key, default)
-        if found is _NONE:
+        if found is REQUIRED:
             self.fail(f"the attribute {key} is missing")
         return found
 
@@ -99,11 +99,11 @@ class Op:
             self.fail(f"{key} = {text[:60]} must be {what}")
         return found
 
-    def integers(self, key: str, default: Any = _NONE) -> Any:
+    def integers(self, key: str, default: Any = REQUIRED) -> Any:
         """Read `[1 : i32, 2 : i32]`, `array<i64: 1, 2>`, `#ttnn.shape<1x2>` or `1 : si32`."""
         return self._parsed(key, default, _integers, "whole numbers")
 
-    def integer(self, key: str, default: Any = _NONE) -> Any:
+    def integer(self, key: str, default: Any = REQUIRED) -> Any:
         """Read `1 : si32`."""
         found = self.integers(key, default)
         if found is default:
@@ -112,19 +112,19 @@ class Op:
             self.fail(f"{key} must be one whole number")
         return int(found[0])
 
-    def number(self, key: str, default: Any = _NONE) -> Any:
+    def number(self, key: str, default: Any = REQUIRED) -> Any:
         """Read `1.5 : f32`, `2 : i32`, or bits such as `0xFF800000 : f32`."""
         return self._parsed(key, default, number_of, "a number")
 
-    def flag(self, key: str, default: Any = _NONE) -> bool:
+    def flag(self, key: str, default: Any = REQUIRED) -> bool:
         """Read `true` or `false`."""
         return self._parsed(key, default, {"true": True, "false": False}.get, "true or false")
 
-    def word(self, key: str, default: Any = _NONE) -> str:
+    def word(self, key: str, default: Any = REQUIRED) -> str:
         """Read the word in `#ttcore.reduce_type<sum>`, `<sum>`, `"sum"` or `sum`."""
         return self._parsed(key, default, _word, "one word")
 
-    def axis(self, key: str, default: Any = _NONE) -> int:
+    def axis(self, key: str, default: Any = REQUIRED) -> int:
         """Read a dim of the first operand; negative ones count from the end."""
         rank, axis = len(self.inputs[0].shape), self.integer(key, default)
         if not -rank <= axis < rank:

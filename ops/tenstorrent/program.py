@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, one_of
+from gridlayout.arguments import Shape, as_flag, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
@@ -44,6 +44,7 @@ def load(
     oob: float | None = None,
     in_specs: Specs | None = None,
     out_specs: Specs | None = None,
+    strict: bool = True,
 ) -> TtnnProgram:
     """Return a compiled program as a function: TTNN IR, run with the layouts that its types state.
 
@@ -51,7 +52,10 @@ def load(
     device grid whose emulated cores hold the values; by default, one device holds them all.
     function: the function to run, if the text has several that no other calls. oob: the value of
     the padding of all floats, wherever a value is made; with `math.nan`, a result without NaN shows
-    that nothing reads it.
+    that nothing reads it. strict: whether a map, a memref or core ranges that do not follow from
+    the rest of their type are an error, as types written by hand may have them; if not, they are a
+    warning, and the layout is that which shape, tile and grid imply. Arguments that are devices are
+    left out.
 
     A program of several chips takes and returns full arrays. The mesh axes that divide each dim are
     inferred from the arrays' sizes, and propagated through the ops. Where that is ambiguous or
@@ -78,7 +82,7 @@ def load(
     module = read_module(text)
     mesh = mesh_of(module)
     chips = mesh if prod(mesh) > 1 else ()
-    linked = Linker(module, chips).link(_entry(module, function))
+    linked = Linker(module, chips, as_flag(strict, "strict")).link(_entry(module, function))
     kinds = [kind for _, kind in linked.arguments]
     specs = (
         read_specs(in_specs, kinds, mesh, "in_specs"),

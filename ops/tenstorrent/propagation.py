@@ -16,7 +16,7 @@ _LIKE_FIRST = (
     *(*SAME, *elementwise.UNARY, "clamp_scalar", "leaky_relu", "pow_scalar", "softmax", "cumsum"),
     *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
     *("repeat_interleave", "rotary_embedding", "reduce_precision", "bitcast_convert"),
-    *("moreh_cumsum", "cumprod", "cumulative", "broadcast"),
+    *("moreh_cumsum", "cumprod", "cumulative", "broadcast", "batch_norm_inference", "selu"),
 )
 _MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
 _ALONG = (
@@ -26,7 +26,7 @@ _ALONG = (
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
 # Ops after which chips that held the same tensor hold different ones.
-_PARTING = ("mesh_partition", "reduce_scatter", "point_to_point", "all_to_all")
+_PARTING = ("mesh_partition", "mesh_shard", "reduce_scatter", "point_to_point", "all_to_all")
 
 
 class _Divided(NamedTuple):
@@ -110,6 +110,8 @@ def _result(
     varies = frozenset[int]().union(*(value.axes for value in found)) - _Divided(cuts).axes
     if step.name in ("all_gather", "all_reduce"):
         varies -= {step.facts["axis"]}
+    if step.name == "mesh_shard":
+        varies -= step.facts["joined"]
     return _Divided(cuts, varies)
 
 
@@ -139,7 +141,7 @@ def _result_spread(
         dims, keep = step.facts["dims"], len(shape) == len(first)
         kept = [() if k in dims else cuts for k, cuts in enumerate(first)]
         return tuple(cuts for k, cuts in enumerate(kept) if keep or k not in dims)
-    if name in ("reshape", "concatenate_heads"):
+    if name in ("reshape", "concatenate_heads", "squeeze", "unsqueeze"):
         return _reshaped(first, shapes[0], shape, pick)
     if name in ("permute", "transpose"):
         return tuple(first[k] for k in step.facts["dims"])
@@ -149,6 +151,8 @@ def _result_spread(
         return _product(spreads, shapes, step.facts["flips"], shape)
     if "image" in step.facts or name in _CONVOLUTIONS:
         return _convolved(step, spreads, shape)
+    if name == "mesh_shard":
+        return _sharded(step, first, shape)
     if name in ("all_gather", "all_to_all", "reduce_scatter", "mesh_partition"):
         return _between(step, first, shape)
     return None
@@ -321,6 +325,17 @@ def _place(start: int, extent: int, shape: Shape, pick: int) -> tuple[int, int, 
             if shape[d] % inside == 0 and (room % extent == 0 or extent % room == 0):
                 return d, inside, min(room, extent)
     return None
+
+
+def _sharded(step: Step, first: Spread, shape: Shape) -> Spread | None:
+    """Return the division after chips cut a tensor further, or put it together."""
+    joined, own = step.facts["joined"], step.facts["cuts"]
+    others = tuple(tuple(cut for cut in cuts if cut.axis not in joined) for cuts in first)
+    kept = _resized(others, step.inputs[0].shape, shape)
+    cut = {each.axis for cuts in own for each in cuts}
+    if kept is None or cut & {each.axis for cuts in kept for each in cuts}:
+        return None
+    return tuple((*before, *new) for before, new in zip(kept, own, strict=True))
 
 
 def _between(step: Step, first: Spread, shape: Shape) -> Spread | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -130,6 +131,17 @@ def arange(op: Op) -> Function:
     return lambda: jnp.arange(start, end, step, dtype=op.outputs[0].dtype)
 
 
+def rand(op: Op) -> Function:
+    """Uniform random numbers from `low` to `high`, exclusive: others than a chip generates."""
+    op.integers("size", None)
+    low, high = op.number("low", 0.0), op.number("high", 1.0)
+    seed, out = op.integer("seed", 0), op.outputs[0]
+    if not jnp.issubdtype(out.dtype, jnp.floating) or not low <= high:
+        op.fail(f"numbers from {low} to {high} of {out.dtype.name} are not known: give floats")
+    key = seed % 2**32
+    return lambda: jax.random.uniform(jax.random.key(key), out.shape, out.dtype, low, high)
+
+
 def constant(op: Op) -> Function:
     """A constant: `dense<[[1.0, 2.0]]>`, one number for all of it, or its bytes."""
     text, out = op.text("value"), op.outputs[0]
@@ -166,7 +178,7 @@ def _of_bytes(op: Op, text: str, name: str) -> np.ndarray[Any, Any]:
 # Ops that keep the values and the shape of the first operand.
 SAME = (
     *("to_layout", "to_memory_config", "typecast", "to_dtype", "to_device", "from_device"),
-    *("assign", "clone", "to_row_major_layout"),
+    *("assign", "clone", "to_row_major_layout", "to_tensor_spec"),
 )
 FUNCTIONS = {
     **dict.fromkeys(SAME, same),
@@ -178,6 +190,7 @@ FUNCTIONS = {
     "constant": constant,
     "pad": pad,
     "permute": permute,
+    "rand": rand,
     "repeat": repeat,
     "repeat_interleave": repeat_interleave,
     "reshape": reshape,

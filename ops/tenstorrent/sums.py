@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.tenstorrent.elementwise import activation
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import REQUIRED, Op
 
 Function = Callable[..., Any]
 
@@ -78,18 +78,26 @@ def cumulative(op: Op) -> Function:
 
 
 def norm(op: Op) -> Function:
-    """Rows scaled to mean square 1 (`layer_norm`: minus the mean), times a weight, plus a bias."""
-    epsilon, centred = op.number("epsilon"), op.name == "layer_norm"
+    """Rows scaled to mean square 1 (`layer_norm`: minus the mean), times a weight, plus a bias.
+
+    A row has the last dims: those of `normalized_shape` in TTIR, one in TTNN.
+    """
+    shape, centred = op.inputs[0].shape, op.name == "layer_norm"
+    epsilon = op.number("epsilon", 1e-5 if op.dialect == "ttir" else REQUIRED)
+    row = op.integers("normalized_shape", shape[-1:])
+    if not row or shape[-len(row) :] != row:
+        op.fail(f"normalized_shape {row} is not the end of the shape {shape}")
     has_weight, has_bias = _present(op, 3)[1:3]
+    axes = tuple(range(-len(row), 0))
 
     def run(x: Any, *rest: Any) -> Any:
         values = list(rest)
         if centred:
-            x = x - jnp.mean(x, -1, keepdims=True)
-        x = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon)
+            x = x - jnp.mean(x, axes, keepdims=True)
+        x = x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + epsilon)
         if has_weight:
-            x = x * jnp.reshape(values.pop(0), (-1,))
-        return x + jnp.reshape(values.pop(0), (-1,)) if has_bias else x
+            x = x * jnp.reshape(values.pop(0), row)
+        return x + jnp.reshape(values.pop(0), row) if has_bias else x
 
     return run
 

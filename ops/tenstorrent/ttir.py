@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent import windows
 from gridlayout.ops.tenstorrent.operation import Op
 
@@ -77,6 +80,37 @@ def dot_general(op: Op) -> Function:
     return lambda x, y: lax.dot_general(x, y, (contract, batch))
 
 
+def repeat(op: Op) -> Function:
+    """The operand repeated `repeat_dimensions` times along each dim."""
+    times = op.integers("repeat_dimensions")
+    return lambda x: jnp.tile(x, times)
+
+
+def squeeze(op: Op) -> Function:
+    """The operand without `dim`, which has extent 1."""
+    axis = op.axis("dim")
+    return lambda x: jnp.squeeze(x, axis)
+
+
+def unsqueeze(op: Op) -> Function:
+    """The operand with a dim of extent 1 before `dim`; a negative one counts from the result's."""
+    axis = op.integer("dim")
+    return lambda x: jnp.expand_dims(x, axis)
+
+
+def batch_norm(op: Op) -> Function:
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, for each index of `dimension`."""
+    axis, epsilon = op.axis("dimension"), op.number("epsilon")
+    across = [1] * len(op.inputs[0].shape)
+    across[axis] = -1
+
+    def run(x: Any, *of_channels: Any) -> Any:
+        scale, offset, mean, variance = (jnp.reshape(each, across) for each in of_channels)
+        return (x - mean) * lax.rsqrt(variance + epsilon) * scale + offset
+
+    return run
+
+
 _SPATIAL = ("depth_dim", "height_dim", "width_dim")
 
 
@@ -88,7 +122,10 @@ def convolution(op: Op) -> Function:
     is_transposed = op.name == "conv_transpose2d"
     rank = len(op.inputs[0].shape) - 2
     spatial = ("length_dim",) if op.name == "conv1d" else _SPATIAL[-rank:]
-    dims = tuple(op.axis(key) for key in ("batch_dim", "channel_dim", *spatial))
+    # By default, the batch comes first and channels last.
+    defaults = 0, rank + 1, *range(1, rank + 1)
+    names = ("batch_dim", "channel_dim", *spatial)
+    dims = tuple(op.axis(key, at) for key, at in zip(names, defaults, strict=True))
     stride, dilation = (windows.each(op, key, rank) for key in ("stride", "dilation"))
     groups, padding = op.integer("groups"), _padding(op, rank)
     if op.word("padding_mode", "zeros") != "zeros" or (is_transposed and groups != 1):
@@ -98,26 +135,43 @@ def convolution(op: Op) -> Function:
         size = op.inputs[1].shape[2:]
         padding = windows.transposed(padding, size, dilation, extra)
     weights = (1, 0) if is_transposed else (0, 1)
-    along = tuple(range(2, rank + 2))
+    along, image, shape = tuple(range(2, rank + 2)), _image(op), op.outputs[0].shape
     op.facts["image"] = dims[1], weights[0]
-    names = lax.ConvDimensionNumbers(dims, (*weights, *along), dims)
+    numbers = lax.ConvDimensionNumbers(dims, (*weights, *along), dims)
     across = [1] * len(dims)
     across[dims[1]] = -1
 
     def run(x: Any, w: Any, *bias: Any) -> Any:
         made = lax.conv_general_dilated(
-            *(x, jnp.flip(w, along) if is_transposed else w),
+            *(jnp.reshape(x, image), jnp.flip(w, along) if is_transposed else w),
             *((1,) * rank if is_transposed else stride, padding),
             lhs_dilation=stride if is_transposed else (1,) * rank,
             rhs_dilation=dilation,
-            dimension_numbers=names,
+            dimension_numbers=numbers,
             feature_group_count=groups,
         )
         for value in bias:
             made = made + jnp.reshape(value, across)
-        return made
+        return jnp.reshape(made, shape) if image != op.inputs[0].shape else made
 
     return run
+
+
+def _image(op: Op) -> Shape:
+    """Return the shape of the images: of the operand, or as `flattened_compat_info` states it.
+
+    With that attribute, operand and result are (1, 1, batch * height * width, channels).
+    """
+    shape = op.inputs[0].shape
+    text = op.text("flattened_compat_info", "")
+    if not text:
+        return shape
+    keys = "batch_size", "input_height", "input_width"
+    found = dict(re.findall(r"\b(\w+) = ([0-9]{1,9})\b", text))
+    sizes = tuple(int(found.get(key, 0)) for key in keys)
+    if prod(sizes) != prod(shape[:-1]) or len(shape) != 4:
+        op.fail(f"flattened_compat_info = {text[:100]} does not fit the operand's shape {shape}")
+    return (*sizes, shape[-1])
 
 
 def _padding(op: Op, rank: int) -> Pairs:
@@ -132,7 +186,8 @@ def pool(op: Op) -> Function:
     """A pool over windows of images (batch, height, width, channels)."""
     size, padding = windows.each(op, "kernel", 2), _padding(op, 2)
     op.facts["image"] = 3, None
-    found = windows.pooled(op, size, padding, op.inputs[0].shape[1:3], lambda x: x)
+    image = _image(op)
+    found = windows.pooled(op, size, padding, image[1:3], lambda x: jnp.reshape(x, image))
     return lambda x, *buffers: found(x)
 
 
@@ -142,8 +197,12 @@ FUNCTIONS = {
     **dict.fromkeys(("reduce_or", "reduce_and"), truths),
     **dict.fromkeys(("argmax", "argmin"), argument),
     "arange": arange,
+    "batch_norm_inference": batch_norm,
     "broadcast": broadcast,
     "dot_general": dot_general,
     "pad": pad,
+    "repeat": repeat,
     "reverse": reverse,
+    "squeeze": squeeze,
+    "unsqueeze": unsqueeze,
 }
