@@ -43,6 +43,38 @@ def opened(path: str | os.PathLike[Any]) -> io.BufferedReader:
     return file
 
 
+def is_path(source: Any) -> bool:
+    """Whether an object names a file: a path object, or a string that is an existing path.
+
+    >>> is_path("f32[3]{0}"), is_path(io.BytesIO()), is_path(Path("a.mlir"))
+    (False, False, True)
+    """
+    if isinstance(source, str):
+        try:
+            return "\n" not in source and "\0" not in source and os.path.exists(source)
+        except ValueError:  # a name that the file system can't encode
+            return False
+    return isinstance(source, os.PathLike)
+
+
+def read_text(path: str | os.PathLike[Any], most: int) -> str:
+    """Return the text in a file of at most `most` bytes; invalid UTF-8 is replaced.
+
+    `LayoutError` for a path that can't be read, and for a larger file.
+    """
+    try:
+        with opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise LayoutError(f"{os.fspath(path)!r} has {size:,} B; at most {most:,} are read")
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        if isinstance(error, LayoutError):
+            raise
+        why = getattr(error, "strerror", None) or error
+        raise LayoutError(f"{os.fspath(path)!r} can't be read: {why}") from None
+
+
 def _check(found: os.stat_result, shown: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")

@@ -19,6 +19,7 @@ from gridlayout.tenstorrent import (
     metal,
     tile_alignments,
 )
+from gridlayout.tenstorrent.grid_selection import selected_grid
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "tenstorrent.json").read_text())
 TYPES = GOLDEN["B_present_metal_layout"]
@@ -80,6 +81,23 @@ def test_grid_aware_alignments(case):
     tiled = metal(shape, dim_alignments=found, tile=(32, 32))
     assert tiled.aligned_shape == tuple(case["grid_phys"])
     assert tiled.shard_shape == tuple(case["tiles"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [  # tt-mlir, `test/ttmlir/Conversion/TTIRToD2M/alignments.mlir`
+        *(((64, 64), (32, 32)), ((128, 96), (32, 32)), ((512, 512), (256, 256))),
+        *(((512, 128), (256, 32)), ((128, 512), (32, 256)), ((2, 128, 96), (1, 32, 32))),
+        *(((2, 2, 64, 64), (1, 1, 32, 32)), ((256, 32), (32, 32)), ((255, 32), (32, 32))),
+        *(((257, 32), (256, 32)), ((100, 100), (32, 32)), ((5, 37, 11), (256, 32, 32))),
+        *(((3, 61, 419), (1, 32, 256)), ((1, 19, 1, 1), (192, 1, 32, 32))),
+    ],
+)
+def test_alignments_are_to_the_grid_that_is_selected(shape, expected):
+    assert grid_aware_alignments(shape, (8, 8)) == expected
+    layout = metal(shape, dim_alignments=expected, tile=(32, 32))
+    chosen = selected_grid([n // 32 for n in layout.aligned_shape], (8, 8))
+    assert all(n % (32 * cores) == 0 for n, cores in zip(layout.aligned_shape, chosen, strict=True))
 
 
 @pytest.mark.parametrize("case", TYPES["host_strides_derived_not_asserted"])
@@ -292,6 +310,8 @@ def test_refusals(bad, rule):
 def test_grid_aware_alignments_are_of_a_plane():
     with pytest.raises(gl.LayoutError, match="rank 2"):
         grid_aware_alignments((4, 4, 4), (2, 2, 2))
+    with pytest.raises(gl.LayoutError, match=r"at most 2\*\*16"):
+        grid_aware_alignments((4, 4), (2**40, 2))
 
 
 @given(st.integers(0, len(TEXT)), st.text("<>[]x0123456789, =!#:-", max_size=3), st.integers(0, 3))

@@ -795,6 +795,18 @@ def test_a_full_tensor_is_cut_for_the_chips_and_put_together(dims, part):
     np.testing.assert_allclose(np.asarray(full), np.exp(x) + y, rtol=1e-6)
 
 
+def test_a_program_is_loaded_from_a_file(tmp_path):
+    path = tmp_path / "a.mlir"
+    path.write_text(MATMUL)
+    arrays = arrays_of("matmul_odd")
+    for source in (path, str(path)):
+        np.testing.assert_array_equal(load(source)(*arrays), load(MATMUL)(*arrays))
+    with pytest.raises(LayoutError, match="can't be read: No such file"):
+        load(tmp_path / "b.mlir")
+    with pytest.raises(LayoutError, match="is a folder"):
+        load(tmp_path)
+
+
 def test_a_device_is_no_argument():
     kind = kind_of((5, 7))
     text = (

@@ -22,10 +22,11 @@ from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.pages import page, record, table
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, PassResult
-from gridlayout.dump.text.sources import is_path, opened
+from gridlayout.dump.text.sources import opened
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import layout_of
 from gridlayout.errors import LayoutError
+from gridlayout.files import is_path
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary

@@ -17,6 +17,7 @@ from gridlayout.tenstorrent import bfp
 from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
+from gridlayout.tenstorrent.grid_selection import grid_aware_alignments
 from gridlayout.tenstorrent.mapping import (
     MeshLowering,
     from_compiler,
@@ -25,7 +26,6 @@ from gridlayout.tenstorrent.mapping import (
 )
 from gridlayout.tenstorrent.metal_layout import (
     MetalLayout,
-    grid_aware_alignments,
     host_strides,
     metal,
     tile_alignments,

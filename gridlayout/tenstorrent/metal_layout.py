@@ -236,34 +236,10 @@ def tile_alignments(
     (1, 1, 32, 32)
     """
     shape = as_shape(shape, "shape")
-    spans = _spans(shape, collapsed_intervals)
+    spans = spans_of(shape, collapsed_intervals)
     found = [1] * len(shape)
     for (_, end), side in zip(spans[::-1], positive(tile, "tile")[::-1], strict=False):
         found[end - 1] = side
-    return tuple(found)
-
-
-def grid_aware_alignments(
-    shape: Sequence[int], grid: Sequence[int], collapsed_intervals: Any = None
-) -> Shape:
-    """Alignments for which 32x32 tiles divide over a 2-D grid, if there are enough tiles.
-
-    An interval with more than one tile per core gets `grid * 32` for its first dim.
-
-    >>> grid_aware_alignments((9, 43, 7), (8, 8)), grid_aware_alignments((4, 43, 7), (8, 8))
-    ((256, 32, 32), (1, 32, 32))
-    """
-    shape, grid = as_shape(shape, "shape"), positive(grid, "grid")
-    if len(grid) != 2:
-        raise LayoutError(f"grid {grid} must have rank 2: grid-aware alignments are for a plane")
-    spans = _spans(shape, collapsed_intervals)
-    found = list(tile_alignments(shape, collapsed_intervals))
-    for (start, end), cores in zip(spans[::-1], grid[::-1], strict=False):
-        size = 1
-        for d in range(end - 1, start - 1, -1):
-            size = align(size * shape[d], found[d])
-        if size > cores * _SIDE:
-            found[start] = cores * _SIDE
     return tuple(found)
 
 
@@ -299,7 +275,7 @@ def host_strides(
     shape = as_shape(shape, "shape")
     alignments = _as_alignments(dim_alignments, shape)
     strides, step = [0] * len(shape), 1
-    for start, end in _spans(shape, collapsed_intervals)[::-1]:
+    for start, end in spans_of(shape, collapsed_intervals)[::-1]:
         size = 1
         for d in range(end - 1, start - 1, -1):
             strides[d] = size * step
@@ -308,7 +284,8 @@ def host_strides(
     return tuple(strides), step
 
 
-def _spans(shape: Shape, intervals: Any) -> Intervals:
+def spans_of(shape: Shape, intervals: Any) -> Intervals:
+    """Return the collapsed intervals of a shape, by default those of the compiler."""
     return intervals_of(
         default_intervals(len(shape)) if intervals is None else intervals, len(shape)
     )

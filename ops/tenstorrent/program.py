@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
@@ -10,7 +11,8 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_flag, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.mlir.program import Module, read_module
+from gridlayout.files import is_path, read_text
+from gridlayout.mlir.program import MAX_TEXT, Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.planning.simulation import Simulation
@@ -37,7 +39,7 @@ Specs = Sequence[Sequence[Sequence[int]]]
 
 
 def load(
-    text: str,
+    text: str | os.PathLike[str],
     device: DeviceGrid | None = None,
     *,
     function: str | None = None,
@@ -48,7 +50,8 @@ def load(
 ) -> TtnnProgram:
     """Return a compiled program as a function: TTNN IR, run with the layouts that its types state.
 
-    text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values have no layouts. device: the
+    text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values have no layouts; or the path
+    of a file with it. device: the
     device grid whose emulated cores hold the values; by default, one device holds them all.
     function: the function to run, if the text has several that no other calls. oob: the value of
     the padding of all floats, wherever a value is made; with `math.nan`, a result without NaN shows
@@ -62,8 +65,9 @@ def load(
     unknown, in_specs and out_specs state them: for each argument or result, and each of its dims,
     the mesh axes that divide it, `[((0,), ())]`.
 
-    `LayoutError`, with the line, for text that can't be read, unknown ops, a value that is used
-    after its `deallocate`, and types that do not follow from the operands.
+    `LayoutError` for a file that can't be read, and, with the line, for text that can't be read,
+    unknown ops, a value that is used after its `deallocate`, and types that do not follow from the
+    operands.
 
     >>> program = load('''
     ... #dram = #ttnn.buffer_type<dram>
@@ -79,7 +83,7 @@ def load(
     if device is not None:
         check_device(device)
     fill = dtypes.oob_value(oob, dtypes.as_dtype("float32"))
-    module = read_module(text)
+    module = read_module(read_text(text, MAX_TEXT) if is_path(text) else text)
     mesh = mesh_of(module)
     chips = mesh if prod(mesh) > 1 else ()
     linked = Linker(module, chips, as_flag(strict, "strict")).link(_entry(module, function))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
+from gridlayout.files import is_path
 from gridlayout.files import opened as opened_file
 from gridlayout.mlir.program import Text
 
@@ -23,20 +24,6 @@ Source = Any  # a path, a text, bytes, a binary stream, lines, or what jax.jit l
 # TTIR text, the TTNN text and a binary, as little-endian 64-bit numbers. Offsets are relative to
 # the end of the header.
 _MAGIC, _WORD = b"TTSERv00", 8
-
-
-def is_path(source: Any) -> bool:
-    """Return whether the source names a file: a path object, or a string that is an existing path.
-
-    >>> is_path("f32[3]{0}"), is_path(io.BytesIO())
-    (False, False)
-    """
-    if isinstance(source, str):
-        try:
-            return "\n" not in source and "\0" not in source and os.path.exists(source)
-        except ValueError:  # a name that the file system can't encode
-            return False
-    return isinstance(source, os.PathLike)
 
 
 @contextmanager
