@@ -16,7 +16,8 @@ _SHOWN_FROM = 16 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and give the exit code: 0 when it did what it says, 1 when it did not.
+    """Run a command and give the exit code: 0 when it did what it says, 1 when it did not,
+    such as for an empty dump.
 
     2 for arguments that make no sense: an unknown option, a dump that can't be read.
     """
@@ -110,7 +111,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> int:
     # Other commands are on the screen sooner without it.
     from gridlayout.dump.explanation import explain
-    from gridlayout.dump.pages.table import text_of
+    from gridlayout.dump.pages.table import text_of, with_flags
 
     try:
         found = explain(
@@ -123,16 +124,19 @@ def _explain(options: argparse.Namespace) -> int:
             function=options.function,
         )
     except LayoutError as error:
-        print(f"python -m gridlayout explain: {error}", file=sys.stderr)
+        print(f"python -m gridlayout explain: {with_flags(str(error))}", file=sys.stderr)
         return 2
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     if options.json:
-        return _print(found.to_json())
-    return _print(found.to_html() if options.html else text_of(found, colour))
+        code = _print(found.to_json())
+    else:
+        code = _print(found.to_html() if options.html else text_of(found, colour, flags=True))
+    return 1 if found.kind == "empty" else code
 
 
 def _compare(options: argparse.Namespace) -> int:
     from gridlayout.dump.compare import compare
+    from gridlayout.dump.pages.table import with_flags
 
     try:
         sources = [sys.stdin.buffer if name == "-" else name for name in options.sources]
@@ -145,7 +149,7 @@ def _compare(options: argparse.Namespace) -> int:
             function=options.function,
         )
     except LayoutError as error:
-        print(f"python -m gridlayout compare: {error}", file=sys.stderr)
+        print(f"python -m gridlayout compare: {with_flags(str(error))}", file=sys.stderr)
         return 2
     if options.json:
         return _print(found.to_json())

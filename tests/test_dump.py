@@ -755,6 +755,55 @@ def test_standard_input():
     assert b"2 lines; no layout found: it was read as binary data" in nothing.stdout
 
 
+def test_an_empty_input_is_no_success():
+    made = run("-", input=b"")
+    assert made.returncode == 1
+    assert b"0 lines; no layout found: it was read as an empty text" in made.stdout
+    assert run("-", "--json", input=b"\n\n").returncode == 1
+
+
+def test_advice_on_the_command_line_names_options():
+    passes = "\n".join(f"HloModule m\n%a = f32[{n}]{{0}} add(%b)" for n in (3, 5)).encode()
+    made = run("-", input=passes)
+    assert b"(--pass ... chooses another)" in made.stdout
+    assert "(pass_name=... chooses another)" in str(gl.explain(passes))
+    ranges = {"memory_layout": "width_sharded", "core_ranges": [((0, 0), (10, 0))]}
+    wide = str(gl.tenstorrent.ttnn((64, 352), grid=(1, 11), **ranges)).encode()
+    made = run("-", input=wide)
+    assert b"a Blackhole has 10x13: give --chip blackhole" in made.stdout
+    assert b"give --chip" not in run("-", "--chip", "blackhole", input=wide).stdout
+    assert b"--limit 0 must be" in run("-", "--limit", "0", input=wide).stderr
+
+
+def test_cores_of_another_chip_are_said():
+    def ttnn(shape, grid, kind, ranges=None):
+        options = {"tile": (32, 32), "memory_layout": kind, "core_ranges": ranges}
+        return str(gl.tenstorrent.ttnn(shape, grid=grid, **options))
+
+    wide = ttnn((64, 352), (1, 11), "width_sharded", [((0, 0), (10, 0))])
+    found = gl.explain([wide])
+    assert found.advice == (
+        "layouts are on 1x11 cores, but a Wormhole, which is assumed, has 8x8; a Blackhole has "
+        '10x13: give chip="blackhole"'
+    )
+    assert found.advice in str(found)
+    assert gl.explain([str(gl.GridLayout((300, 400), grid=(9, 13)))]).advice.startswith(
+        "layouts are on 9x13 cores, but a Wormhole"
+    )
+    assert found.advice in json.loads(found.to_json())["advice"]
+    assert gl.explain([wide], chip=WORMHOLE).advice == ""  # as it was stated
+    assert gl.explain([wide], chip=BLACKHOLE).advice == ""
+    assert gl.explain([ttnn((64, 256), (1, 8), "width_sharded")]).advice == ""
+    assert gl.explain([ttnn((640, 640), (20, 20), "block_sharded")]).advice == ""
+
+
+def test_rows_of_hlo_have_its_names_of_types():
+    found = str(gl.explain("%a = s32[4]{0} add(pred[4]{0} %b, u8[4]{0} %c)"))
+    assert "s32[4]" in found
+    assert "i32[4]" not in found
+    assert "pred[4]" in str(gl.explain("%a = pred[4]{0} add(%b)"))
+
+
 def test_missing_file():
     made = run("no/such/dump.mlir")
     assert (made.returncode, made.stdout) == (2, b"")

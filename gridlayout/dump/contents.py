@@ -115,6 +115,7 @@ class Contents:
     passes: first line and title of each pass; pass_name: the title of the one that is explained.
     note: why no layout was found; empty if some were. unpeaked: functions without a peak, because
     they have over 2**18 values, names of over 16 MiB, or too many values in tuples of tuples.
+    advice: what to state if the assumed chip is not the dump's; empty if there is nothing.
     """
 
     source: str
@@ -141,6 +142,7 @@ class Contents:
     pass_name: str = ""
     note: str = ""
     unpeaked: tuple[str, ...] = ()
+    advice: str = ""
     found: PassResult | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -29,6 +29,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.files import is_path
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
+from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
@@ -287,6 +288,7 @@ def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: 
         pass_name=found.title,
         note=f"no layout found: it was read as {dump.kind.why}" if found.is_empty else "",
         unpeaked=tuple(found.unpeaked),
+        advice="" if dump.given or dump.described else _other_chip(findings, chip),
         found=found,
     )
 
@@ -298,6 +300,36 @@ def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan:
     proposal = propose(layout, chip) if plan else None
     where = (line, count + uses, op, name, layout, fit_of(layout, chip), proposal)
     return Finding(*where, last, function, address, count)
+
+
+def _other_chip(findings: Sequence[Finding], chip: Chip) -> str:
+    """Return which chip has the cores that layouts are on, if the assumed one has not."""
+    needed = [_reach(each) for each in findings if each.fit is not None]
+    rows, columns = map(max, zip((0, 0), *needed, strict=True))
+    if rows <= chip.grid[0] and columns <= chip.grid[1]:
+        return ""
+    for name, other in CHIPS.items():
+        if other is not chip and rows <= other.grid[0] and columns <= other.grid[1]:
+            return (
+                f"layouts are on {rows}x{columns} cores, but a {chip.name}, which is assumed, has "
+                f"{dims_text(chip.grid)}; a {other.name} has {dims_text(other.grid)}: "
+                f'give chip="{name}"'
+            )
+    return ""
+
+
+def _reach(found: Finding) -> tuple[int, int]:
+    """Return the rows and columns of cores that a layout needs: of its ranges, or of its grid.
+
+    A grid that the chip has cores for, by itself or folded, needs no others.
+    """
+    ends = [end for _, end in getattr(found.layout, "core_ranges", ())]
+    if ends:
+        return max(y for _, y in ends) + 1, max(x for x, _ in ends) + 1
+    if found.fit is None or found.fit.grid is None:
+        return 0, 0
+    rows, columns = (1, 1, *found.fit.grid)[-2:]
+    return rows, columns
 
 
 def _most_first(move: Move) -> tuple[int, int]:

@@ -63,6 +63,16 @@ class Buffers:
         return self.physical_shape[self.core_rank :]
 
     @property
+    def element_name(self) -> str:
+        """The element type in the words of the layout's system: a block format, or MLIR's name.
+
+        >>> from gridlayout import GridLayout, xla
+        >>> GridLayout((4,), "int32", (2,)).element_name, xla.layout((4,), "int32").element_name
+        ('i32', 's32')
+        """
+        return self.tile_format or dtypes.MLIR_NAMES[self.dtype.name]
+
+    @property
     def num_cores(self) -> int:
         """The number of cores in the virtual grid."""
         return prod(self.core_shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gridlayout import dtypes
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.layouts.reader import dims_text
@@ -15,11 +14,10 @@ def tensor(layout: Buffers) -> str:
     """Return the element type and the logical shape.
 
     >>> from gridlayout import xla
-    >>> tensor(xla.layout((3, 5)))
-    'f32[3,5]'
+    >>> tensor(xla.layout((3, 5), "int32"))
+    's32[3,5]'
     """
-    name = layout.tile_format or dtypes.MLIR_NAMES[layout.dtype.name]
-    return f"{name}[{','.join(map(str, layout.shape))}]"
+    return f"{layout.element_name}[{','.join(map(str, layout.shape))}]"
 
 
 def grid(layout: Buffers) -> str:

@@ -157,6 +157,11 @@ class XlaLayout(Layout):
         return braces if inside or fields else ""
 
     @property
+    def element_name(self) -> str:
+        """The element type as XLA names it."""
+        return _NAMES.get(self.dtype.name, self.dtype.name)
+
+    @property
     def memory(self) -> str:
         """The memory space, which is a number in XLA."""
         return f"memory {self.memory_space}"

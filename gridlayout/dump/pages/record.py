@@ -14,7 +14,7 @@ def record_of(found: Contents) -> dict[str, Any]:
     return {
         "source": found.source,
         "chip": {**_some(found.chip, "name", "grid"), "capacity": dict(found.chip.capacity)},
-        **_some(found, "kind", "note"),
+        **_some(found, "kind", "note", "advice"),
         "passes": [{"line": line, "title": title} for line, title in found.passes],
         "pass": found.pass_name,
         **_some(found, "lines", "layouts", "mentions"),

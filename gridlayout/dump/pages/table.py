@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import bytes_text, peak_bytes, sections_of
 from gridlayout.layouts.memory import number, size
@@ -9,12 +11,18 @@ from gridlayout.tables.words import dims, plain
 
 # Rows are yellow from the first padding share, red from the second.
 NOTABLE, BAD = 0.1, 0.5
+# Keyword arguments, with a value in double quotes or of three dots, and the command's options.
+_OPTIONS = {"pass_name": "pass", "chip": "chip", "function": "function", "limit": "limit"}
+_KEYWORD = re.compile(rf'\b({"|".join(_OPTIONS)})=(?:"(\w+)"|(\.\.\.))')
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 
-def text_of(found: Contents, colour: bool = False) -> str:
-    """Return the explanation as aligned tables. colour: mark rows of much padding in colour."""
-    parts = [summary_of(found)]
+def text_of(found: Contents, colour: bool = False, flags: bool = False) -> str:
+    """Return the explanation as aligned tables.
+
+    colour: mark rows of much padding in colour. flags: advice names options of the command line.
+    """
+    parts = [with_flags(summary_of(found)) if flags else summary_of(found)]
     for section in sections_of(found):
         rows, (head, *lines) = section.table.rows, section.table.lines
         is_values = rows is found.findings
@@ -27,6 +35,20 @@ def text_of(found: Contents, colour: bool = False) -> str:
     return "\n\n".join(parts + unknown_lines(found))
 
 
+def with_flags(text: str) -> str:
+    """Return a text for the command line: with options instead of keyword arguments.
+
+    >>> with_flags('give chip="blackhole"'), with_flags("pass_name=... chooses another")
+    ('give --chip blackhole', '--pass ... chooses another')
+    """
+    text = re.sub(r"^(limit|function|pass_name)(?= .{1,200} must be)", _option, text)
+    return _KEYWORD.sub(lambda found: f"{_option(found)} {found[2] or found[3]}", text)
+
+
+def _option(found: re.Match[str]) -> str:
+    return f"--{_OPTIONS[found[1]]}"
+
+
 def summary_of(found: Contents) -> str:
     """Return one sentence with the totals and the pass that they describe."""
     if found.note:
@@ -37,7 +59,9 @@ def summary_of(found: Contents) -> str:
         chip = f"; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
     if len(found.passes) > 1:
         shown = f"pass {plain(found.pass_name, 80)!r} of {len(found.passes)}"
-        chip += f"; {shown} (pass_name or --pass chooses another)"
+        chip += f"; {shown} (pass_name=... chooses another)"
+    if found.advice:
+        chip += f"; {found.advice}"
     lines = number(found.lines, "line")
     if not found.layouts:
         kinds = (("collective", found.all_collectives), ("sharding", found.all_shardings))
