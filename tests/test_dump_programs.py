@@ -537,6 +537,21 @@ def test_temporaries_of_a_branch_are_counted_in_their_memory():
     assert (peaks["memory"].nbytes, peaks["memory"].temporary) == (8192, 0)
 
 
+def test_a_permute_of_shardy_receives_its_part():
+    found = gl.explain(
+        [
+            'sdy.mesh @m = <["x"=8, "y"=2]>',
+            'func.func @f(%a: tensor<48x80xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>}) {',
+            '  %1 = sdy.collective_permute %a out_sharding=<@m, [{"x":(4)2, "x":(1)4}, {}]> : '
+            "tensor<48x80xf32>",
+            "}",
+        ]
+    )
+    (permute,) = found.collectives
+    assert (permute.result_bytes, permute.received_bytes) == (6 * 80 * 4, 6 * 80 * 4)
+    assert found.costs.chip_bytes == 6 * 80 * 4
+
+
 def test_a_peak_says_if_it_leaves_something_out():
     lines = _program_of(
         [

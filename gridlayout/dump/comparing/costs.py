@@ -14,6 +14,9 @@ from gridlayout.dump.values.type_texts import layout_of, read
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.program_config import Blocks
 
+# Collectives whose received bytes are known without groups.
+_GROUPLESS = ("mesh_shard", "all_slice", "collective_permute")
+
 
 def costs_of(explained: Contents) -> Costs:
     """Return the costs of a dump: all fields for TTNN, those that are known for other dumps."""
@@ -41,7 +44,7 @@ def _received(found: PassResult | None) -> int | None:
     None if a group size is unknown, or there are more different collectives than are stored.
     """
     ops = found.collectives.worst_first(Meshes()) if found else ()
-    if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
+    if any(not each.group_size and each.kind not in _GROUPLESS for each in ops):
         return None
     if found and found.collectives.ops.total > sum(each.count for each in ops):
         return None

@@ -51,6 +51,8 @@ class CollectiveOp:
     def received_bytes(self) -> int:
         """Bytes that a device receives, per execution."""
         n, held = self.group_size, self.result_bytes
+        if self.kind == "collective_permute" and n == 0:  # from one device, whichever it is
+            return held
         if self.kind in ("mesh_partition", "all_slice", "mesh_shard", "distribute_tensor") or n < 2:
             return 0
         if self.kind in ("all_gather", "all_to_all", "ragged_all_to_all"):
