@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
 
 if TYPE_CHECKING:
@@ -55,21 +56,44 @@ def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
             f"{str(function)[:60]!r} is not a function, but arguments follow it: "
             "explain(function, *arguments) takes a function and the arguments of the call"
         )
-    import jax
-
-    called = function
     try:
-        if not callable(getattr(function, "lower", None)):
-            is_hashable = isinstance(function, Hashable)  # jax.jit requires it
-            function = jax.jit(function if is_hashable else lambda *given: called(*given))
-        return function.lower(*arguments).compile()
+        return _lowered(function, arguments).compile()
     except LayoutError:
         raise
     except Exception as error:  # anything that the function or a backend raises
         raise LayoutError(
-            f"{name_of(called)} can't be compiled for these arguments: "
+            f"{name_of(function)} can't be compiled for these arguments: "
             f"{type(error).__name__}: {str(error)[:400]}"
         ) from error
+
+
+def _lowered(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the function as `jax.jit` lowers it for these arguments.
+
+    A function of logical arrays is lifted to the grid if an argument is a layout or a `GridArray`.
+    """
+    import jax
+
+    from gridlayout.ops.array.grid_array import GridArray
+    from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+
+    def is_laid(x: Any) -> bool:
+        return isinstance(x, (Layout, GridArray))
+
+    kinds = set(map(type, filter(is_laid, jax.tree.leaves(arguments, is_leaf=is_laid))))
+    if kinds - {GridArray}:
+        return on_grid(function).lower(*arguments)
+    if callable(getattr(function, "lower", None)):
+        plain = function
+    else:  # jax.jit takes functions that can be hashed
+        called: Any = function if isinstance(function, Hashable) else lambda *x: function(*x)
+        plain = jax.jit(called)
+    try:
+        return plain.lower(*arguments)
+    except Exception:  # of a function that is not for GridArrays
+        if not kinds or isinstance(function, OnGrid):
+            raise
+        return on_grid(function).lower(*arguments)
 
 
 def is_timed(program: Any) -> bool:

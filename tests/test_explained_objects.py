@@ -51,6 +51,33 @@ def test_a_function_on_the_grid_is_what_its_devices_run():
     assert 27 * 16 * 4 in {f.nbytes for f in found.findings if f.op == "parameter"}
 
 
+@pytest.mark.parametrize("function", [product, jax.jit(product), partial(product)])
+def test_a_plain_function_of_laid_out_arrays_is_explained_as_a_lifted_one(function):
+    x, w = put()
+    expected = gl.explain(gl.on_grid(product), x, w)
+    for arguments in ((x, w), (x.layout, w.layout), ({"x": x}["x"], w.layout)):
+        lifted = gl.on_grid(function, x.device) if arguments[0] is x.layout else function
+        found = gl.explain(lifted, *arguments)
+        assert [f.layout for f in found.findings] == [f.layout for f in expected.findings]
+        assert found.all_collectives == expected.all_collectives
+    # Layouts alone are on all devices in a row.
+    rows = gl.explain(function, x.layout, w.layout)
+    assert (
+        rows.findings
+        == gl.explain(
+            gl.on_grid(function, gl.DeviceGrid((8,))), *(each.layout for each in (x, w))
+        ).findings
+    )
+
+
+def test_a_function_of_grid_arrays_is_explained_as_it_is():
+    x, w = put()
+    found = gl.explain(lambda x, w: gl.relayout(x, x.layout.replace(grid=(8, 1))) @ w, x, w)
+    assert found.collectives
+    with pytest.raises(gl.LayoutError, match="ZeroDivisionError"):
+        gl.explain(lambda x: 1 / 0, x)
+
+
 def test_arguments_may_be_trees_and_shapes():
     tree = {"x": jax.ShapeDtypeStruct((53, 63), "float32"), "w": [W]}
     found = gl.explain(lambda t: t["x"] @ t["w"][0], tree)

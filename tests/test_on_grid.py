@@ -1051,6 +1051,67 @@ def test_lifted_functions_run_inside_others():
     x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
     fn = gl.on_grid(lambda x: gl.numpy.exp(x) + gl.on_grid(jnp.sin)(x))
     assert_same(fn(x), jnp.exp(plain) + jnp.sin(plain))
+    # One that states a device grid, and even another one, is a part of the function around it.
+    for device in (DEVICE, gl.DeviceGrid((4,))):
+        sin = gl.on_grid(jnp.sin, device)
+        fn = gl.on_grid(lambda x, sin=sin: jnp.exp(x) + sin(x) + sin(x.sum(0)))
+        expected = jnp.exp(plain) + jnp.sin(plain) + jnp.sin(plain.sum(0))
+        assert_same(fn(x), expected, rtol=1e-5)
+        assert fn(x).device == DEVICE
+        assert {row.primitive for row in fn.report(x).rows} >= {"exp", "sin", "reduce_sum"}
+
+
+def test_a_lifted_function_keeps_what_it_states_when_lifted_again():
+    lifted = gl.on_grid(jnp.matmul, DEVICE, algorithm="summa")
+    again = gl.on_grid(lifted)
+    assert (again.device, again.algorithm) == (DEVICE, "summa")
+    again = gl.on_grid(lifted, gl.DeviceGrid((4,)), algorithm="gathered")
+    assert (again.device.shape, again.algorithm) == ((4,), "gathered")
+    calls = []
+
+    def policy(shape, dtype, like, device):
+        calls.append(shape)
+        return same_grid_and_tile(shape, dtype, like, device)
+
+    gl.on_grid(gl.on_grid(lambda x: x.reshape(35), DEVICE, policy))(example(A))
+    assert (35,) in calls
+
+
+def test_keywords_alone_make_a_decorator():
+    @gl.on_grid(algorithm="ring")
+    def product(x, w):
+        return x @ w
+
+    x, w = (poisoned(example(shape), layouts(shape)["gap"], DEVICE) for shape in ((6, 8), (8, 7)))
+    assert product.algorithm == "ring"
+    assert repr(product) == "on_grid(product)"
+    assert_same(product(x, w), example((6, 8)) @ example((8, 7)), rtol=1e-5)
+
+    @gl.on_grid(device=DEVICE)
+    def double(x):
+        return 2 * x
+
+    assert double(example(A)).device == DEVICE
+    with pytest.raises(gl.LayoutError, match="algorithm 'rings' is not one of"):
+        gl.on_grid(algorithm="rings")
+    for other in (None, DEVICE):
+        with pytest.raises(gl.LayoutError, match=r"not \w+, which.*decorator.*device=device"):
+            gl.on_grid(other)
+
+
+def test_reports_take_arrays_layouts_and_shapes():
+    layout, shape = layouts(A)["gap"], jax.ShapeDtypeStruct(A, "float32")
+    x = gl.put(example(A), layout, DEVICE)
+    expected = gl.on_grid(jnp.exp).report(x).rows
+    assert gl.on_grid(jnp.exp, DEVICE).report(layout).rows == expected
+    assert gl.on_grid(jnp.exp).report(gl.put(shape, layout, DEVICE)).rows == expected
+    # Without a device grid, it is that of all devices, as `gl.simulate` has it.
+    for given in (layout, shape, example(A)):
+        row = gl.on_grid(jnp.exp).report(given).rows[0]
+        assert row == gl.on_grid(jnp.exp, gl.DeviceGrid((8,))).report(given).rows[0]
+    lowered = gl.on_grid(jnp.exp, DEVICE).lower(layout)
+    assert lowered.as_text() == jax.jit(gl.on_grid(jnp.exp)).lower(x).as_text()
+    np.testing.assert_array_equal(np.asarray(lowered.compile()(x)), np.asarray(gl.numpy.exp(x)))
 
 
 # -- other arguments and results --------------------------------------------------------------
@@ -1341,7 +1402,6 @@ REFUSED = {
     ),
     "no device": (lambda: gl.on_grid(jnp.exp)(example(A)), r"no argument.*gl.put.*device="),
     "no device for numpy": (lambda: gl.numpy.exp(jnp.ones(3)), "no argument.*gl.put"),
-    "report": (lambda: gl.on_grid(jnp.exp).report(example(A)), "no argument"),
     "no function": (lambda: gl.on_grid(3), "takes a function, not int"),
     "an array": (lambda: gl.on_grid(grid_array()), "takes a function, not GridArray.*call the"),
     "a list": (lambda: gl.on_grid([grid_array()]), "takes a function, not list"),

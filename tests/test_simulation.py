@@ -1,12 +1,15 @@
 """`gl.simulate`: what machines take for programs, relayouts, and what compilers made."""
 
 import json
+from dataclasses import dataclass
+from functools import wraps
 from math import prod
 from pathlib import Path
 from time import perf_counter
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import gridlayout as gl
@@ -289,3 +292,81 @@ def test_a_move_that_copies_before_it_sends_is_priced():
     cores = gl.Machine("n150").by_core.on((1, 2))
     simulation = gl.simulate(jnp.matmul, *args, machine=cores, algorithm="k_split")
     assert simulation.peak_bytes > 0
+
+
+# -- lifted functions ------------------------------------------------------------------------------
+
+GRID = gl.DeviceGrid((2, 4))
+LAYOUTS = (gl.GridLayout((53, 63), grid=(3, 2)), gl.GridLayout((63, 21), grid=(2, 4)))
+KINDS = {
+    "plain": lambda fn: fn,
+    "jitted": jax.jit,
+    "lifted": gl.on_grid,
+    "with a device grid": lambda fn: gl.on_grid(fn, GRID),
+    "jitted, with a device grid": lambda fn: jax.jit(gl.on_grid(fn, GRID)),
+    "twice": lambda fn: gl.on_grid(gl.on_grid(fn, GRID)),
+    "inside": lambda fn: wraps(fn)(lambda *args: gl.on_grid(fn, GRID)(*args)),
+}
+
+
+def layer(x, w):
+    return jax.nn.relu(x @ w)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lifted_functions_are_planned_and_simulated_as_the_plain_ones(kind):
+    fn = KINDS[kind](layer)
+    arrays = tuple(gl.put(jnp.ones(each.shape), each, GRID) for each in LAYOUTS)
+    structs = tuple(gl.put(shaped(*x.shape, dtype="float32"), x, GRID) for x in LAYOUTS)
+    expected = gl.simulate(layer, *arrays)
+    assert gl.simulate(fn, *arrays) == gl.simulate(fn, *structs) == expected
+    assert gl.plan(fn, *arrays).diff(gl.plan(layer, *arrays)) == ""
+    ways = ("cannon", "default")
+    made = gl.scaling(fn, *LAYOUTS, machine="v5e 4x4", ways=ways, devices=(1, 4))
+    assert (
+        made.times
+        == gl.scaling(layer, *LAYOUTS, machine="v5e 4x4", ways=ways, devices=(1, 4)).times
+    )
+
+
+def test_a_lifted_function_says_where_it_runs():
+    lifted = gl.on_grid(layer, GRID)
+    found = gl.simulate(lifted, *LAYOUTS)
+    assert found.mesh == gl.plan(lifted, *LAYOUTS).simulation.mesh == {"x": 2, "y": 4}
+    arrays = tuple(gl.put(jnp.ones(each.shape), each, GRID) for each in LAYOUTS)
+    assert found == gl.simulate(layer, *arrays)
+    plain = tuple(jnp.ones(each.shape) for each in LAYOUTS)
+    assert gl.simulate(lifted, *plain).mesh == {"x": 2, "y": 4}
+    # A machine of its own mesh is simulated, whatever devices there are.
+    assert gl.simulate(lifted, *LAYOUTS, machine="v5e 4x4").mesh == {"x": 4, "y": 4}
+
+
+def test_a_lifted_function_says_how_it_runs():
+    arrays = tuple(gl.put(jnp.ones(each.shape), each, GRID) for each in LAYOUTS)
+    for name in ("gathered", "summa"):
+        expected = gl.simulate(layer, *arrays, algorithm=name)
+        assert gl.simulate(gl.on_grid(layer, algorithm=name), *arrays) == expected
+    assert gl.simulate(gl.on_grid(layer, algorithm="summa"), *arrays, algorithm="gathered") == (
+        gl.simulate(layer, *arrays, algorithm="gathered")
+    )
+    plan = gl.plan(layer, *arrays)
+    assert gl.simulate(gl.on_grid(layer, policy=plan), *arrays) == plan.simulation
+
+
+def test_the_arrays_of_a_lifted_model_are_the_first_arguments():
+    x, w = (gl.put(jnp.ones(each.shape), each, GRID) for each in LAYOUTS)
+
+    @jax.tree_util.register_dataclass
+    @dataclass(frozen=True)
+    class Model:
+        w: object
+
+        def __call__(self, x):
+            return layer(x, self.w)
+
+    found = gl.simulate(gl.on_grid(Model(w)), x)
+    assert found.time == gl.simulate(layer, x, w).time
+    plan = gl.plan(gl.on_grid(Model(w)), x)
+    assert set(plan.layouts) == {"self/w", "x"}
+    expected = np.full((53, 21), 63, np.float32)
+    np.testing.assert_allclose(np.asarray(plan.run(Model(w), x)), expected)

@@ -166,7 +166,8 @@ def explain(
     source: a layout or a `GridArray`: the result is its `summary`, with a `better` layout if `plan`
     finds one. Or a tree of arrays and layouts: the result is the table of `gl.summary`. Or a
     function: `jax.jit` compiles it for the arguments, and the compiled program is explained; for
-    `gl.on_grid(f)` this is the program that the devices run. Or a dump: a path; a text, unless it
+    `gl.on_grid(f)`, and for arguments that are layouts or `GridArray`s, this is the program that
+    the devices run. Or a dump: a path; a text, unless it
     is the name of a file; bytes; a binary stream; lines; or the result of `jax.jit(f).lower(...)`
     or its `.compile()` (for Tenstorrent's chips, the TTNN IR in it). A dump may be tt-mlir IR with
     `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with

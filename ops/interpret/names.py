@@ -57,6 +57,8 @@ def result_names(structure: Any) -> list[str]:
 def function_name(fn: Callable[..., Any]) -> str:
     """Return the name of a function, or "a function"; for `__call__` that of its class.
 
+    A function that wraps another one, such as those of `jax.jit`, has the name of that one.
+
     >>> class Net:
     ...     def __call__(self, x):
     ...         return x
@@ -64,6 +66,9 @@ def function_name(fn: Callable[..., Any]) -> str:
     ('argument_names', 'a function', 'Net')
     """
     name = str(getattr(fn, "__name__", "<"))
+    if name.startswith("<") and hasattr(fn, "__wrapped__"):
+        with suppress(ValueError):  # one that wraps itself
+            name = str(getattr(inspect.unwrap(fn), "__name__", "<"))
     if name == "__call__":
         name = [name, *str(getattr(fn, "__qualname__", "")).split(".")][-2]
     return "a function" if name.startswith("<") else name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -41,17 +41,39 @@ from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.svg import Drawing
 
+_UNSTATED: Any = object()  # no function: `on_grid` is called with options alone
 
+
+@overload
 def on_grid(
     fn: Callable[..., Any],
     device: DeviceGrid | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
-) -> OnGrid:
+) -> OnGrid: ...
+
+
+@overload
+def on_grid(
+    *,
+    device: DeviceGrid | None = None,
+    policy: Policy | Any | None = None,
+    algorithm: str | None = None,
+) -> Callable[[Callable[..., Any]], OnGrid]: ...
+
+
+def on_grid(
+    fn: Any = _UNSTATED,
+    device: DeviceGrid | None = None,
+    policy: Policy | Any | None = None,
+    algorithm: str | None = None,
+) -> Any:
     """Lift a plain JAX function to run on `GridArray`s.
 
     fn: written for logical arrays; or a pytree of `GridArray`s that is callable, such as an Equinox
-    model or one of its methods, which then becomes an argument too. device: the device grid of
+    model or one of its methods, which then becomes an argument too; or a lifted function, whose
+    device, policy and algorithm hold where none is given here. Without one, the result is a
+    decorator: `@gl.on_grid(algorithm="ring")`. device: the device grid of
     plain arrays if no argument is a `GridArray`. policy: chooses layouts
     (`gridlayout.ops.array.policy`); or a plan of `gl.plan`, whose choices for this program and mesh
     are taken. algorithm: the algorithm of all products, a name in `gl.ALGORITHMS`; by default the
@@ -61,16 +83,29 @@ def on_grid(
     Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that are not
     arrays, and Python's bools in objects of a user's class such as a model, are returned as they
     are.
-    `LayoutError` if there is no device grid, or more than one.
+    `LayoutError` if there is no device grid, or more than one. Inside of another lifted function,
+    it is a part of that one: it runs on its device grid, by its choices.
 
     >>> import jax.numpy as jnp, numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put(np.arange(35.0).reshape(5, 7), GridLayout((5, 7), grid=(2, 4)), DeviceGrid((1,)))
     >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
     [42.0, 140.0, 238.0, 336.0, 434.0]
+
+    >>> @on_grid(algorithm="ring")
+    ... def gram(x):
+    ...     return x.T @ x
+    >>> gram(x).shape
+    (7, 7)
     """
-    fn, first = (fn.fn, fn.first) if isinstance(fn, OnGrid) else _unbound(fn)
-    return OnGrid(fn, device, policy, algorithm, first)
+    if fn is _UNSTATED:
+        _check_options(device, policy, algorithm)
+        return partial(on_grid, device=device, policy=policy, algorithm=algorithm)
+    if not isinstance(fn, OnGrid):
+        fn, first = _unbound(fn)
+        return OnGrid(fn, device, policy, algorithm, first)
+    device, algorithm = fn.device if device is None else device, algorithm or fn.algorithm
+    return OnGrid(fn.fn, device, fn.policy if policy is None else policy, algorithm, fn.first)
 
 
 class OnGrid:
@@ -87,22 +122,15 @@ class OnGrid:
         if not callable(fn):
             raise LayoutError(
                 f"on_grid takes a function, not {type(fn).__name__}, which can't be called: pass "
-                "a function or a callable model, and call the result with the arrays"
+                "a function or a callable model, and call the result with the arrays; as a "
+                "decorator it takes keywords, @gl.on_grid(device=device)"
             )
-        if device is not None:
-            check_device(device)
-        stated = getattr(policy, "stated", None)
-        if policy is not None and not isinstance(stated, Stated) and not callable(policy):
-            raise LayoutError(
-                f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
-                "gives a layout, a plan of gl.plan, or None"
-            )
-        if algorithm is not None:
-            one_of(algorithm, ALGORITHMS, "algorithm")
+        _check_options(device, policy, algorithm)
         self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
-        self._plan = policy if isinstance(stated, Stated) else None
+        self.policy = policy
+        self.plan: Any = policy if _is_plan(policy) else None
         self.__wrapped__ = partial(fn, *first) if first else fn  # without `self`, for `signature`
-        chooses = stated if isinstance(stated, Stated) else policy
+        chooses = policy if self.plan is None else getattr(policy, "stated", None)
         self._function = function_of(fn, chooses or same_grid_and_tile)
 
     def __repr__(self) -> str:
@@ -187,24 +215,23 @@ class OnGrid:
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """Lower a call without running it; return a `jax.stages.Lowered`, as `jax.jit(fn).lower`.
 
-        All arguments must be arrays. The compiled function takes the same arguments.
+        Arguments are arrays, or what `report` takes. The compiled function takes arrays like them.
         """
-        return jax.jit(self).lower(*args, **kwargs)
+        on, args, kwargs = self._described(args, kwargs)
+        return jax.jit(on).lower(*args, **kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Return what a call with these arguments does, primitive by primitive; nothing runs.
 
-        Instead of an array, an argument may be a `jax.ShapeDtypeStruct`, a `GridArray` that
-        `gl.put` returns for one, or, if the device grid is known, a `gl.Layout`. So no devices are
-        needed.
+        Instead of an array, an argument may be a `jax.ShapeDtypeStruct`, a `gl.Layout`, or a
+        `GridArray` that `gl.put` returns for a struct. So no devices are needed. Where neither the
+        function nor an argument has a device grid, it is that of all devices of JAX in a row, as in
+        `gl.simulate`.
         """
-        args, kwargs = self._described(args, kwargs)
-        if (call := self._split(*jax.tree.flatten((args, kwargs)))) is None:
-            raise LayoutError(
-                "report: no argument is a GridArray, so there is no device grid: pass one with "
-                "gl.put, or gl.on_grid(fn, device=...)"
-            )
-        return self._function.report(call[1])
+        on, args, kwargs = self._described(args, kwargs)
+        split = on._split(*jax.tree.flatten((on.first + args, kwargs)))
+        assert split is not None, f"{self!r}.report in a function that is traced for the grid"
+        return self._function.report(split[1])
 
     def draw(self, *args: Any, path: str | Path | None = None, **kwargs: Any) -> Drawing:
         """Return a drawing of a call with these arguments: `report(...).draw(path)`.
@@ -217,16 +244,18 @@ class OnGrid:
         return self.report(*args, **kwargs).draw(path)
 
     def _described(self, args: Any, kwargs: Any) -> Any:
-        """Return the arguments with arrays without data instead of layouts."""
-        args = (*self.first, *args)
+        """Return the function with a device grid, and arguments without data instead of layouts."""
         is_leaf = lambda x: _is_grid(x) or isinstance(x, Layout)  # noqa: E731
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
-        found = [self.device, *(x.device for x in leaves if _is_grid(x))]
+        laid = filter(_is_grid, [*leaves, *jax.tree.leaves(self.first)])
+        found = [self.device, self.plan and self.plan.devices, *(x.device for x in laid)]
         device = next((each for each in found if each is not None), None)
+        on = self
         if device is None:
-            return args, kwargs
+            device = DeviceGrid((len(jax.devices()),))
+            on = on_grid(self, device)
         made = [described(x, device) if isinstance(x, Layout) else x for x in leaves]
-        return jax.tree.unflatten(structure, made)
+        return on, *jax.tree.unflatten(structure, made)
 
     def _split(self, leaves: Sequence[Any], structure: Any) -> tuple[list[Any], Signature] | None:
         """Return the arrays and the signature of a call; None if it is to run as plain JAX."""
@@ -254,7 +283,7 @@ class OnGrid:
 
     def _device_of(self, leaves: Sequence[Any]) -> DeviceGrid | None:
         """Return the device grid of a call; None inside a function that is traced for the grid."""
-        found = self.device
+        found = None if is_tracing() else self.device  # the function around it has one
         for x in leaves:
             if not _is_grid(x):
                 continue
@@ -268,14 +297,30 @@ class OnGrid:
             if found is None:
                 found = x.device
             check_same_devices(x, found, repr(self))
-        if found is None and self._plan is not None and not is_tracing():
-            found = self._plan.devices  # type: ignore[union-attr]
+        if found is None and self.plan is not None and not is_tracing():
+            found = self.plan.devices
         if found is None and not is_tracing():
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: make one with "
                 "gl.put, or pass gl.on_grid(fn, device=...)"
             )
         return found
+
+
+def _check_options(device: Any, policy: Any, algorithm: Any) -> None:
+    if device is not None:
+        check_device(device)
+    if policy is not None and not _is_plan(policy) and not callable(policy):
+        raise LayoutError(
+            f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
+            "gives a layout, a plan of gl.plan, or None"
+        )
+    if algorithm is not None:
+        one_of(algorithm, ALGORITHMS, "algorithm")
+
+
+def _is_plan(policy: Any) -> bool:
+    return isinstance(getattr(policy, "stated", None), Stated)
 
 
 def _plain(x: Any, name: Callable[[], str]) -> Spec:

@@ -8,10 +8,12 @@ from typing import Any
 
 from gridlayout.arguments import check_progress, one_of
 from gridlayout.errors import LayoutError
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.interpret.names import function_name
+from gridlayout.ops.interpret.on_grid import OnGrid
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
@@ -39,10 +41,13 @@ def plan(
 ) -> Plan:
     """Return the fastest plan: the layouts of a program's arguments, values and results.
 
-    fn: a JAX function; it may contain gradients and optimizers. args: arrays, `GridArray`s or
+    fn: a JAX function; it may contain gradients and optimizers. It may be lifted, which changes
+    nothing: a plan makes all choices. The arrays of a lifted model or method are the first
+    arguments, also of `plan.run`. args: arrays, `GridArray`s or
     `jax.ShapeDtypeStruct`s, of which only shapes and dtypes are used; or a `gl.Layout`, which is
     then kept. machine: a `gl.Machine` or the name of a ready one; chips of several cores are
-    planned core by core. The default is the devices of the `GridArray`s, or all devices of JAX.
+    planned core by core. The default is the devices of the `GridArray`s, or of the lifted function,
+    or all devices of JAX.
     fixed: layouts that arguments must have, in the forms of `gl.put`: `{"params/w1": layout}` by
     paths, which start with the argument's name; `with_layout` in `fn` fixes other values. trips:
     the assumed trip count of loops of unknown length. seconds: the time limit of the search, which
@@ -117,8 +122,9 @@ def simulate(
 ) -> Simulation:
     """Return the simulation of a program on a machine: seconds, bytes by link, and bytes held.
 
-    fn, args, machine: as in `gl.plan`. plan: its layouts and choices are used. Without one, the
-    choices are those of `gl.on_grid`, with layouts and `GridArray`s as they are and other arrays in
+    fn, args, machine: as in `gl.plan`; a lifted function runs by its own policy, plan and
+    algorithm. plan: its layouts and choices are used. Without one, the choices are those of
+    `gl.on_grid`, with layouts and `GridArray`s as they are and other arrays in
     the layouts of `gl.fill_devices`. algorithm: the algorithm of all products, a name in
     `gl.ALGORITHMS`; `LayoutError` where the mesh does not fit it. No devices are needed. A program
     of `gl.tenstorrent.load` takes no args: every op is priced in the layouts that the compiler
@@ -145,6 +151,8 @@ def simulate(
                 f"a compiled program states how products run: leave out algorithm={algorithm!r}"
             )
         return compiled(machine)
+    if plan is None and isinstance(fn, OnGrid):
+        plan = fn.plan
     if algorithm is not None and plan is not None:
         raise LayoutError(
             f"a plan states how products run: leave out plan=, or algorithm={algorithm!r}"
@@ -158,7 +166,10 @@ def simulate(
 def by_default(traced: Traced, algorithm: str | None) -> Simulation:
     """Return the simulation with the choices of `gl.on_grid`; algorithm: of all products."""
     layouts = [traced.default(k) for k in range(len(traced.specs))]
-    return Simulation.of(traced.report(layouts, None, algorithm), None, LIMITS.trips)
+    lifted = traced.lifted
+    policy = lifted.policy if lifted.plan is None and lifted.policy else same_grid_and_tile
+    report = traced.report(layouts, None, algorithm or lifted.algorithm, policy)
+    return Simulation.of(report, None, LIMITS.trips)
 
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:

@@ -16,7 +16,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
+from gridlayout.ops.array.policy import Policy, fill_devices, same_grid_and_tile
 from gridlayout.ops.choose.chains import with_chains
 from gridlayout.ops.choose.chosen import Stated
 from gridlayout.ops.choose.division import Division, Units
@@ -29,6 +29,7 @@ from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.names import function_name, positional_names
+from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
@@ -48,10 +49,11 @@ class Traced:
 
     leaves: the arrays of its arguments. fixed_layouts: their layouts that are fixed, or None.
     next_of: for results, the operands whose next values they are, as in a training step. space: on
-    cores, the memory space of arguments and results; None for either one.
+    cores, the memory space of arguments and results; None for either one. lifted: the function as
+    `gl.on_grid` lifts it, or as the user did, with his choices.
     """
 
-    fn: Callable[..., Any]
+    lifted: OnGrid
     machine: Machine
     device: DeviceGrid
     closed: Any
@@ -62,6 +64,11 @@ class Traced:
     result_names: tuple[str, ...]
     next_of: Mapping[int, int]
     space: str | None = None
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function itself."""
+        return self.lifted.fn
 
     @cached_property
     def graph(self) -> Graph:
@@ -204,11 +211,12 @@ class Traced:
         layouts: Sequence[Layout | None],
         stated: Stated | None = None,
         algorithm: str | None = None,
+        policy: Policy = same_grid_and_tile,
     ) -> Report:
         """Return the report of the program for arguments in these layouts, with their names.
 
         stated: that of a plan; without one, the program is that of `gl.on_grid`. algorithm: of all
-        products, by name.
+        products, by name. policy: that of `gl.on_grid`.
         """
         specs = self.specs_in(layouts)
         # Values that a plan has in DRAM are read during computation: the program treats them as
@@ -217,7 +225,7 @@ class Traced:
         near = [in_space(spec, "l1") for spec in specs] if is_chosen else specs
         env = Env(
             self.device,
-            same_grid_and_tile,
+            policy,
             templates_of(map(layout_of, near)),
             algorithm,
             context=trace_context(),
@@ -235,8 +243,9 @@ def traced_for(
     """Return a function traced for a machine; `LayoutError` for invalid arguments."""
     if not callable(fn):
         raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
-    args, leaves, stated = _arguments(fn, args)
-    chips, device = _device(machine, leaves)
+    lifted = on_grid(fn)
+    args, leaves, stated = _arguments(lifted.fn, lifted.first + tuple(args))
+    chips, device = _device(machine, leaves, lifted.device)
     if space is not None:
         one_of(space, ("l1", "dram"), "memory_space")
         if not device.machine.has_cores:
@@ -250,7 +259,7 @@ def traced_for(
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
     structure = jax.tree.structure((args, {}), is_leaf=is_grid)
     signature = Signature(structure, static, kinds, device, None, rules_version())
-    closed, results, nexts = _jaxpr(fn, signature)
+    closed, results, nexts = _jaxpr(lifted.fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
     given = requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
     layouts = [stated[k] or layout for k, layout in zip(numbers, given, strict=True)]
@@ -258,7 +267,7 @@ def traced_for(
         if layout is not None and (layout.shape != leaf.shape or layout.dtype != leaf.dtype):
             raise LayoutError(f"fixed: {layout!r} is no layout of {leaf}")
     return Traced(
-        *(fn, chips, device, jaxpr),
+        *(lifted, chips, device, jaxpr),
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
         len(consts),
         tuple(arrays),
@@ -320,8 +329,13 @@ def as_machine(machine: Any) -> Machine:
     return made
 
 
-def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
-    """Return the machine of chips and the mesh to plan for: its own, or that of the arrays."""
+def _device(
+    machine: Any, leaves: Sequence[Leaf], lifted: DeviceGrid | None
+) -> tuple[Machine, DeviceGrid]:
+    """Return the machine of chips and the mesh to plan for: its own, or that of the arrays.
+
+    lifted: the device grid of the lifted function, which holds where neither says otherwise.
+    """
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
     if len(grids) > 1:
         raise LayoutError(
@@ -329,13 +343,15 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
         )
     own = next(iter(grids), None)
     if machine is None:
-        device = own or DeviceGrid((len(jax.devices()),))
+        device = own or lifted or DeviceGrid((len(jax.devices()),))
         return device.machine, device
     machine = as_machine(machine)
     if own is not None:
         machine.check_mesh(own.shape)
         return machine, own.with_machine(machine)
     cores = machine.by_core
+    if lifted is not None and cores.mesh in (None, lifted.shape):
+        return machine, lifted.with_machine(cores)
     if cores.mesh is None:
         return machine, DeviceGrid((len(jax.devices()),), machine=cores)
     names = cores.axis_names[: len(cores.mesh)]
