@@ -19,7 +19,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.images import from_image, image
-from gridlayout.layouts.layout import Layout, register_drawer
+from gridlayout.layouts.layout import Layout, register_drawer, register_shardings
 from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.summary import Summary
@@ -67,7 +67,22 @@ if TYPE_CHECKING:
     from gridlayout.sharding.machines.machine import Machine
     from gridlayout.sharding.meshes.emulate import emulate_devices
 
-register_drawer(_draw)  # `Layout.draw`: the views know layouts, layouts do not know the views
+
+def _named_sharding(layout: Layout, device: Any) -> Any:
+    argument = import_module("gridlayout.sharding.device_argument")
+    found = import_module("gridlayout.sharding.logical_sharding")
+    return found.named_sharding(layout, argument.as_device(device))
+
+
+def _drawn(layout: Layout, view: str, **options: Any) -> Any:
+    if hasattr(options.get("device"), "axis_names"):  # a mesh of JAX
+        argument = import_module("gridlayout.sharding.device_argument")
+        options["device"] = argument.as_device(options["device"])
+    return _draw(layout, view, **options)
+
+
+register_shardings(_named_sharding)
+register_drawer(_drawn)  # `Layout.draw`: the views know layouts, layouts do not know the views
 
 # Where the names that need JAX live, and those that few programs ask for.
 _NAMES = {

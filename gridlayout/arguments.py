@@ -179,6 +179,19 @@ def in_short(value: Any) -> str:
     return f"{kind} {text}" if len(text) <= 60 else f"{kind} {text[:57]}..."
 
 
+def brief(value: Any) -> str:
+    """Return an argument for errors: an array as its type and shape, other values as they print.
+
+    >>> brief(np.zeros((5, 7))), brief((5, 7)), brief(None)
+    ('ndarray float64[5,7]', '(5, 7)', 'None')
+    """
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None and hasattr(value, "__array__"):
+        return f"{type(value).__name__} {dtype}[{','.join(map(str, shape))}]"
+    text = " ".join(shown(value).split())
+    return text if len(text) <= 200 else f"{type(value).__name__} {text[:190]}..."
+
+
 def check_progress(progress: Any, arguments: str) -> None:
     """Raise `LayoutError` unless `progress` is None or callable; `arguments` names what it takes.
 

@@ -373,14 +373,6 @@ class DeviceGrid:
         return NamedSharding(self.fine, PartitionSpec())
 
 
-def check_device(device: Any) -> None:
-    """Raise `LayoutError` unless `device` is a `DeviceGrid`."""
-    if not isinstance(device, DeviceGrid):
-        raise LayoutError(
-            f"device {device!r} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4))"
-        )
-
-
 def _restored(
     sizes: Shape,
     names: tuple[str, ...],

@@ -8,11 +8,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from jax.sharding import Sharding
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
+from gridlayout.layouts.layout import Layout, check_layout
+from gridlayout.layouts.parts import Part
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -43,6 +47,65 @@ def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placem
     if len(axes) < len(found) or [device.count(each) for each in axes] != list(grid):
         return None
     return device.placed(grid, axes)
+
+
+def named_sharding(layout: Layout, device: DeviceGrid) -> NamedSharding:
+    """Return the sharding by which JAX divides the logical array as a layout does on these devices.
+
+    It is `layout.named_sharding(device)`. `LayoutError` where there is none: parts of JAX's arrays
+    are boxes of one size, in the order of mesh axes.
+    """
+    parts = _parts(layout, device)
+    size = tuple(high - low for low, high in parts[0])
+    for k, part in enumerate(parts):
+        if tuple(high - low for low, high in part) != size:
+            raise LayoutError(
+                f"{layout!r} has no NamedSharding on {device!r}: device {k} holds {_dims(part)} "
+                f"elements and device 0 {_dims(parts[0])}, and parts of a NamedSharding are equal. "
+                "Choose a grid that divides the shape, or pass arrays on as GridArrays"
+            )
+    starts = [[low // max(n, 1) for (low, _), n in zip(part, size, strict=True)] for part in parts]
+    numbers = np.array(starts, np.int64).reshape(len(parts), len(size))
+    for mesh, order in ((device.mesh, slice(None)), (device.fine, list(device.placements.order))):
+        sizes = tuple(mesh.shape.values())
+        found = [_axes(each.reshape(sizes), mesh.axis_names) for each in numbers[order].T]
+        axes = [each for each in found if each is not None]
+        if len(axes) == len(found):
+            entries = [each[0] if len(each) == 1 else each or None for each in axes]
+            while entries and entries[-1] is None:
+                entries.pop()
+            kind = device.memory_kind(layout)
+            sharding = NamedSharding(mesh, PartitionSpec(*entries))
+            return sharding if kind is None else sharding.with_memory_kind(kind)
+    raise LayoutError(
+        f"{layout!r} has no NamedSharding on {device!r}: its parts are in an order of no mesh "
+        "axes. Use a device grid without core_map"
+    )
+
+
+def _parts(layout: Layout, device: DeviceGrid) -> list[Box]:
+    """Return the box of logical elements that each device holds, in the order of the mesh."""
+    check_layout(layout)
+    count = device.placement(layout.core_shape).per_device
+    found: dict[tuple[int, ...], Box] = {}
+    firsts = list(map(tuple, device.first_cores(layout.core_shape).tolist()))
+    for k, first in enumerate(firsts):
+        if first not in found:
+            part = Part(layout, first, count)
+            boxes = part.boxes if layout.data_bytes else (((0, 0),) * layout.ndim,)
+            if len(boxes) != 1 or not part.is_exact:
+                boxes_held = f"{len(boxes) or 'no'} boxes of" if part.is_exact else "no box of"
+                raise LayoutError(
+                    f"{layout!r} has no NamedSharding on {device!r}: device {k} holds {boxes_held} "
+                    "elements, and a NamedSharding gives each device one box. Choose a grid that "
+                    "divides each dim by itself, and has no more cores than elements"
+                )
+            found[first] = boxes[0]
+    return [found[first] for first in firsts]
+
+
+def _dims(box: Box) -> str:
+    return "x".join(str(high - low) for low, high in box)
 
 
 def _axes(numbers: NDArray[np.int64], names: Sequence[Any]) -> tuple[str, ...] | None:

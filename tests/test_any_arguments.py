@@ -20,6 +20,7 @@ import gridlayout as gl
 from gridlayout.sharding.collectives import ALL_GATHER
 
 DEVICE = gl.DeviceGrid((2, 2))
+SHARDING = jax.sharding.NamedSharding(DEVICE.mesh, jax.sharding.PartitionSpec("x"))
 ONE = gl.DeviceGrid((1,))
 MACHINE = Path(tempfile.mkdtemp()) / "machine.json"
 gl.Machine("n300").save(MACHINE)
@@ -276,6 +277,8 @@ CALLS = {
     "layout_of": (SLICES.layout_of, {"piece": SLICES.pieces[0]}),
     "Slices()": (lambda x: SLICES(lambda x: x, x), {"x": GX}),
     "on_grid": (gl.on_grid, {"fn": jnp.sin}),
+    "GridLayout.of": (gl.GridLayout.of, {"shape": (4, 6), "sharding": SHARDING}),
+    "named_sharding": (LAYOUT.named_sharding, {"device": DEVICE}),
     "with_layout": (gl.with_layout, {"value": jnp.ones((4, 6)), "layout": LAYOUT}),
     "with_oob": (GX.with_oob, {"oob": 0}),
     "DeviceGrid": (gl.DeviceGrid, {"mesh": (2, 2)}),

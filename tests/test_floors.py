@@ -144,7 +144,7 @@ ROOMS = {
     "sharding": (
         *("number_checks", "limits", "collectives", "extremes", "cost", "choice", "meshes"),
         *("machines", "submesh"),
-        *("device_grid", "logical_sharding", "processes", "exchanges"),
+        *("device_grid", "device_argument", "logical_sharding", "processes", "exchanges"),
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),

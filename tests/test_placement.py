@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import AxisType, Mesh
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 from laid_out import assert_same, packed
 from processes import run_alone
 from tiers import examples, few
@@ -281,7 +282,7 @@ REFUSED = {
         lambda d: gl.put(A, (5, 7), d),
         r"the second argument \(5, 7\) is neither a gl.Layout",
     ),
-    "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "device Mesh.* must be a gl.DeviceGrid"),
+    "device": (lambda d: gl.put(A, LAYOUT, "cpu"), "device 'cpu' must be a gl.DeviceGrid"),
     "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),
     "physical shape": (lambda d: gl.from_physical(A, LAYOUT, d), r"\(5, 7\).*\(3, 2, 1, 2, 2, 2\)"),
     "relayout shape": (
@@ -407,6 +408,139 @@ def test_a_users_mesh_places_as_its_axes_say():
         x = gl.put(numbered(layout), layout, device)
         assert_placed(x, packed(numbered(layout), layout, 0), device)
     assert repr(device) == "DeviceGrid(data=4, model=2, cpu)"
+
+
+@pytest.mark.parametrize("types", [AxisType.Auto, AxisType.Explicit])
+def test_a_mesh_stands_for_its_device_grid(types, tmp_path):
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(types,) * 2)
+    device = gl.DeviceGrid(mesh)
+    x = gl.put(A, LAYOUT, mesh)
+    made = [
+        *(x, gl.put(A, mesh), gl.put({"a": A}, device=mesh)["a"]),
+        gl.put_local(lambda box: A[box], LAYOUT, mesh),
+        gl.from_physical(np.asarray(x.physical), LAYOUT, mesh),
+        gl.relayout(gl.put(A, LAYOUT, gl.DeviceGrid((8,))), LAYOUT, mesh),
+        *(gl.on_grid(jnp.copy, mesh)(A), gl.on_grid(device=mesh)(jnp.copy)(A)),
+    ]
+    gl.save(tmp_path / "step", {"a": x})
+    made += [gl.restore(tmp_path / "step", mesh)["a"]]
+    for each in made:
+        assert each.device == device
+        np.testing.assert_array_equal(np.asarray(each), A)
+    assert gl.fill_devices((5, 7), "float32", None, mesh) == gl.put(A, device).layout
+    rows = gl.GridLayout((5, 7), grid=(4, 1))
+    plans = [gl.relayout_plan(LAYOUT, rows, each) for each in (mesh, device)]
+    assert str(plans[0]) == str(plans[1])
+    assert LAYOUT.draw("fold", device=mesh).svg == LAYOUT.draw("fold", device=device).svg
+    assert gl.put(jax.ShapeDtypeStruct((5, 7), "float32"), AbstractMesh((3, 5), ("a", "b"))).shape
+
+
+# -- shardings of JAX ------------------------------------------------------------------------------
+
+# a mesh, a spec on it, and whether its axes are told by their sizes: then they divide what they did
+SPECS = [
+    ((4, 2), P("data", "model"), True),
+    ((4, 2), P(None, "data"), True),
+    ((4, 2), P("model"), True),
+    ((4, 2), P(("data", "model")), True),
+    ((2, 2), P("model", "data"), False),
+    ((4, 2), P("model", "data"), True),
+    ((3, 2), P("data", None), True),
+]
+
+
+@pytest.mark.parametrize(("sizes", "spec", "is_told"), SPECS)
+@pytest.mark.parametrize("shape", [(53, 63), (24, 16), (12, 24, 5)])
+def test_the_layout_of_a_sharding_and_back(sizes, spec, is_told, shape):
+    mesh = Mesh(np.array(jax.devices()[: math.prod(sizes)]).reshape(sizes), ("data", "model"))
+    sharding = NamedSharding(mesh, spec)
+    layout = gl.GridLayout.of(shape, sharding)
+    # Blocks are as JAX's own, of the shape rounded up to the mesh.
+    entries = (*spec, *(None,) * (len(shape) - len(spec)))
+    parts = [math.prod(mesh.shape[a] for a in ((e,) if isinstance(e, str) else e or ()))
+             for e in entries]  # fmt: skip
+    assert layout.shard_shape == tuple(-(-n // k) for n, k in zip(shape, parts, strict=True))
+    assert layout.core_shape == tuple(parts)
+    if any(n % k for n, k in zip(shape, parts, strict=True)):
+        with pytest.raises(
+            gl.LayoutError, match=r"no NamedSharding on .*(are equal|gives each device one box)"
+        ):
+            layout.named_sharding(mesh)
+        return
+    found = layout.named_sharding(mesh)
+    assert gl.GridLayout.of(shape, found) == layout
+    if is_told:
+        assert found.is_equivalent_to(sharding, len(shape))
+    array = np.arange(math.prod(shape), dtype="f4").reshape(shape)
+    x = gl.put(array, sharding)
+    assert x.layout == layout
+    assert x.to_logical(found).sharding == found
+
+
+def held_boxes(layout, device):
+    """The logical indices of the elements that each device holds, by loops."""
+    to_device, rank = device.core_map(layout.core_shape), len(device.shape)
+    found = {}
+    for index in np.ndindex(layout.shape):
+        place = to_device(*layout.locate(index).core)[:rank]
+        found.setdefault(device.mesh.devices[place], set()).add(index)
+    return found
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        gl.GridLayout((4, 3, 8), grid=(2, 4)),
+        gl.GridLayout((12, 8), grid=(2, 2), tile=(4, 4)),
+        gl.GridLayout((12, 8), grid=(6, 2), tile=(4, 4)),
+        gl.GridLayout((8, 16), linear="(d0, d1) -> (d1, d0)", grid=(4, 2)),
+        gl.GridLayout((4, 6), grid=(1, 1)),
+        gl.GridLayout((16,), grid=(8,)),
+        gl.xla.layout((8, 16), "float32", (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(2, 4), (8,), (2, 2, 2), (3,)])
+def test_a_named_sharding_gives_each_device_what_it_holds(layout, sizes):
+    device = gl.DeviceGrid(sizes)
+    held = held_boxes(layout, device)
+    try:
+        found = layout.named_sharding(device)
+    except gl.LayoutError:  # some devices hold more than others, or nothing
+        counts = [len(elements) for elements in held.values()]
+        assert len(counts) < device.size or len(set(counts)) > 1
+        return
+    index = found.devices_indices_map(layout.shape)
+    for each, elements in held.items():
+        ranges = (range(*s.indices(n)) for s, n in zip(index[each], layout.shape, strict=True))
+        assert set(itertools.product(*ranges)) == elements
+
+
+@pytest.mark.parametrize(
+    ("layout", "device", "says"),
+    [
+        (
+            gl.GridLayout((5, 8), grid=(2, 4)),
+            (2, 4),
+            "device 4 holds 2x2 elements and device 0 3x2",
+        ),
+        (gl.GridLayout((2, 3, 8), grid=(4, 2)), (4, 2), "device 2 holds 2 boxes"),
+        (gl.GridLayout((1, 8), grid=(2, 2)), (2, 2), "device 2 holds no boxes of elements"),
+    ],
+)
+def test_layouts_that_have_no_named_sharding_say_why(layout, device, says):
+    with pytest.raises(gl.LayoutError, match=says):
+        layout.named_sharding(gl.DeviceGrid(device))
+
+
+def test_a_named_sharding_follows_the_core_map():
+    text = "(d0) -> (d0 floordiv 4, (d0 + d0 floordiv 4) mod 4)"
+    device, layout = gl.DeviceGrid((2, 4), core_map=text), gl.GridLayout((16,), grid=(8,))
+    found = layout.named_sharding(device).devices_indices_map((16,))
+    for each, elements in held_boxes(layout, device).items():
+        assert {(k,) for k in range(*found[each][0].indices(16))} == elements
+    reverse = gl.GridLayout((16,), grid=(8,), linear="(d0) -> (d0 * -1 + 15)")
+    with pytest.raises(gl.LayoutError, match="order of no mesh axes"):
+        reverse.named_sharding(device)
 
 
 def test_factors_of_one_axis_are_not_named_as_another_axis():

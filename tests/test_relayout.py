@@ -300,7 +300,7 @@ def test_a_plan_refuses_what_a_relayout_refuses():
         gl.relayout_plan(a, gl.GridLayout((7, 5)))
     with pytest.raises(gl.LayoutError, match=r"give a gl\.Layout"):
         gl.relayout_plan(a, None)
-    with pytest.raises(gl.LayoutError, match=r"device must be a gl\.DeviceGrid"):
+    with pytest.raises(gl.LayoutError, match=r"device \(2, 4\) must be a gl\.DeviceGrid"):
         gl.relayout_plan(a, a, (2, 4))
     x = gl.put(np.zeros((5, 7), np.float32), a, device_grid())
     with pytest.raises(gl.LayoutError, match="the array is on"):

@@ -251,6 +251,68 @@ def test_trees_of_layouts(prefix):
     assert_holds(laid, WEIGHTS)
 
 
+MESH = jax.sharding.AbstractMesh((4, 2), ("data", "model"))
+P = jax.sharding.PartitionSpec
+KERNELS = {"kernel": P("model", "data"), "bias": P("data")}
+BOTH = {"dense": KERNELS, "out": KERNELS}
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        BOTH,
+        jax.tree.map(lambda spec: jax.sharding.NamedSharding(MESH, spec), BOTH),
+        {"*/kernel": P("model", "data"), "*/bias": P("data")},
+        lambda shape, dtype: gl.GridLayout.of(
+            *(shape, jax.sharding.NamedSharding(MESH, P(*("model", "data")[-len(shape) :]))), dtype
+        ),
+    ],
+)
+def test_specs_are_layouts_on_a_mesh(specs):
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), WEIGHTS)
+    made = gl.put(shapes, MESH, specs)
+    for layer in ("dense", "out"):
+        kernel, bias = made[layer]["kernel"], made[layer]["bias"]
+        assert (kernel.layout.grid, bias.layout.grid) == ((2, 4), (4,))
+        assert kernel.device.sizes == {"data": 4, "model": 2}
+    if not callable(specs):
+        again = gl.put(shapes, specs, MESH)
+        assert jax.tree.map(lambda x: x.layout, again) == jax.tree.map(lambda x: x.layout, made)
+
+
+def test_specs_are_put_and_moved_to():
+    mesh, whole = DEVICE.mesh, P("x")
+    tree = {"a": WEIGHTS["dense"]["kernel"], "count": np.int32(3), "key": jax.random.key(0)}
+    made = gl.put(tree, whole, mesh)
+    assert (made["a"].layout.grid, made["count"]) == ((DEVICE.shape[0], 1), 3)
+    np.testing.assert_array_equal(np.asarray(made["a"]), tree["a"])
+    one = gl.put(tree["a"], jax.sharding.NamedSharding(mesh, P(None, "x")))
+    assert one.layout.grid == (1, DEVICE.shape[0])
+    moved = gl.relayout(one, whole)
+    assert moved.layout.grid == (DEVICE.shape[0], 1)
+    np.testing.assert_array_equal(np.asarray(moved), tree["a"])
+    assert gl.relayout(made, {"a": P(), "count": None, "key": None})["a"].layout.grid == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((P("model"),), r"says no devices: give a mesh too, gl.put\(x, PartitionSpec"),
+        ((P("modl"), MESH), "names axis 'modl', but the mesh has data, model"),
+        ((P("model", "model"), MESH), "names axis 'model' twice"),
+        ((P(None, None, "model"), MESH), "3 entries, but shape .5, 7. has 2 dims"),
+        ((P(P.UNCONSTRAINED), MESH), "leaves a dim open"),
+        ((jax.sharding.NamedSharding(MESH, P("data")), DEVICE), "is of another mesh than"),
+        ((jax.sharding.SingleDeviceSharding(jax.devices()[0]),), "must be a .*NamedSharding"),
+        (({"a": {"b": P("data")}}, MESH), "another structure"),
+    ],
+)
+def test_specs_that_say_no_layout(args, says):
+    x = jax.ShapeDtypeStruct((5, 7), "float32")
+    with pytest.raises(gl.LayoutError, match=says):
+        gl.put({"a": x}, *args)
+
+
 def test_none_in_a_tree_of_layouts_is_the_default():
     tree = {"a": [array(5), None], "b": array(6)}
     laid = gl.put(tree, DEVICE, {"a": [None, None], "b": TWO})

@@ -25,6 +25,7 @@ from gridlayout.document.collapse import (
     collapsed_shape,
     default_map,
 )
+from gridlayout.document.partitions import grid_of, stated
 from gridlayout.document.shard import (
     Stated,
     as_shard,
@@ -118,6 +119,32 @@ class GridLayout(Layout):
         axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
         order = self._divide(builder, axes)
         super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
+
+    @classmethod
+    def of(
+        cls, shape: Sequence[int], sharding: Any, dtype: DTypeLike = "float32", oob: Any = None
+    ) -> GridLayout:
+        """Return the layout that divides a tensor as a `jax.sharding.NamedSharding` does.
+
+        Each dim is divided into as many cores as the mesh axes of its entry have devices, and need
+        not be a multiple of them: a core holds the size divided by them, rounded up, as in the
+        document. So the last cores along a dim may hold less, or nothing. A memory kind
+        "pinned_host" gives memory space "system". `layout.named_sharding(device)` is the inverse.
+
+        A layout says how a tensor is divided, not by which axes: `DeviceGrid.placement` says that.
+        Where two axes have as many devices, it may choose the other one, for all arrays alike.
+        `LayoutError` for another sharding, and for a spec that does not fit the shape or the mesh.
+
+        >>> from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
+        >>> mesh = AbstractMesh((2, 4), ("data", "model"))
+        >>> GridLayout.of((53, 63), NamedSharding(mesh, P("data", "model")))
+        GridLayout((53, 63), 'float32', grid=(2, 4))
+        >>> GridLayout.of((5, 6, 7), NamedSharding(mesh, P(None, ("data", "model")))).shard_shape
+        (5, 1, 7)
+        """
+        spec, sizes, space = stated(sharding)
+        grid = grid_of(as_shape(shape, "shape"), spec, sizes)
+        return cls(shape, dtype, grid, collapse=[], oob=oob, memory_space=space)
 
     def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         """Divide by the grid, the tile and the face; return the axes in physical order."""

@@ -234,6 +234,27 @@ class Layout(Mapped):
         (drawer,) = _drawers
         return drawer(self, view, **options)
 
+    def named_sharding(self, device: Any) -> Any:
+        """Return the `jax.sharding.NamedSharding` by which JAX divides the tensor as this layout.
+
+        device: a `gl.DeviceGrid`, or a mesh of JAX; the sharding has its mesh and its axes. Each
+        device then holds the same elements, whatever their order in the cores. An axis that has
+        devices with copies is not named; where a part of an axis divides a dim, the mesh is
+        `device.fine`. `LayoutError` where there is no such sharding, with the reason: parts differ
+        in size, or a device holds no box, or none of the elements.
+
+        >>> import jax
+        >>> from gridlayout import GridLayout
+        >>> mesh = jax.sharding.AbstractMesh((2, 4), ("data", "model"))
+        >>> GridLayout((6, 64), grid=(2, 4)).named_sharding(mesh).spec
+        P('data', 'model')
+        >>> GridLayout((53, 64), grid=(2, 4)).named_sharding(mesh)
+        Traceback (most recent call last):
+        gridlayout.errors.LayoutError: ...
+        """
+        (find,) = _finders
+        return find(self, device)
+
     def _repr_html_(self) -> str:
         return self.summary().beside(self.draw().svg)
 
@@ -246,11 +267,17 @@ class Drawer(Protocol):
 
 
 _drawers: list[Drawer] = []
+_finders: list[Callable[[Layout, Any], Any]] = []
 
 
 def register_drawer(drawer: Drawer) -> None:
     """Set the function that `Layout.draw` calls; `gridlayout` sets the one of `gridlayout.draw`."""
     _drawers[:] = [drawer]
+
+
+def register_shardings(find: Callable[[Layout, Any], Any]) -> None:
+    """Set the function that `Layout.named_sharding` calls; `gridlayout` does, as it needs JAX."""
+    _finders[:] = [find]
 
 
 def check_layout(layout: Any, what: str = "layout") -> None:

@@ -24,7 +24,7 @@ from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 _WHAT = "gl.relayout to another device grid"
@@ -77,7 +77,6 @@ def _equal_parts(x: GridArray, layout: Layout, device: DeviceGrid, union: Device
 
 def check_move(x: GridArray, layout: Layout, device: DeviceGrid) -> None:
     """Raise `LayoutError` unless the array can be relaid out to a layout on a device grid."""
-    check_device(device)
     check_relayout(x.layout, layout)
     check_no_stack(x)
     check_has_data(x, _WHAT)

@@ -23,7 +23,8 @@ from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_layout_memory
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
 from gridlayout.sharding.processes.elements import Elements
 from gridlayout.sharding.processes.joint import JointCall
@@ -32,7 +33,7 @@ from gridlayout.text import parse
 
 def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = None) -> GridArray:
     """Return `gl.put` of one array: each device gets the shards of its own cores only."""
-    check_device(device)
+    device = as_device(device)
     check_layout(layout)
     check = check if check is None else as_flag(check, "check")
     if isinstance(array, jax.ShapeDtypeStruct):
@@ -141,7 +142,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
     `layout` with an undef `oob`, because nothing is known about the padding.
     """
-    check_device(device)
+    device = as_device(device)
     check_layout(layout)
     device.check_has_devices("gl.from_physical")
     with device.active(), joint_call("gl.from_physical", device, physical) as call:

@@ -22,7 +22,8 @@ from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -118,7 +119,7 @@ def fill_devices(
     >>> fill_devices((53, 63), "float32", GridLayout((1, 1), tile=(32, 32)), device)
     GridLayout((53, 63), 'float32', grid=(2, 2), tile=(32, 32))
     """
-    check_device(device)
+    device = as_device(device)
     if like is not None:
         check_layout(like, "like")
     return _filling(as_shape(shape, "shape"), as_dtype(dtype), like, device)

@@ -27,7 +27,8 @@ from gridlayout.ops.array.in_parts import (
 )
 from gridlayout.ops.array.placing import host_array
 from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 
@@ -68,7 +69,7 @@ def put_local(
     >>> x, x.local((slice(1, 2), slice(0, 3))).tolist()
     (GridArray(int32[4,6], grid 2x1, on 1 devices), [[6, 7, 8]])
     """
-    check_device(device)
+    device = as_device(device)
     check_layout(layout)
     check_progress(progress)
     device.check_has_devices("gl.put_local")

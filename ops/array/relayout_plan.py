@@ -22,6 +22,7 @@ from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.relayout import find_move, nothing_moves, offered_moves
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
+from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces
@@ -184,14 +185,13 @@ def relayout_plan(
       from \\ to    0
               0  256
     """
+    device = None if device is None else as_device(device)
     if isinstance(source, GridArray):
         if device is not None and device != source.device:
             raise LayoutError(f"the array is on {source.device!r}, not on {device!r}")
         array = source
         source, device = array.layout, array.device
     check_relayout(source, target)
-    if device is not None and not isinstance(device, DeviceGrid):
-        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
     copied = _copied(source, target, device)
     how = "copy" if copied[0] else "nothing"
     staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])

@@ -25,6 +25,7 @@ from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path, i
 from gridlayout.ops.checkpoints.saving import finish_earlier
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
+from gridlayout.sharding.device_argument import of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call
 
@@ -82,7 +83,7 @@ def restore(
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
 
-    like = like_or_device
+    like = of_mesh(like_or_device)
     first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
     device = like if isinstance(like, DeviceGrid) else first
     if device is not None:
@@ -144,7 +145,7 @@ class _Tree:
         both = list(zip(leaves, saved, strict=True))
         structs = [leaf.value if found is None else found.struct for leaf, found in both]
         tree = jax.tree.unflatten(self.structure, structs)
-        requested = requested_layouts(layouts, tree, leaves_of(tree)[0])
+        requested = requested_layouts(layouts, tree, leaves_of(tree)[0], device)
         self.targets = []
         for (leaf, found), layout in zip(both, requested, strict=True):
             with leaf.named():

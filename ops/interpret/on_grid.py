@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import jax
 import numpy as np
+from jax.sharding import AbstractMesh, Mesh
 
 from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
@@ -38,7 +39,8 @@ from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.svg import Drawing
 
 _UNSTATED: Any = object()  # no function: `on_grid` is called with options alone
@@ -47,7 +49,7 @@ _UNSTATED: Any = object()  # no function: `on_grid` is called with options alone
 @overload
 def on_grid(
     fn: Callable[..., Any],
-    device: DeviceGrid | None = None,
+    device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
 ) -> OnGrid: ...
@@ -56,7 +58,7 @@ def on_grid(
 @overload
 def on_grid(
     *,
-    device: DeviceGrid | None = None,
+    device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
 ) -> Callable[[Callable[..., Any]], OnGrid]: ...
@@ -64,7 +66,7 @@ def on_grid(
 
 def on_grid(
     fn: Any = _UNSTATED,
-    device: DeviceGrid | None = None,
+    device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
 ) -> Any:
@@ -114,7 +116,7 @@ class OnGrid:
     def __init__(
         self,
         fn: Callable[..., Any],
-        device: DeviceGrid | None,
+        device: DeviceGrid | Mesh | AbstractMesh | None,
         policy: Policy | Any | None,
         algorithm: str | None = None,
         first: tuple[Any, ...] = (),
@@ -126,7 +128,8 @@ class OnGrid:
                 "decorator it takes keywords, @gl.on_grid(device=device)"
             )
         _check_options(device, policy, algorithm)
-        self.fn, self.device, self.algorithm, self.first = fn, device, algorithm, first
+        self.fn, self.algorithm, self.first = fn, algorithm, first
+        self.device = None if device is None else as_device(device)
         self.policy = policy
         self.plan: Any = policy if _is_plan(policy) else None
         self.__wrapped__ = partial(fn, *first) if first else fn  # without `self`, for `signature`
@@ -309,7 +312,7 @@ class OnGrid:
 
 def _check_options(device: Any, policy: Any, algorithm: Any) -> None:
     if device is not None:
-        check_device(device)
+        as_device(device)
     if policy is not None and not _is_plan(policy) and not callable(policy):
         raise LayoutError(
             f"policy {policy!r} must be a function of (shape, dtype, template, device) that "

@@ -261,7 +261,11 @@ def traced_for(
     signature = Signature(structure, static, kinds, device, None, rules_version())
     closed, results, nexts = _jaxpr(lifted.fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
-    given = requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    given = (
+        requested_layouts(fixed, None, arrays, device)
+        if fixed is not None
+        else [None] * len(arrays)
+    )
     layouts = [stated[k] or layout for k, layout in zip(numbers, given, strict=True)]
     for leaf, layout in zip(arrays, layouts, strict=True):
         if layout is not None and (layout.shape != leaf.shape or layout.dtype != leaf.dtype):

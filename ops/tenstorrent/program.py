@@ -30,7 +30,8 @@ from gridlayout.ops.tenstorrent.spread import (
     read_specs,
     spread_of,
 )
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tenstorrent.tensor_type import TensorType
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
@@ -81,7 +82,7 @@ def load(
     [[-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]
     """
     if device is not None:
-        check_device(device)
+        device = as_device(device)
     fill = dtypes.oob_value(oob, dtypes.as_dtype("float32"))
     module = read_module(read_text(text, MAX_TEXT) if is_path(text) else text)
     mesh = mesh_of(module)

@@ -23,10 +23,11 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import is_small
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.trees.idle import warn_of_idle_cores
-from gridlayout.ops.trees.layouts import requested_layouts
+from gridlayout.ops.trees.layouts import device_of_specs, has_specs, requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.collectives import check_sendable
-from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.device_argument import as_device, of_mesh
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -51,7 +52,8 @@ def put(
     >>> x, x.physical.shape
     (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
 
-    A `gl.DeviceGrid` as second argument means a pytree: `put(tree, device, layouts=None)`. Arrays
+    A `gl.DeviceGrid`, or a mesh of JAX, as second argument means a pytree: `put(tree, device,
+    layouts=None)`. Arrays
     of rank 1 and more become `GridArray`s. Scalar arrays, such as an optimizer's count, and random
     keys become replicated `jax.Array`s. Leaves that are no arrays stay as they are: Python's
     numbers, functions, None. `GridArray`s on this device grid stay too. layouts:
@@ -59,11 +61,13 @@ def put(
     * None: `gl.fill_devices`, which chooses grids that fill the devices and waste little.
     * A rule `(shape, dtype) -> layout`, or None for the default; not called for scalars and keys.
     * "replicated": every device has all of every array.
+    * A `jax.sharding.NamedSharding`, or a `PartitionSpec` on the device grid's mesh: the layout of
+      `gl.GridLayout.of`, whose parts need not be equal. Scalars and keys are replicated.
     * A dict of path patterns, `{"*/kernel": layout or rule or "replicated" or None}`. A path is its
       keys joined by slashes. `*` matches any characters, slashes too; a leading `*/` also matches
       nothing. A pattern also covers everything below what it matches. The first match wins; a leaf
       without a match gets the default. A pattern that is never used is an error.
-    * A tree of layouts, rules, "replicated" and None, or a prefix of one as in `jax.tree.map`.
+    * A tree of layouts, rules, specs, "replicated" and None, or a prefix of one (`jax.tree.map`).
     * A tree of `GridArray`s: each leaf takes the layout of the one whose path is a suffix of the
       leaf's path and whose shape is the leaf's. So an optimizer's state is laid out as its
       parameters are: `put(optimizer.init(weights), device, layouts=params)`.
@@ -73,6 +77,12 @@ def put(
     >>> tree = {"dense": {"kernel": np.ones((5, 7), "f4"), "bias": np.ones(7, "f4")}, "count": 0}
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
+
+    Shardings and specs may be the second argument, as for `jax.device_put`:
+    `put(x, NamedSharding(mesh, spec))`, `put(tree, spec, mesh)`, `put(tree, specs, mesh)`.
+
+    >>> put(tree, jax.sharding.PartitionSpec("x"), device.mesh)["dense"]["kernel"]
+    GridArray(float32[5,7], grid 1x1, on 1 devices)
 
     A sharded `jax.Array` is sent from device to device, as in a relayout. Where its shards are
     those of the layout, they are used without a copy.
@@ -92,8 +102,10 @@ def put(
     dtype, and for layouts that put two elements in one place; for a tree it names the path, and is
     raised before anything is placed.
     """
-    if is_replicated(layout) and layouts is None:
+    layout, device = of_mesh(layout), of_mesh(device)
+    if (is_replicated(layout) or has_specs(layout)) and layouts is None:
         layout, layouts = None, layout
+        device = device_of_specs(layouts) if device is None and has_specs(layouts) else device
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
             raise LayoutError("put(tree, device, layouts) takes layouts once, not twice")
@@ -118,7 +130,7 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
             " or a layout, gl.put(list, layout, device)"
         )
-    requested = requested_layouts(layouts, tree, leaves)
+    requested = requested_layouts(layouts, tree, leaves, device)
     stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
     for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
         warn_of_idle_cores(one, 3)
@@ -266,7 +278,7 @@ def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> An
     {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}
     """
     if device is not None:
-        check_device(device)
+        device = as_device(device)
     if is_grid(x) and isinstance(layout, Layout):
         return _moved(x, layout, device)
     leaves, structure = leaves_of(x)
@@ -277,7 +289,9 @@ def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> An
         )
     if layout is None and device is None:
         raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
-    requested = [None] * len(leaves) if layout is None else requested_layouts(layout, x, leaves)
+    requested = (
+        [None] * len(leaves) if layout is None else requested_layouts(layout, x, leaves, device)
+    )
     for leaf, new in zip(leaves, requested, strict=True):
         with leaf.named():
             _check_move(leaf, new, device)

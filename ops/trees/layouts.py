@@ -6,8 +6,9 @@ Forms of `layouts` (`gl.put`, `gl.relayout`):
 * a rule, `(shape, dtype) -> layout`, called once for each shape and dtype of the arrays of rank 1
   and more, except random keys;
 * "replicated": the rule by which every device has all of every array;
+* a `NamedSharding`, or a `PartitionSpec` on the mesh of the device grid: the rule `GridLayout.of`;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
-* a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
+* a tree of layouts, rules, specs and None, of the structure of the tree or a prefix of it;
 * a tree with `GridArray`s: each leaf takes the layout of the one whose path is a suffix of its own;
 * a plan of `gl.plan`: each leaf takes the layout of the argument where one of both paths is a
   suffix of the other.
@@ -18,20 +19,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, in_short
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.partitions import stated
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
 from gridlayout.ops.trees.leaves import Leaf, is_grid, keys_of, leaves_of
+from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_grid import DeviceGrid
 
 Rule = Callable[[Shape, Any], Layout | None]
 # The request for one leaf: None is the caller's default, a str is "replicated".
-Request = Layout | Rule | str | None
+Request = Layout | Rule | Sharding | PartitionSpec | str | None
 
 
 class ByPath:
@@ -40,19 +46,28 @@ class ByPath:
     layouts: Mapping[str, Layout | None]
 
 
-_FORMS = f"a gl.Layout, {REPLICATED!r}, a rule (shape, dtype) -> layout, or None for the default"
+_FORMS = (
+    f"a gl.Layout, {REPLICATED!r}, a rule (shape, dtype) -> layout, a PartitionSpec, a "
+    "NamedSharding, or None for the default"
+)
 
 
-def requested_layouts(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
+def requested_layouts(
+    layouts: Any, tree: Any, leaves: Sequence[Leaf], device: DeviceGrid | None = None
+) -> list[Layout | None]:
     """Return the layout requested for each leaf.
 
-    None where no layout is requested, and for leaves that rules are not called for. `LayoutError`
-    for patterns that match nothing, a tree of another structure, and values that are no layouts.
+    device: the device grid of specs; by default that of the leaf. None where no layout is
+    requested, and for leaves that rules are not called for. `LayoutError` for patterns that match
+    nothing, a tree of another structure, and values that are no layouts.
     """
     requests = _requests(layouts, tree, leaves)
     found: list[Layout | None] = []
     given: dict[Any, Layout | None] = {}  # what rules gave for a shape and a dtype
     for request, leaf in zip(requests, leaves, strict=True):
+        if is_spec(request):
+            found.append(_of_spec(request, leaf, device))
+            continue
         if not callable(request) or not leaf.has_layout or leaf.is_laid_out:
             found.append(_layout_of(request, leaf))
             continue
@@ -103,11 +118,63 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
 def _is_request(x: Any) -> bool:
     # Models are callable too, but they are trees.
     is_rule = callable(x) and jax.tree_util.all_leaves([x])
-    return x is None or isinstance(x, Layout) or is_rule or is_replicated(x)
+    return x is None or isinstance(x, Layout) or is_rule or is_replicated(x) or is_spec(x)
 
 
 def _is_laid(x: Any) -> bool:
     return isinstance(x, (Layout, GridArray))
+
+
+def is_spec(x: Any) -> bool:
+    """Return whether it is a sharding of JAX, or a spec of one.
+
+    >>> is_spec(PartitionSpec("x")), is_spec("x")
+    (True, False)
+    """
+    return isinstance(x, (PartitionSpec, Sharding))
+
+
+def has_specs(layouts: Any) -> bool:
+    """Return whether it is a spec, or a tree that holds one."""
+    return any(map(is_spec, jax.tree.leaves(layouts, is_leaf=_is_laid)))
+
+
+def device_of_specs(layouts: Any) -> DeviceGrid:
+    """Return the device grid of the first `NamedSharding`; `LayoutError` for specs alone."""
+    every = jax.tree.leaves(layouts, is_leaf=_is_laid)
+    found = next((x.mesh for x in every if isinstance(x, NamedSharding)), None)
+    if found is None:
+        spec = next(filter(is_spec, every))
+        if not isinstance(spec, PartitionSpec):
+            stated(spec)  # raises: it is no NamedSharding
+        raise LayoutError(
+            f"{in_short(spec)} says no devices: give a mesh too, gl.put(x, PartitionSpec(...), "
+            "mesh), or a NamedSharding(mesh, PartitionSpec(...))"
+        )
+    return as_device(found)
+
+
+def _of_spec(request: Any, leaf: Leaf, device: DeviceGrid | None) -> Layout | None:
+    """Return the layout of an array by a sharding, or by a spec on the mesh of its device grid."""
+    if not leaf.has_layout:
+        return None
+    with leaf.named():
+        if device is None:
+            device = leaf.value.device if leaf.is_laid_out else device_of_specs(request)
+        if isinstance(request, PartitionSpec):
+            request = _Spec(request, device.mesh)
+        elif isinstance(request, NamedSharding) and as_device(request.mesh).mesh != device.mesh:
+            raise LayoutError(
+                f"{request} is of another mesh than {device.words}: give shardings of one mesh"
+            )
+        return GridLayout.of(leaf.shape, request, leaf.dtype)
+
+
+class _Spec(NamedTuple):
+    """A spec on a mesh, with the attributes of a `NamedSharding`, unchecked."""
+
+    spec: PartitionSpec
+    mesh: Any
 
 
 def _layout_of(request: Request, leaf: Leaf) -> Layout | None:
@@ -119,8 +186,9 @@ def _layout_of(request: Request, leaf: Leaf) -> Layout | None:
         shape, dtype = leaf.shape, leaf.dtype
         if isinstance(request, str):
             return replicated(shape, dtype, leaf.value.layout if leaf.is_laid_out else None)
+        rule: Any = request
         try:
-            found = request(shape, dtype)
+            found = rule(shape, dtype)
         except Exception as error:  # raised by the user's rule
             raise LayoutError(
                 f"the rule {_name(request)} failed on ({shape}, {dtype.name}): {error}"
