@@ -166,7 +166,7 @@ print(device.core_map(batches.grid))
 # %%
 numbers = np.arange(53 * 63, dtype=np.float32).reshape(53, 63)
 x = gl.put(numbers, layout, device)
-print(x)
+print(repr(x))
 core = (2, 1)
 inside = device.core_map(layout.grid)(*core)[:2]
 (shard,) = (s for s in x.storage.addressable_shards if s.device == device.mesh.devices[inside])
@@ -190,5 +190,5 @@ def spread(x):
 
 
 y = gl.on_grid(spread)(poisoned)
-print(y)
+print(repr(y))
 print("as plain JAX:", np.allclose(y, spread(jnp.asarray(numbers)), rtol=1e-4, atol=1e-7))

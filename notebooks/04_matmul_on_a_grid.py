@@ -43,7 +43,7 @@ device = gl.DeviceGrid((2, 4))
 a = laid_out((53, 63), (2, 4), device, tile=(16, 16))
 b = laid_out((63, 39), (4, 2), device, tile=(8, 8))
 c = a @ b
-print(c)
+print(repr(c))
 print("as NumPy:", np.allclose(np.asarray(c), np.asarray(a) @ np.asarray(b), atol=1e-4))
 
 # %% [markdown]
@@ -171,7 +171,7 @@ def cannon(a, b):
 a = laid_out((50, 70), (CORES, CORES), device, oob=0)
 b = laid_out((70, 40), (CORES, CORES), device, oob=0)
 c = gl.map_shards(cannon, a, b, out=gl.GridLayout((50, 40), "float32", grid=(CORES, CORES)))
-print(c)
+print(repr(c))
 print("as NumPy:", np.allclose(np.asarray(c), np.asarray(a) @ np.asarray(b), atol=1e-4))
 c.layout.draw("fold", device=device)
 
@@ -189,5 +189,5 @@ result = gl.ring_attention(query, key, value, is_causal=True)
 plain = jax.nn.dot_product_attention(
     *(jnp.asarray(np.asarray(x)) for x in (query, key, value)), is_causal=True
 )
-print(result)
+print(repr(result))
 print("as plain JAX:", np.allclose(np.asarray(result), plain, atol=1e-5))

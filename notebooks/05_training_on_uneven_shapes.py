@@ -45,7 +45,7 @@ except ValueError as error:
 
 # %%
 x = gl.put(features, gl.GridLayout((101, 7), "float32", grid=(2, 4)), device)
-print(x, " shard", x.layout.shard_shape)
+print(repr(x), " shard", x.layout.shard_shape)
 x
 
 # %% [markdown]

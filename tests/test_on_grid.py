@@ -9,6 +9,7 @@ import functools
 import gc
 import itertools
 import operator
+import pickle
 import re
 import weakref
 
@@ -940,6 +941,101 @@ def test_indexing(index):
     assert_same(x[index], jnp.asarray(example(A))[index])
 
 
+MASKS = {
+    "elements": lambda x: x > 0,
+    "rows": lambda x: x[:, 0] > 0,
+    "a column and rows": lambda x: (x[:, 1] > 0, 2),
+    "columns": lambda x: (slice(1, 4), x[0] > 0),
+    "after an ellipsis": lambda x: (..., x[2] < 0.5),
+    "none": lambda x: x > 1e9,
+    "NumPy's": lambda x: np.asarray(x) > 0,
+    "JAX's": lambda x: jnp.asarray(x) > 0,
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_masks_select_and_update(mask):
+    plain = jnp.asarray(example(A))
+    for name in ("flip and gap", "gap"):
+        x = poisoned(example(A), layouts(A)[name], DEVICE)
+        index, expected = mask(x), plain[mask(plain)]
+        assert is_grid(x[index])
+        assert_same(x[index], expected)
+        assert_same(x.at[index].get(), expected)
+        assert_same(x.at[index].set(7), plain.at[mask(plain)].set(7))
+        values = jnp.arange(expected.size, dtype="f4").reshape(expected.shape)
+        assert_same(x.at[index].add(values), plain.at[mask(plain)].add(values))
+
+
+def test_masks_are_as_long_as_their_dims_and_known():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    for index in (np.ones(4, bool), (slice(None), np.ones(5, bool)), np.ones((7, 5), bool)):
+        with pytest.raises(Exception, match="boolean index did not match") as expected:
+            plain[index]
+        with pytest.raises(expected.type, match="boolean index did not match"):
+            x[index]
+    with pytest.raises(jax.errors.NonConcreteBooleanIndexError):
+        gl.on_grid(lambda x: x[x > 0])(x)
+    with pytest.raises(jax.errors.NonConcreteBooleanIndexError):
+        jax.jit(lambda x: x[x > 0])(x)
+
+
+OF_DATA = {
+    "nonzero": (lambda np, x: np.nonzero(x > 0), True),
+    "nonzero of a vector": (lambda np, x: np.nonzero(x[0]), True),
+    "flatnonzero": (lambda np, x: np.flatnonzero(x), True),
+    "argwhere": (lambda np, x: np.argwhere(x > 0), True),
+    "where": (lambda np, x: np.where(x > 0), True),
+    "nothing": (lambda np, x: np.nonzero(x > 1e9), True),
+    "unique": (lambda np, x: np.unique(np.round(x), return_counts=True), True),
+    "extract": (lambda np, x: np.extract(x > 0, x), True),
+    "a method": (lambda np, x: (x > 0).nonzero(), True),
+    "of a stated size": (lambda np, x: np.nonzero(x > 0, size=40, fill_value=-1), False),
+    "a choice": (lambda np, x: np.where(x > 0, x, 0), False),
+}
+
+
+@pytest.mark.parametrize(("fn", "of_data"), OF_DATA.values(), ids=OF_DATA)
+def test_shapes_that_depend_on_data_are_known_outside_of_jit(fn, of_data):
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    found = fn(gl.numpy, x)
+    assert all(map(is_grid, jax.tree.leaves(found, is_leaf=is_grid)))
+    assert_same(found, fn(jnp, plain))
+    if of_data:
+        with pytest.raises(jax.errors.ConcretizationTypeError):
+            jax.jit(lambda x: fn(gl.numpy, x))(x)
+
+
+def test_one_program_serves_all_integers(monkeypatch):
+    plain = jnp.asarray(example((11, 7)))
+    x = poisoned(np.asarray(plain), layouts((11, 7))["gap"], DEVICE)
+    calls = (
+        lambda x, i: x[i],
+        lambda x, i: x[i, i - 3],
+        lambda x, i: x[:, None, i - 4],
+        lambda x, i: x.at[i].set(i),
+        lambda x, i: x.at[..., i - 9].add(2.5 * i),
+        lambda x, i: x.at[i, 2:5].get(),
+    )
+    for fn in calls:
+        fn(x, 0)
+    lowered = []
+    lower = Compiled.__init__
+
+    def counted(self, *args):
+        lowered.append(self)
+        lower(self, *args)
+
+    monkeypatch.setattr(Compiled, "__init__", counted)
+    for fn in calls:
+        for i in (3, -2, 10, -11, np.int64(4), 50, -50):
+            assert_same(fn(x, i), fn(plain, i))
+    rows = list(x)
+    assert len(rows) == 11
+    assert_same(rows, list(plain))
+    assert not lowered
+
+
 METHODS = [
     *[
         (name, (), {})
@@ -1097,6 +1193,20 @@ def test_keywords_alone_make_a_decorator():
     for other in (None, DEVICE):
         with pytest.raises(gl.LayoutError, match=r"not \w+, which.*decorator.*device=device"):
             gl.on_grid(other)
+
+
+def test_lifted_functions_are_pickled():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    lifted = gl.on_grid(flagged, DEVICE, algorithm="ring")
+    expected = lifted(x, True)  # its programs are not pickled
+    again = pickle.loads(pickle.dumps(lifted))
+    assert (again.device, again.algorithm, again.fn) == (DEVICE, "ring", flagged)
+    assert_same(again(x, True), jnp.asarray(expected))
+    cloudpickle = pytest.importorskip("cloudpickle")
+    fn = cloudpickle.loads(cloudpickle.dumps(gl.on_grid(lambda x: jnp.sin(x) @ x.T)))
+    assert_same(fn(x), jnp.sin(plain) @ plain.T, rtol=1e-5)
+    fn = cloudpickle.loads(cloudpickle.dumps(lambda x: gl.numpy.exp(x) + fn(x)[:, :1]))
+    assert_same(fn(x), jnp.exp(plain) + (jnp.sin(plain) @ plain.T)[:, :1], rtol=1e-5)
 
 
 def test_reports_take_arrays_layouts_and_shapes():

@@ -26,6 +26,7 @@ from processes import run_alone
 from tiers import examples, few
 
 import gridlayout as gl
+from gridlayout.ops.array.in_parts import Held
 
 ROOT = Path(__file__).parents[1]
 MESHES = [(2, 4), (8,), (4, 2), (2, 2, 2), (1,), (3, 2), (5,), (1, 8, 1)]
@@ -663,6 +664,47 @@ def test_chex_assertions_take_grid_arrays(x, device):
         chex.assert_trees_all_close(tree, {"w": x + 1})
     # What is compared is the logical tensor, in whatever layout.
     chex.assert_trees_all_close(tree, {"w": gl.relayout(x, gl.GridLayout((5, 7), grid=(2, 4)))})
+
+
+SHAPES = [(5, 7), (53, 63), (2000,), (7, 300), (8, 301), (30, 3, 40), (0, 4), (1,)]
+TYPES = ["int8", "bool", "bfloat16", "complex64"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [*((shape, "float32") for shape in SHAPES), *(((53, 63), dtype) for dtype in TYPES)],
+)
+def test_printed_arrays_show_the_values_of_numpys(shape, dtype, device):
+    array = np.random.default_rng(0).normal(size=shape) * 9
+    array = (array > 0) if dtype == "bool" else array.astype(jnp.dtype(dtype))
+    x = gl.put(array, gl.GridLayout(shape, dtype, grid=(3, 2)[-len(shape) :]), device)
+    values, _, last = str(x).rpartition("\n")
+    assert last == repr(x)
+    assert "\n" not in last
+    assert values == str(array)
+    with np.printoptions(threshold=3, edgeitems=1, precision=2):
+        assert str(x) == f"{array}\n{x!r}"
+
+
+def test_large_arrays_are_printed_from_their_edges(monkeypatch, device):
+    x = gl.put(np.ones((600, 500), "f4"), gl.GridLayout((600, 500), grid=(3, 2)), device)
+    read = []
+    old = Held.read
+    monkeypatch.setattr(Held, "read", lambda self, box: read.append(box) or old(self, box))
+    assert str(x).startswith("[[1. 1. 1. ... 1. 1. 1.]")
+    assert sum(math.prod(high - low for low, high in box) for box in read) == 36
+    described = gl.put(jax.ShapeDtypeStruct((600, 500), "float32"), x.layout, device)
+    assert str(described) == repr(described)
+    assert jax.jit(lambda x: [str(x)] and x)(x).shape == (600, 500)
+
+
+def test_what_jax_does_not_move_says_what_does(x):
+    for call in (lambda: jax.device_put(x), lambda: jax.device_put({"x": x}, jax.devices()[0])):
+        with pytest.raises((NotImplementedError, AttributeError), match="device_put") as found:
+            call()
+        assert "gl.relayout(x, layout, device) moves" in str(found.value)
+    with pytest.raises(gl.LayoutError, match=r"jax\.pmap.*or map with jax\.vmap"):
+        gl.on_grid(jax.pmap(lambda row: row * 2))(gl.put(np.ones((8, 3), "f4"), x.device))
 
 
 def test_mismatched_layouts_are_told_in_words(x):

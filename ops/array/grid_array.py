@@ -30,6 +30,7 @@ from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, re
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
 from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
+from gridlayout.ops.array.printed import printed
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
@@ -128,6 +129,9 @@ class GridArray(metaclass=_Meta):
         return (
             f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, {on} {mesh} devices{data})"
         )
+
+    def __str__(self) -> str:
+        return printed(self)
 
     def _repr_html_(self) -> str:
         drawing = self.layout.draw("fold", device=self.device)

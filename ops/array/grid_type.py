@@ -100,16 +100,19 @@ class GridType(hijax.HiType):
         return f"GridArray({stack}{self.layout!r}, {self.device!r})"
 
     def __str__(self) -> str:  # as JAX's errors print what they do not accept
-        return f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take,"
+        return (
+            f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take, jax.vmap maps and "
+            "gl.relayout(x, layout, device) moves,"
+        )
 
     @property
     def sharding(self) -> Any:
         """Raises `AttributeError`: functions of JAX that use it create arrays of their own."""
         raise AttributeError(
-            f"{self} has no sharding of a logical array: call functions that create arrays like it "
-            "inside gl.on_grid, gl.on_grid(jnp.zeros_like)(x), and so too jax.jacfwd, jacrev and "
-            "hessian, which create a basis: gl.on_grid(jax.jacfwd(fn))(x), "
-            "gl.on_grid(jax.hessian(fn))(x)"
+            f"{self} has no sharding of a logical array, so jax.device_put does not take it: call "
+            "functions that create arrays like it inside gl.on_grid, "
+            "gl.on_grid(jnp.zeros_like)(x), and so too jax.jacfwd, jacrev and hessian, which "
+            "create a basis: gl.on_grid(jax.jacfwd(fn))(x), gl.on_grid(jax.hessian(fn))(x)"
         )
 
     @hijax.aval_method

@@ -141,8 +141,9 @@ class Function:
         except Exception as error:  # JAX's own, about logical shapes: add the call to it
             if "passed to shard_map" in str(error):
                 raise LayoutError(
-                    f"{function_name(fn)} calls jax.shard_map, which gl.on_grid does not support: "
-                    "call it on x.storage outside, or write the part with gl.map_shards"
+                    f"{function_name(fn)} calls jax.shard_map or jax.pmap, which gl.on_grid does "
+                    "not support: call it on x.storage outside, write the part with gl.map_shards, "
+                    "or map with jax.vmap, of which devices compute their parts"
                 ) from error
             error.add_note(_described(fn, signature))
             raise

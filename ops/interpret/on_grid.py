@@ -136,6 +136,10 @@ class OnGrid:
         chooses = policy if self.plan is None else getattr(policy, "stated", None)
         self._function = function_of(fn, chooses or same_grid_and_tile)
 
+    def __reduce__(self) -> Any:
+        # Compiled programs stay behind.
+        return OnGrid, (self.fn, self.device, self.policy, self.algorithm, self.first)
+
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", repr(self.fn))
         if name == "__call__" and self.first:

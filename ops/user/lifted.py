@@ -6,7 +6,7 @@ Arrays, floats and complex numbers are operands; the rest is static.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,10 @@ import jax.numpy as jnp
 
 from gridlayout.caching import cached
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.interpret.logical_jaxpr import is_traced
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+from gridlayout.ops.trees.arrays import put
+from gridlayout.ops.trees.leaves import is_grid
 
 
 class Lifted:
@@ -41,10 +44,9 @@ class Lifted:
 
     def _bound(self, args: Any, kwargs: Any, report: bool = False) -> Any:
         leaves, structure = jax.tree.flatten((args, kwargs))
-        fixed = tuple((i, _Fixed(leaf)) for i, leaf in enumerate(leaves) if not _is_operand(leaf))
-        operands = [leaf for leaf in leaves if _is_operand(leaf)]
-        grid = _with_static(self.fn, structure, fixed)
-        return grid.report(*operands) if report else grid(*operands)
+        if not report and _is_of_data(self.fn, args, kwargs, leaves):
+            return _of_data(self.fn, leaves, structure)
+        return with_static(self.fn, leaves, structure, report=report)
 
 
 class _Fixed:
@@ -64,10 +66,58 @@ class _Fixed:
         return hash((type(self.value), repr(self.value)))
 
 
-def _is_operand(leaf: Any) -> bool:
+def is_operand(leaf: Any) -> bool:
+    """Return whether an argument's leaf is an operand; Python's integers are static."""
     return isinstance(leaf, (GridArray, jax.Array, float, complex)) or (
         hasattr(leaf, "shape") and hasattr(leaf, "dtype")
     )
+
+
+def with_static(
+    fn: Any,
+    leaves: Sequence[Any],
+    structure: Any,
+    is_operand: Callable[[Any], bool] = is_operand,
+    report: bool = False,
+) -> Any:
+    """Return the result or the report of a call on the grid, in which some leaves are static."""
+    which = list(map(is_operand, leaves))
+    pairs = enumerate(zip(leaves, which, strict=True))
+    fixed = tuple((i, _Fixed(leaf)) for i, (leaf, yes) in pairs if not yes)
+    operands = [leaf for leaf, yes in zip(leaves, which, strict=True) if yes]
+    grid = _with_static(fn, structure, fixed)
+    return grid.report(*operands) if report else grid(*operands)
+
+
+# Functions of `jax.numpy` whose results have a shape that depends on the data, without `size=`.
+_OF_DATA = {
+    *("argwhere", "compress", "extract", "flatnonzero", "intersect1d", "nonzero", "setdiff1d"),
+    *("setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts"),
+    *("unique_inverse", "unique_values"),
+}
+
+
+def _is_of_data(fn: Any, args: Any, kwargs: Any, leaves: Sequence[Any]) -> bool:
+    """Whether the shape of a call's result depends on data, which is known outside of JAX's traces.
+
+    As in JAX, it can't be called inside of them.
+    """
+    name = getattr(fn, "__name__", "")
+    if name == "where":
+        if len(args) > 1 or not {"x", "y"}.isdisjoint(kwargs):
+            return False
+    elif name not in _OF_DATA:
+        return False
+    traced = is_traced() or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+    return kwargs.get("size") is None and not traced and any(map(is_grid, leaves))
+
+
+def _of_data(fn: Any, leaves: Sequence[Any], structure: Any) -> Any:
+    """Return the result of a call on logical arrays, laid out as `gl.put` does."""
+    device = next(leaf.device for leaf in leaves if is_grid(leaf))
+    logical = [leaf.to_logical() if is_grid(leaf) else leaf for leaf in leaves]
+    args, kwargs = jax.tree.unflatten(structure, logical)
+    return put(fn(*args, **kwargs), device)
 
 
 @cached

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.user.lifted import lifted
+from gridlayout.ops.user.indexing import at_index
 
 # The methods of `jnp.ndarray.at[index]` that take values.
 _WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max")
@@ -40,11 +40,11 @@ class Places:
 
     def get(self, **options: Any) -> Any:
         """Return the elements."""
-        return _call("get", options)(self._x, self._index)
+        return self._call("get", options)
 
     def apply(self, fn: Any, **options: Any) -> Any:
         """Return the array with a function applied to the elements."""
-        return _call("apply", options)(self._x, self._index, fn)
+        return self._call("apply", options, fn)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _WITH_VALUES:
@@ -53,9 +53,13 @@ class Places:
             )
 
         def update(values: Any, **options: Any) -> Any:
-            return _call(name, options)(self._x, self._index, values)
+            return self._call(name, options, values)
 
         return update
+
+    def _call(self, name: str, options: dict[str, Any], *values: Any) -> Any:
+        method = _Method(name, tuple(sorted(options.items())))
+        return at_index(method, self._x, self._index, *values)
 
     def __setitem__(self, index: Any, values: Any) -> None:
         raise LayoutError(
@@ -76,7 +80,3 @@ class _Method:
 
     def __call__(self, x: Any, index: Any, *values: Any) -> Any:
         return getattr(x.at[index], self.name)(*values, **dict(self.options))
-
-
-def _call(name: str, options: dict[str, Any]) -> Any:
-    return lifted(_Method(name, tuple(sorted(options.items()))))
