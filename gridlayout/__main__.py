@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS
@@ -52,8 +56,17 @@ def _demo(steps: int, full: bool) -> int:
     except (LayoutError, ModuleNotFoundError) as error:
         print(f"python -m gridlayout demo: {error}", file=sys.stderr)
         if isinstance(error, ModuleNotFoundError):
-            print("the demo needs its extra: pip install 'gridlayout[demo]'", file=sys.stderr)
+            print(f"the demo needs its extra: {_install_extra()}", file=sys.stderr)
         return 1
+
+
+def _install_extra() -> str:
+    """Return the command that installs what the demo needs: from the folder that was installed."""
+    stated = json.loads(distribution("gridlayout").read_text("direct_url.json") or "{}")
+    folder = unquote(urlsplit(stated.get("url", "")).path)
+    if "dir_info" not in stated or not Path(folder, "pyproject.toml").exists():
+        return "pip install 'gridlayout[demo]'"
+    return f"pip install '.[demo]' in {folder}"
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:

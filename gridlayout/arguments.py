@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping
+from itertools import islice
 from math import prod
 from typing import Any, SupportsIndex
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from gridlayout.errors import LayoutError
 
 Shape = tuple[int, ...]
+_MOST_ITEMS = 8  # of an array or a container, that errors print
 Ints = NDArray[np.int64]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
 MAX_ELEMENTS, MAX_RANK = 2**62, 64
@@ -42,15 +44,47 @@ def int64(value: object, what: str) -> int:
 
 
 def shown(value: Any) -> str:
-    """Return the repr of an argument, for errors; Python prints no ints of more than 4300 digits.
+    """Return the repr of an argument, for errors; of an array that is no short list, its shape.
 
-    >>> shown([10**5000])
-    '(list with a number too long to print)'
+    Python prints no ints of more than 4300 digits.
+
+    >>> shown([10**5000]), shown((3, 2))
+    ('(list with a number too long to print)', '(3, 2)')
+    >>> shown(np.zeros((5, 7))), shown({"w": np.zeros((5, 7)), "n": 3})
+    ('ndarray float64[5,7]', "{'w': ndarray float64[5,7], 'n': 3}")
     """
+    if text := _array_text(value):
+        return text
+    if type(value) in (list, tuple, dict):
+        items = value.values() if isinstance(value, dict) else value
+        if any(map(_array_text, islice(items, _MOST_ITEMS))):
+            return _container_text(value)
     try:
         return repr(value)
     except ValueError:
         return f"({type(value).__name__} with a number too long to print)"
+
+
+def _array_text(value: Any) -> str:
+    """Return the type and the shape of an array, but "" for one of a few elements in a row."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if dtype is None or not isinstance(shape, tuple) or not hasattr(value, "__array__"):
+        return ""
+    dims = ",".join(map(str, shape))
+    kind = type(value).__name__.removesuffix("Impl")  # of JAX's arrays
+    return f"{kind} {dtype}[{dims}]" if prod(shape) > _MOST_ITEMS or len(shape) > 1 else ""
+
+
+def _container_text(value: Any) -> str:
+    """Return the text of a list, tuple or dict that holds arrays: of its first items."""
+    more = ", ..." if len(value) > _MOST_ITEMS else ""
+    if isinstance(value, dict):
+        pairs = islice(value.items(), _MOST_ITEMS)
+        return f"{{{', '.join(f'{shown(key)}: {shown(item)}' for key, item in pairs)}{more}}}"
+    text = ", ".join(map(shown, value[:_MOST_ITEMS])) + more
+    if isinstance(value, list):
+        return f"[{text}]"
+    return f"({text},)" if len(value) == 1 else f"({text})"
 
 
 def as_shape(shape: Any, what: str) -> Shape:
@@ -77,11 +111,18 @@ def positive(values: Any, what: str) -> Shape:
 
 def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
     """Return `values` as a tuple of Python ints from `least`; `rule` states this for errors."""
+    if getattr(values, "ndim", 1) != 1:
+        raise LayoutError(
+            f"{what} {shown(values)} must be a sequence of whole numbers, such as the shape of an "
+            "array, x.shape"
+        )
+    is_array, given = hasattr(values, "dtype"), values
     values = as_items(values, what, "whole numbers")
     try:
         dims = tuple(operator.index(n) for n in values)
     except TypeError:
-        raise LayoutError(f"{what} {shown(values)} must be a sequence of whole numbers") from None
+        text = shown(given if is_array else values)
+        raise LayoutError(f"{what} {text} must be a sequence of whole numbers") from None
     if any(isinstance(n, (bool, np.bool_)) for n in values) or any(n < least for n in dims):
         raise LayoutError(f"{what} {shown(values)} must hold {rule}")
     if len(dims) > MAX_RANK:
@@ -177,19 +218,6 @@ def in_short(value: Any) -> str:
     text = " ".join(shown(value).split())
     kind = type(value).__name__
     return f"{kind} {text}" if len(text) <= 60 else f"{kind} {text[:57]}..."
-
-
-def brief(value: Any) -> str:
-    """Return an argument for errors: an array as its type and shape, other values as they print.
-
-    >>> brief(np.zeros((5, 7))), brief((5, 7)), brief(None)
-    ('ndarray float64[5,7]', '(5, 7)', 'None')
-    """
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if isinstance(shape, tuple) and dtype is not None and hasattr(value, "__array__"):
-        return f"{type(value).__name__} {dtype}[{','.join(map(str, shape))}]"
-    text = " ".join(shown(value).split())
-    return text if len(text) <= 200 else f"{type(value).__name__} {text[:190]}..."
 
 
 def check_progress(progress: Any, arguments: str) -> None:

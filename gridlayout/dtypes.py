@@ -195,14 +195,18 @@ def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
     """
     if isinstance(oob, str):
         if oob not in OOB_NAMES:
-            raise LayoutError(f"oob {oob!r} is not one of {', '.join(OOB_NAMES)}, nor a number")
+            raise LayoutError(
+                f"oob {shown(oob)} is not one of {', '.join(OOB_NAMES)}, nor a number"
+            )
         oob = OOB_NAMES[oob]
     if oob is None:
         return None
     if isinstance(oob, np.generic) or (isinstance(oob, np.ndarray) and oob.ndim == 0):
         oob = oob.item()
     if not isinstance(oob, (bool, int, float, complex)):
-        raise LayoutError(f"oob {oob!r} is neither a name ({', '.join(OOB_NAMES)}) nor a number")
+        raise LayoutError(
+            f"oob {shown(oob)} is neither a name ({', '.join(OOB_NAMES)}) nor a number"
+        )
     kind = _kind(dtype)
     if kind in ("complex", "float") and isinstance(oob, int):
         oob = _nearest_float(oob)

@@ -6,7 +6,7 @@ from typing import Any
 
 from jax.sharding import AbstractMesh, Mesh
 
-from gridlayout.arguments import brief
+from gridlayout.arguments import shown
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -21,7 +21,7 @@ def as_device(device: Any) -> DeviceGrid:
     found = of_mesh(device)
     if not isinstance(found, DeviceGrid):
         raise LayoutError(
-            f"device {brief(device)} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4)), or "
+            f"device {shown(device)} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4)), or "
             "a jax.sharding.Mesh"
         )
     return found

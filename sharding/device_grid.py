@@ -18,7 +18,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, as_shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
@@ -104,7 +104,7 @@ class DeviceGrid:
         self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
         if machine is not None:
             if not isinstance(machine, Machine):
-                raise LayoutError(f"machine {machine!r} must be a gl.Machine")
+                raise LayoutError(f"machine {shown(machine)} must be a gl.Machine")
             machine = machine.named(names)
             machine.check_mesh(sizes)
         self._machine = machine

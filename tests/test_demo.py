@@ -1,5 +1,6 @@
 """The demo: a whole training step on the grid, in a process of its own."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 import tiers
+
+from gridlayout.__main__ import main
 
 ROOT = Path(__file__).parent.parent
 
@@ -109,6 +112,25 @@ def test_what_is_wanted_of_the_demo(accuracy, apart, monkeypatch, capsys) -> Non
     assert "FAILED" in capsys.readouterr().out
     found.accuracy, found.grid.loss = 0.95, 0.5009
     assert main(["demo"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    [
+        (None, "pip install 'gridlayout[demo]'"),
+        ({"url": "file:///a.whl", "archive_info": {}}, "pip install 'gridlayout[demo]'"),
+        ({"url": ROOT.as_uri(), "dir_info": {}}, f"pip install '.[demo]' in {ROOT}"),
+    ],
+)
+def test_what_the_demo_needs_is_installed_from_where_the_package_was(
+    record, command, monkeypatch, capsys
+):
+    text = None if record is None else json.dumps(record)
+    found = SimpleNamespace(read_text=lambda name: text)
+    monkeypatch.setattr("gridlayout.__main__.distribution", lambda name: found)
+    monkeypatch.setitem(sys.modules, "gridlayout.demo.run", None)  # as where optax is missing
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err.endswith(f"the demo needs its extra: {command}\n")
 
 
 def test_bad_arguments() -> None:

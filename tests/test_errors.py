@@ -145,6 +145,34 @@ def test_the_constructor_refuses(arguments, says):
     refused(*says, **arguments)
 
 
+@pytest.mark.parametrize(
+    "array", [np.ones((53, 63), "f4"), np.ones(300), np.arange(64).reshape(8, 8)]
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        gl.GridLayout,
+        lambda x: gl.GridLayout((3, 5), grid=x),
+        lambda x: gl.GridLayout((3, 5), x),
+        lambda x: gl.GridLayout((3, 5), tile=x),
+        lambda x: gl.GridLayout((3, 5), linear=x),
+        lambda x: gl.GridLayout((3, 5), collapse=x),
+        lambda x: gl.GridLayout((3, 5), oob=x),
+        lambda x: gl.GridLayout((3, 5), memory_space=x),
+        lambda x: gl.GridLayout({"a": x}),
+        lambda x: gl.GridLayout([x, x]),
+        lambda x: gl.xla.layout(x),
+        lambda x: gl.GridLayout((3, 5)).traffic(x),
+    ],
+)
+def test_errors_print_the_shapes_of_arrays(make, array):
+    with pytest.raises(gl.LayoutError) as found:
+        make(array)
+    dims = ",".join(map(str, array.shape))
+    assert f"ndarray {array.dtype}[{dims}]" in str(found.value)
+    assert len(str(found.value)) < 400
+
+
 def test_replace_refuses_as_the_constructor_does():
     layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32), face=(16, 16))
     for changes, says in (

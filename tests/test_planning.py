@@ -400,6 +400,10 @@ def test_trees_are_put_by_a_plan():
     }
     with pytest.raises(LayoutError, match="no argument of the plan"):
         gl.put({"other": rest[0]}, plan.devices, plan)
+    with pytest.raises(LayoutError, match=r"plan\.put\(args\) takes all arguments"):
+        gl.put((params, *rest), plan.devices, plan)
+    placed = plan.put((params, *rest))[0]
+    assert {k: x.layout for k, x in placed.items()} == {k: x.layout for k, x in put.items()}
 
 
 # -- files -----------------------------------------------------------------------------------------

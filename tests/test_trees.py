@@ -539,6 +539,24 @@ MISPLACED = {
     "neither": ((WEIGHTS, 3), "second argument 3 is neither a gl.Layout.* nor a gl.DeviceGrid"),
     "layouts first": ((WEIGHTS, {"*": TWO}, DEVICE), "the second argument .* is neither"),
     "nothing": ((WEIGHTS,), "second argument None"),
+    "an array twice": ((array(5, 7), array(5, 7)), r"argument ndarray float32\[5,7\] is neither"),
+    "arrays": ((array(5, 7), [array(5, 7)], DEVICE), r"argument \[ndarray float32\[5,7\]\] is"),
+    "swapped": (
+        (ROWS((5, 7)), array(5, 7), DEVICE),
+        "first argument GridLayout.*array comes first",
+    ),
+    "a device first": (
+        (DEVICE, WEIGHTS),
+        "first argument DeviceGrid.*gl.put.tree, device, layouts",
+    ),
+    "an array as layouts": (
+        (array(5, 7), DEVICE, array(5, 7)),
+        r"layouts: ndarray float32\[5,7\] m",
+    ),
+    "an array as a device": (
+        (array(5, 7), ROWS((5, 7)), array(5, 7)),
+        r"device ndarray float32\[5,7",
+    ),
     "huge": ((WEIGHTS, 10**5000), r"second argument \(int with a number too long to print\)"),
     "a tree in a layout": ((WEIGHTS, ROWS((5, 7)), DEVICE), r"gl\.put\(tree, device, layouts\)"),
     "no device": ((array(5, 7), ROWS((5, 7))), r"device None must be a gl\.DeviceGrid"),

@@ -27,7 +27,7 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
         pairs = [(operator.index(start), operator.index(end)) for start, end in collapse]
     except (TypeError, ValueError):
         raise LayoutError(
-            f"collapse {collapse!r} must be a list of pairs (start, end) of integers"
+            f"collapse {shown(collapse)} must be a list of pairs (start, end) of integers"
         ) from None
     for start, end in pairs:
         low, high = (start + rank if start < 0 else start), (end + rank if end < 0 else end)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, embedding
-from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive
+from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive, shown
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -99,7 +99,7 @@ class GridLayout(Layout):
         elif isinstance(linear, str):
             linear = AffineMap.parse(linear, shape)
         elif not isinstance(linear, AffineMap):
-            raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
+            raise LayoutError(f"linear {shown(linear)} must be an AffineMap or its text")
         self.linear: AffineMap = as_printed(linear)
         self.collapsed_shape: Shape = collapsed_shape(self.linear, shape, self.grid)
         if is_default and prod(self.collapsed_shape) > 2 * prod(shape) > 0:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, as_shape, positive, shown
 from gridlayout.errors import LayoutError
 
 # For each collapsed dim the stated shard extent, or None if it follows from ceil-division.
@@ -43,7 +43,9 @@ def as_shard(shard_shape: Any, collapsed: Shape, grid: Shape) -> tuple[Shape, St
     try:
         given = tuple(shard_shape)
     except TypeError:
-        raise LayoutError(f"shard_shape {shard_shape!r} must be a sequence of numbers") from None
+        raise LayoutError(
+            f"shard_shape {shown(shard_shape)} must be a sequence of numbers"
+        ) from None
     if len(given) != len(grid):
         raise LayoutError(
             f"shard_shape {given} has {len(given)} dims, but the grid {grid} has {len(grid)}"

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from gridlayout import dtypes
+from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
 from gridlayout.layouts.call_text import replaced
@@ -141,7 +142,7 @@ class Layout(Mapped):
         ([1], [2], 2)
         """
         if not isinstance(to, Layout) or to.shape != self.shape:
-            raise LayoutError(f"{to!r} must be a layout of the shape {self.shape}")
+            raise LayoutError(f"{shown(to)} must be a layout of the shape {self.shape}")
         try:
             return core_traffic(self.shape, self.core_map, to.core_map)
         except LayoutError as error:
@@ -288,4 +289,4 @@ def check_layout(layout: Any, what: str = "layout") -> None:
     gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, such as gl.GridLayout(...)
     """
     if not isinstance(layout, Layout):
-        raise LayoutError(f"{what} {layout!r} must be a gl.Layout, such as gl.GridLayout(...)")
+        raise LayoutError(f"{what} {shown(layout)} must be a gl.Layout, such as gl.GridLayout(...)")

@@ -136,7 +136,7 @@ def as_strides(strides: Any, shape: Shape) -> Shape:
     try:
         found = tuple(operator.index(s) for s in given)
     except TypeError:
-        raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
+        raise LayoutError(f"strides {shown(strides)} must be a sequence of whole numbers") from None
     if any(isinstance(s, (bool, np.bool_)) for s in given):
         raise LayoutError(f"strides {strides!r} must hold whole numbers, not bools")
     if len(found) != len(shape):

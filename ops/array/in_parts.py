@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
-from gridlayout.arguments import as_int
+from gridlayout.arguments import as_int, shown
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
@@ -207,7 +207,9 @@ def as_box(box: Any, shape: Sequence[int]) -> Box:
     ((0, 4), (0, 8))
     """
     if not isinstance(box, tuple) or len(box) != len(shape):
-        raise LayoutError(f"the box {box!r} must be a tuple of {len(shape)} slices, one per dim")
+        raise LayoutError(
+            f"the box {shown(box)} must be a tuple of {len(shape)} slices, one per dim"
+        )
     found = []
     for each, n in zip(box, shape, strict=True):
         if not isinstance(each, slice) or each.step not in (None, 1):

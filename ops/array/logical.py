@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
@@ -51,8 +51,8 @@ def check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
     """Raise `LayoutError` unless a logical `jax.Array` of the shape can have the sharding."""
     if not isinstance(sharding, Sharding):
         raise LayoutError(
-            f"sharding {sharding!r} must be a jax.sharding.NamedSharding, or None: every device "
-            "then gets the full array"
+            f"sharding {shown(sharding)} must be a jax.sharding.NamedSharding, or None: every "
+            "device then gets the full array"
         )
     if isinstance(sharding, NamedSharding) and not sharding.mesh.devices.size:
         raise LayoutError(f"sharding {sharding} has no devices: give one of a jax.sharding.Mesh")

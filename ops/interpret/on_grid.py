@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import one_of, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import (
@@ -319,7 +319,7 @@ def _check_options(device: Any, policy: Any, algorithm: Any) -> None:
         as_device(device)
     if policy is not None and not _is_plan(policy) and not callable(policy):
         raise LayoutError(
-            f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
+            f"policy {shown(policy)} must be a function of (shape, dtype, template, device) that "
             "gives a layout, a plan of gl.plan, or None"
         )
     if algorithm is not None:

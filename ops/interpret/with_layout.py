@@ -13,6 +13,7 @@ from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
+from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import size
@@ -85,7 +86,7 @@ def in_layout(value: Any, layout: Layout | str) -> Any:
             layout = replicated(value.shape, value.dtype, value.layout)
         return relayout(value, layout)  # type: ignore[arg-type]
     if not isinstance(layout, Layout) and not is_replicated(layout):
-        raise LayoutError(f'with_layout: {layout!r} must be a gl.Layout, or "replicated"')
+        raise LayoutError(f'with_layout: {shown(layout)} must be a gl.Layout, or "replicated"')
     value = as_operand(value, "with_layout")
     if not isinstance(layout, Layout):
         if not value.ndim:

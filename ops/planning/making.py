@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from gridlayout.arguments import check_progress, one_of
+from gridlayout.arguments import check_progress, one_of, shown
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.choose.strategies import Strategies
@@ -85,7 +85,7 @@ def plan(
     ((16, 1), (1, 1), True)
     """
     if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 1):
-        raise LayoutError(f"trips {trips!r} must be a whole number of at least 1")
+        raise LayoutError(f"trips {shown(trips)} must be a whole number of at least 1")
     check_search(seconds, progress, "time, bound, seconds")
     traced = traced_for(fn, args, machine, fixed, memory_space)
     return planned(traced, fn, args, fixed, trips, seconds, progress)
@@ -142,7 +142,7 @@ def simulate(
     ({'x': 4, 'y': 8, 'r': 8, 'c': 8}, True)
     """
     if plan is not None and not isinstance(plan, Plan):
-        raise LayoutError(f"plan {plan!r} must be a plan of gl.plan, or None")
+        raise LayoutError(f"plan {shown(plan)} must be a plan of gl.plan, or None")
     if algorithm is not None:
         one_of(algorithm, ALGORITHMS, "algorithm")
     if not args and callable(compiled := getattr(fn, "simulated", None)):

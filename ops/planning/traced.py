@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import in_short, one_of, shown
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -242,7 +242,7 @@ def traced_for(
 ) -> Traced:
     """Return a function traced for a machine; `LayoutError` for invalid arguments."""
     if not callable(fn):
-        raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
+        raise LayoutError(f"fn must be a function, not {in_short(fn)}")
     lifted = on_grid(fn)
     args, leaves, stated = _arguments(lifted.fn, lifted.first + tuple(args))
     chips, device = _device(machine, leaves, lifted.device)
@@ -327,7 +327,7 @@ def as_machine(machine: Any) -> Machine:
     made = Machine(machine) if isinstance(machine, str) else machine
     if not isinstance(made, Machine):
         raise LayoutError(
-            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
+            f"machine {shown(machine)} must be a gl.Machine, or the name of a ready one: "
             f"{', '.join(Machine.names())}"
         )
     return made

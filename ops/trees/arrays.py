@@ -103,6 +103,11 @@ def put(
     raised before anything is placed.
     """
     layout, device = of_mesh(layout), of_mesh(device)
+    if isinstance(array, (Layout, DeviceGrid)):
+        raise LayoutError(
+            f"put: the first argument {array!r} is no array, and the array comes first: "
+            "gl.put(array, layout, device), or gl.put(tree, device, layouts)"
+        )
     if (is_replicated(layout) or has_specs(layout)) and layouts is None:
         layout, layouts = None, layout
         device = device_of_specs(layouts) if device is None and has_specs(layouts) else device

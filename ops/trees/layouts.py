@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from gridlayout.arguments import Shape, in_short
+from gridlayout.arguments import Shape, in_short, shown
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.partitions import stated
 from gridlayout.errors import LayoutError
@@ -110,7 +110,10 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
     which = (
         f"may be any of {paths}: put it in a tree whose path says which"
         if found
-        else (f"is no argument of the plan, which has {paths}, or has another shape or type there")
+        else (
+            f"is no argument of the plan, which has {paths}, or has another shape or type there: "
+            "plan.put(args) takes all arguments of the planned function, as a tuple"
+        )
     )
     raise LayoutError(f"{leaf} {which}")
 
@@ -265,7 +268,9 @@ def _by_prefix(layouts: Any, tree: Any) -> list[Request]:
     for path, request in jax.tree_util.tree_flatten_with_path(layouts, is_leaf=is_leaf)[0]:
         if not (_is_request(request) or is_grid(request)):
             at = "/".join(keys_of(path))
-            raise LayoutError(f"layouts: {request!r}{f' at {at!r}' if at else ''} must be {_FORMS}")
+            raise LayoutError(
+                f"layouts: {shown(request)}{f' at {at!r}' if at else ''} must be {_FORMS}"
+            )
     try:
         spread = jax.tree.map(
             lambda request, part: _Requests(request, len(jax.tree.leaves(part, is_leaf=is_grid))),
