@@ -165,7 +165,6 @@ def bordered(
         sent = border.collectives(b.collectives(), width)
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
-        b.computing += b.env.machine.work_seconds(nbytes=border.received * width)
         run = partial(_received, border=border, dim=s, fill=fill)
         (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
     outs = []
