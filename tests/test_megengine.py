@@ -627,9 +627,9 @@ REFUSED = {
         lambda: megengine.format((1, 1, 1, 3), "NCHW", "int8").with_dtype("int4"),
         "do not fill whole bytes",
     ),
-    "1-bit elements": (
-        lambda: megengine.format((1, 8, 1, 1), "NCHW64", "int1"),
-        "dtype 'int1' is not (known|supported)",
+    "3-bit elements": (
+        lambda: megengine.format((1, 8, 1, 1), "NCHW64", "int3"),
+        "dtype 'int3' is not (known|supported)",
     ),
     "huge": (
         lambda: megengine.format((2**40, 2**40, 1, 1), "NCHW", "int8"),

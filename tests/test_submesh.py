@@ -217,7 +217,7 @@ low, high = device[:1], device[1:]
 array = np.arange(53 * 7, dtype=np.float32).reshape(53, 7)
 layout = gl.GridLayout((53, 7), "float32", grid=(3, 2), tile=(4, 4))
 x = gl.put(array, layout, low)
-print("parts", len(x.storage.addressable_shards), x)
+print("parts", len(x.storage.addressable_shards), repr(x))
 
 
 def told(call):

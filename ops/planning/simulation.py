@@ -120,7 +120,7 @@ class Simulation:
     live_ranges: tuple[LiveRange, ...] = field(default=(), repr=False)
     staged: tuple[tuple[int, Stage], ...] = field(default=(), repr=False)
     held_at: tuple[float, ...] = field(default=(), repr=False)
-    held_in: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    held_in: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def of(cls, report: Report, spaces: Spaces | None = None, trips: int = 1) -> Simulation:
