@@ -67,13 +67,10 @@ def stored(graph: Graph, operands: int) -> Stored:
     for n, node in enumerate(graph.nodes):
         if node.name == SLICE:
             del ranges[node.outs[0]]
-        own = node.members or (node,)
-        if not all(each.record.is_fused or each.record.is_view for each in own):
+        if not all(each.record.is_fused or each.record.is_view for each in node.equations):
             continue
         for v in node.outs:
-            fuses = [
-                (each.members or (each,))[0].record.takes_fused for each in consumers.get(v, [])
-            ]
+            fuses = [each.equations[0].record.takes_fused for each in consumers.get(v, [])]
             if v not in results and all(fuses):
                 del ranges[v]
             elif v in ranges:

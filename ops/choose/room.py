@@ -98,7 +98,6 @@ class Room:
             return []
         known = {v: source for v, source in self._known().items() if v not in self.dram}
         live = _Live(self, known)
-        running: dict[int, NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
         ranges = {v: ends for v, ends in self._stored.ranges.items() if v in known}
         end = len(self.of.graph.nodes)
@@ -106,9 +105,7 @@ class Room:
             self.of.each_step()
             live.count(began, 1)
             at = self.of.variable(n) if n < end else -1
-            if at >= 0 and at not in running:
-                running[at] = self._while_running(at)
-            more = float(running[at].max()) if at >= 0 else 0.0
+            more = float(self._while_running(at).max()) if at >= 0 else 0.0
             if (ended or more or n == end) and live.most + more > self.capacity:
                 key = at if more else -1, tuple(sorted(live.counts.items())), live.whole
                 found.setdefault(key, live.least)
@@ -116,7 +113,7 @@ class Room:
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
         rows = []
         for reader, counts, whole in fullest:
-            usages = {} if reader < 0 else {reader: running[reader]}
+            usages = {} if reader < 0 else {reader: self._while_running(reader)}
             for source, count in counts:
                 used = count * live.sizes[source]
                 at = source[0]
@@ -126,6 +123,15 @@ class Room:
 
     def _while_running(self, at: int) -> NDArray[np.float64]:
         """Return, for each choice of a node, the bytes that it holds besides values."""
+        if at not in self._running:
+            self._running[at] = self._found_while_running(at)
+        return self._running[at]
+
+    @cached_property
+    def _running(self) -> dict[int, NDArray[np.float64]]:
+        return {}
+
+    def _found_while_running(self, at: int) -> NDArray[np.float64]:
         variable = self.of.variables[at]
         node = self.of.graph.nodes[variable.members[0]]
         found = np.array([self.more.get((at, k), 0.0) for k in range(len(variable.choices))])
@@ -177,7 +183,7 @@ class Room:
 
 def _is_inside(node: Node, path: Path) -> bool:
     """Return whether a node, or one of its members, is an equation of a path, or within it."""
-    return any(each.path[: len(path)] == path for each in (node.members or (node,)))
+    return any(each.path[: len(path)] == path for each in node.equations)
 
 
 class _Live:

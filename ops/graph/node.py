@@ -77,6 +77,11 @@ class Node:
         return tuple(atom if isinstance(atom, int) else None for atom in self.atoms)
 
     @property
+    def equations(self) -> tuple[Node, ...]:
+        """The members of a chain; any other node itself."""
+        return self.members or (self,)
+
+    @property
     def starts(self) -> float:
         """How often it reads its first operand."""
         return self.times / self.length

@@ -125,7 +125,7 @@ def _alternatives(
     for n, node in enumerate(strategies.graph.nodes):
         at = strategies.variable(n)
         choices = strategies.variables[at].choices
-        listed = [each.path for each in node.members or (node,) if each.path in by_path]
+        listed = [each.path for each in node.equations if each.path in by_path]
         if not listed or len(choices) < 2:
             continue
         if at not in by_variable:

@@ -22,7 +22,8 @@ from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
-_MOST_TRIES = 40  # of plans, with all that is known of what programs hold
+_MOST_PLANS = 40  # that are made on devices, with all that is known of what programs hold
+_MOST_TRIES = 12  # of less and less L1, because gaps between values need some
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
 _MOST = 0.4  # the share of the remaining time for one try
@@ -57,7 +58,7 @@ def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) 
 
 
 def _on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan | None:
-    """Return a plan that fits a device's memory, including copies for consumers.
+    """Return a plan that fits a device's memory.
 
     It never takes longer than the default plan, which is the result if no other is found.
     """
@@ -113,7 +114,7 @@ def _divided(
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
     first: Solution | None = None
     part = 1.0  # of the room
-    for k in range(_MOST_TRIES):
+    for k in range(_MOST_PLANS):
         strategies = free.limited(room if room is None else int(room * part))
         # Where memory is scarce there may be more tries, which need some of the time.
         share = _MOST if _problem(strategies, clock).rows else 1.0
