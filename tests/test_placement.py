@@ -438,7 +438,7 @@ def test_a_mesh_stands_for_its_device_grid(types, tmp_path):
 
 # -- shardings of JAX ------------------------------------------------------------------------------
 
-# a mesh, a spec on it, and whether its axes are told by their sizes: then they divide what they did
+# a mesh, a spec on it, and whether its axes differ in size: then the same axes divide the same dims
 SPECS = [
     ((4, 2), P("data", "model"), True),
     ((4, 2), P(None, "data"), True),

@@ -131,8 +131,8 @@ class GridLayout(Layout):
         document. So the last cores along a dim may hold less, or nothing. A memory kind
         "pinned_host" gives memory space "system". `layout.named_sharding(device)` is the inverse.
 
-        A layout says how a tensor is divided, not by which axes: `DeviceGrid.placement` says that.
-        Where two axes have as many devices, it may choose the other one, for all arrays alike.
+        A layout states the number of parts of each dim; `DeviceGrid.placement` chooses the mesh
+        axes that divide it. Of two axes of equal size it may choose the other one.
         `LayoutError` for another sharding, and for a spec that does not fit the shape or the mesh.
 
         >>> from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P

@@ -207,10 +207,10 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in live[:MOST_LISTED]]
     more = f" and {len(live) - MOST_LISTED} more" if len(live) > MOST_LISTED else ""
     least = sum(nbytes for _, nbytes in live)
-    proven = "" if least > room else ", and with copies for consumers more than it has"
+    found = "" if least > room else ", and no plan was found whose program fits"
     return (
         f"{function_name(fn)} does not fit: at {row}, a device of {device.machine.chip.name} holds "
-        f"at least {least:,} B for any division over the mesh {device.shape}{proven}; it has "
+        f"at least {least:,} B for any division over the mesh {device.shape}{found}; it has "
         f"{room:,} B. Live values: {'; '.join(listed)}{more}. "
         f"{_larger(traced, fn, args, fixed, trips)}"
     )

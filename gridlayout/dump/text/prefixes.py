@@ -3,8 +3,8 @@
     RuntimeTTNN |    DEBUG | Executing operation: %1 = "ttnn.neg"(%0) : ...
     2026-05-27 10:11:12 |   %a = f32[40,70]{1,0} add(%b, %c)
 
-A statement has a form that no prefix has. Where one is found behind other words, these are a
-prefix, and following lines that begin alike, with other digits, have it too.
+A statement has a form that no prefix has. The words before a statement are its prefix. It is also
+cut from following lines that begin with it, where only digits may differ.
 """
 
 from __future__ import annotations

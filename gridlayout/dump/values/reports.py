@@ -12,7 +12,7 @@ A report states totals, and lists the largest allocations only, so its totals ar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from operator import attrgetter
 from typing import NamedTuple
@@ -121,10 +121,7 @@ class Report:
         """Return the peak that the report states; none without a report."""
         if self.peak is None:
             return []
-        now = self.peak
-        return [
-            Peak("", now.memory, now.nbytes, now.line, tuple(self.alive), at_least=now.at_least)
-        ]
+        return [replace(self.peak, alive=tuple(self.alive))]
 
 
 def measured(text: str, line: int) -> Peak | None:
