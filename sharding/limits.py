@@ -31,6 +31,7 @@ class Limits:
     few_choices: int = 24
     # How often the moves of the best choices get their exact prices, and are chosen again.
     refinements: int = 4
+    # How often a plan's problem is solved again with such prices, where that is quick.
     solved_again: int = 12
 
     # -- plans --

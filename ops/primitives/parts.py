@@ -242,8 +242,10 @@ def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | N
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for `lax.concatenate`."""
-    equal = [equal_parts.concatenate, equal_parts.concatenate_whole_blocks]
-    ways = [*equal, mapped, _concatenate_by_relayout]
+    ways = [
+        *(equal_parts.concatenate, equal_parts.concatenate_whole_blocks),
+        *(mapped, _concatenate_by_relayout),
+    ]
     return cheapest_way(b, op, ways, *values) or of_replicated(b, op, *values)
 
 
