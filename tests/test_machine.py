@@ -302,6 +302,8 @@ REFUSED = {
     "rates of another kind": (lambda: gl.Machine(CHIP, (2,), LINKS, rates=1e9), "gl.Rates"),
     "too few names": (lambda: gl.Machine(CHIP, (2, 2), LINKS, rates=RATES, axes=["x"]), "axes"),
     "flops of nothing": (lambda: gl.Rates(0, 1e9), "flops"),
+    "no flops of a type": (lambda: gl.Rates(1e9, 1e9, flops_by_dtype={"int8": 0}), "of int8"),
+    "flops of types in a list": (lambda: gl.Rates(1e9, 1e9, flops_by_dtype=[1]), "a dict"),
     "packing that is no truth": (lambda: gl.Rates(1e9, 1e9, packs=1), "packs"),
     "a negative wait": (lambda: Figure("all_gather", 2, 0.0, 1e9, -1.0), "wait"),
     "an unknown chip": (lambda: gl.Machine("n151"), "n150"),
@@ -381,6 +383,6 @@ def test_impossible_work_has_no_time(name):
 
 def test_a_file_of_a_newer_version_says_so(tmp_path):
     path = tmp_path / "machine.json"
-    path.write_text(json.dumps(gl.Machine("n300").record | {"version": 3}))
-    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 3 .*: update"):
+    path.write_text(json.dumps(gl.Machine("n300").record | {"version": 4}))
+    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 4 .*: update"):
         gl.Machine.load(path)

@@ -263,4 +263,5 @@ def _bound(traced: Traced) -> float | None:
     words, _ = least_words(m, k, n, device.size)
     received = words * min(dtypes.bits(each.dtype) for each in (x, y, out)) / 8
     machine = device.machine
-    return machine.seconds(flops=2 * m * k * n / device.size) + machine.least_seconds(received)
+    multiplied = machine.seconds(flops=2 * m * k * n / device.size, dtype=x.dtype)
+    return multiplied + machine.least_seconds(received)

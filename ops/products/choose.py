@@ -91,7 +91,7 @@ def _best(
     machine = device.machine
 
     def seconds(work: int) -> float:
-        return machine.seconds(flops=2 * work)
+        return machine.seconds(flops=2 * work, dtype=matrices.dtype)
 
     best: Plan | None = None
     least = seconds(gathered[0]) + gathered[1]

@@ -102,16 +102,17 @@ class Rates:
     """The rates of one device.
 
     flops: floating-point operations per second of matrix products, of all cores together.
-    tile_cycles: cycles of a core for a product of 32x32 tiles, by the math fidelity that an op of a
-    compiled program states. clock: cycles per second. elementwise: results of elementwise
-    operations per second, of all cores together. memory: bytes per second that the cores read from,
-    or write to, the memory of the device. noc: bytes per second that a core receives from another
-    core of the device. hop: seconds between neighbouring cores. start: seconds of a product before
-    it multiplies. packs: whether a product packs its operands first, as on a CPU; otherwise it
-    reads them while it multiplies. transposed: bytes per second of operands that a product
-    transposes; 0 if that takes no additional time. dram: if the device is a core, whose memory is
-    its L1: bytes per second that it reads from, or writes to, DRAM. sources: the source of each
-    figure.
+    flops_by_dtype: the same for operands of other element types, by their names, such as
+    `{"float32": 494e12}`. tile_cycles: cycles of a core for a product of 32x32 tiles, by the math
+    fidelity that an op of a compiled program states. clock: cycles per second. elementwise: results
+    of elementwise operations per second, of all cores together. memory: bytes per second that the
+    cores read from, or write to, the memory of the device. noc: bytes per second that a core
+    receives from another core of the device. hop: seconds between neighbouring cores. start:
+    seconds of a product before it multiplies. packs: whether a product packs its operands first, as
+    on a CPU; otherwise it reads them while it multiplies. transposed: bytes per second of operands
+    that a product transposes; 0 if that takes no additional time. dram: if the device is a core,
+    whose memory is its L1: bytes per second that it reads from, or writes to, DRAM. sources: the
+    source of each figure.
     """
 
     flops: float
@@ -125,6 +126,7 @@ class Rates:
     packs: bool = False
     transposed: float = 0.0
     dram: float = 0.0
+    flops_by_dtype: Mapping[str, float] = field(default_factory=dict, hash=False)
     sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -134,14 +136,27 @@ class Rates:
             check_figure(getattr(self, name), name, above=False)
         if not isinstance(self.packs, bool):
             raise LayoutError(f"packs {self.packs!r} must be True or False")
-        for name in ("tile_cycles", "sources"):
+        for name in ("tile_cycles", "flops_by_dtype", "sources"):
             if not isinstance(getattr(self, name), Mapping):
                 raise LayoutError(f"{name} {getattr(self, name)!r} must be a dict")
         for fidelity, cycles in self.tile_cycles.items():
             check_figure(cycles, f"tile_cycles of {fidelity}")
+        for dtype, flops in self.flops_by_dtype.items():
+            check_figure(flops, f"flops_by_dtype of {dtype}, per second,")
         known = {each.name for each in fields(self)}
         if unknown := self.sources.keys() - known:
             raise LayoutError(f"sources name {sorted(unknown)}, which are no figures of gl.Rates")
+
+    def peak(self, dtype: Any = None) -> float:
+        """Return the operations per second of products of an element type; None for `flops`.
+
+        >>> rates = Rates(989e12, 3350e9, flops_by_dtype={"float32": 494e12})
+        >>> rates.peak("float32"), rates.peak("bfloat16")
+        (494000000000000.0, 989000000000000.0)
+        """
+        if not self.flops_by_dtype or dtype is None:
+            return self.flops
+        return self.flops_by_dtype.get(getattr(dtype, "name", str(dtype)), self.flops)
 
 
 @dataclass(frozen=True)
@@ -218,8 +233,14 @@ _PER_ELEMENT = "assumed: one result per bfloat16 element that memory delivers"
 
 def _tpu(name: str, flops: float, memory: float, size: float) -> tuple[Chip, Rates]:
     chip = Chip(name, (1, 1), {"dram": int(size)})
-    sources = {"flops": f"{_BOOK}: bfloat16", "memory": _BOOK, "elementwise": _PER_ELEMENT}
-    return chip, Rates(flops, memory, memory / 2, sources=sources)
+    sources = {
+        "flops": f"{_BOOK}: bfloat16; XLA rounds float32 operands to it by default",
+        "flops_by_dtype": f"{_BOOK}: int8, twice as fast",
+        "memory": _BOOK,
+        "elementwise": _PER_ELEMENT,
+    }
+    eight = dict.fromkeys(("int8", "uint8"), 2 * flops)
+    return chip, Rates(flops, memory, memory / 2, flops_by_dtype=eight, sources=sources)
 
 
 _V5E = _tpu("TPU v5e", 197 * TERA, 810 * GB, 16 * GB)
@@ -228,8 +249,14 @@ _H100 = (
     Chip("H100", (1, 1), {"dram": int(80 * GB)}),
     Rates(
         *(989 * TERA, 3350 * GB, 3350 * GB / 2),
+        flops_by_dtype={
+            **{"float32": 494 * TERA, "float64": 67 * TERA},
+            **dict.fromkeys(("int8", "uint8", "float8_e4m3fn", "float8_e5m2"), 1979 * TERA),
+        },
         sources={
             "flops": f"{_BOOK}: bfloat16, dense",
+            "flops_by_dtype": "NVIDIA, H100 data sheet, SXM: tensor cores, dense; float32 as TF32, "
+            "XLA's default",
             "memory": _BOOK,
             "elementwise": _PER_ELEMENT,
         },

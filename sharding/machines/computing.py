@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import Chip
@@ -16,32 +17,41 @@ class Computing:
     mesh: Shape | None
     rates: Rates | None
 
-    def work_seconds(self, flops: float = 0, nbytes: float = 0, elements: float = 0) -> float:
+    def work_seconds(
+        self, flops: float = 0, nbytes: float = 0, elements: float = 0, dtype: Any = None
+    ) -> float:
         """Return the seconds of products, memory access and elementwise functions, in sequence.
 
         flops: the floating-point operations of products. nbytes: the bytes read or written.
-        elements: the number of results of elementwise functions. 0 if no rates are known.
+        elements: the number of results of elementwise functions. dtype: of the products' operands,
+        None for any. 0 if no rates are known.
         """
         if self.rates is None:
             return 0.0
         computed = elements / self.rates.elementwise if elements and self.rates.elementwise else 0.0
-        return flops / self.rates.flops + nbytes / self.rates.memory + computed
+        return flops / self.rates.peak(dtype) + nbytes / self.rates.memory + computed
 
     def computing(
-        self, flops: float, nbytes: float, transposed: float = 0, packs: bool = True
+        self,
+        flops: float,
+        nbytes: float,
+        transposed: float = 0,
+        packs: bool = True,
+        dtype: Any = None,
     ) -> dict[str, float]:
         """Return the seconds of one op on one device, under the name of what limits it.
 
-        The result has the keys `products` and `memory`; one value is 0. flops: the operations
-        of products. nbytes: the bytes of memory (of a core: L1) that are read or written, during
+        The result has the keys `products` and `memory`; one value is 0. flops: the floating-point
+        operations. nbytes: the bytes of memory (of a core: L1) that are read or written, during
         the product, or before it if the device packs operands and `packs` is true. transposed: the
-        bytes of operands that a product transposes first.
+        bytes of operands that a product transposes first. dtype: of the operands, None for any.
 
         >>> import gridlayout as gl
         >>> gl.Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
         {'products': 0.0, 'memory': 9.6e-08}
         """
-        multiplied, passed = self.work_seconds(flops), self.work_seconds(nbytes=nbytes)
+        multiplied = self.work_seconds(flops, dtype=dtype)
+        passed = self.work_seconds(nbytes=nbytes)
         if self.rates is None or not flops:
             return {"products": 0.0, "memory": passed}
         if self.rates.transposed:

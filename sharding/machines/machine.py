@@ -211,6 +211,7 @@ class Machine(Sending):
         rates = replace(
             own,
             flops=own.flops / cores,
+            flops_by_dtype={name: n / cores for name, n in own.flops_by_dtype.items()},
             memory=2 * own.elementwise / cores or own.memory / cores,  # results of two bytes
             elementwise=own.elementwise / cores,
             dram=own.memory / cores,
@@ -243,18 +244,20 @@ class Machine(Sending):
         flops: float = 0,
         nbytes: float = 0,
         elements: float = 0,
+        dtype: Any = None,
     ) -> float:
         """Return the seconds of one device for collectives in sequence, products and memory.
 
         flops: the floating-point operations of products. nbytes: the bytes read or written.
         elements: the number of results of elementwise functions that take longer than the access
-        to memory. Raises `LayoutError` for numbers that are negative or not finite.
+        to memory. dtype: the element type of the products' operands, if the rates of the machine
+        depend on it. Raises `LayoutError` for numbers that are negative or not finite.
         """
         for what, n in (("flops", flops), ("nbytes", nbytes), ("elements", elements)):
             check_figure(n.item() if isinstance(n, np.generic) else n, what, above=False)
         some = as_items(collectives, "collectives", "collectives of a report")
         sent = sum(self.once(each) * each.count for each in some)
-        return sent + self.work_seconds(flops, nbytes, elements)
+        return sent + self.work_seconds(flops, nbytes, elements, dtype)
 
     @property
     def combines(self) -> bool:

@@ -10,7 +10,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 from gridlayout.sharding.machines.chips import Figure, Links, Rates
 
-_FORMAT, _VERSION = "gridlayout machine", 2
+_FORMAT, _VERSION = "gridlayout machine", 3
 
 
 def record_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
