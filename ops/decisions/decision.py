@@ -107,6 +107,10 @@ class Inner(Protocol):
         """The collectives of all steps, in order."""
 
     @property
+    def seconds(self) -> float:
+        """The seconds of one device to send and compute."""
+
+    @property
     def is_local(self) -> bool:
         """Whether every step works on one device's parts."""
 

@@ -3,7 +3,7 @@
 A carried value keeps one layout, with unknown padding: the one that it has before the loop, or the
 one that the body makes, whichever takes less time (`carries.py`). The first dim of scanned and
 stacked arrays is unsharded, so that slicing them is local. A scan costs its body times its length,
-a while loop one iteration, a cond its costliest branch.
+a while loop one iteration, a cond the branch that takes the longest.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def cond(b: Builder, op: Op, *values: Value) -> Any:
 
         return list(lax.switch(index, [way(each) for each in programs], *arrays))
 
-    costliest = max(programs, key=lambda each: b.env.machine.seconds(each.collectives))
+    costliest = max(programs, key=lambda each: each.seconds)
     roles = _roles(operand=operands)
     bodies = [
         Body(each, int(each is costliest), "the costliest branch", f"branch {k}", roles)
