@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import jax
@@ -258,6 +259,14 @@ def layout_of(spec: Spec | None) -> Layout | None:
             return spec.target_layout.with_oob(spec.source.layout.oob)
         spec = spec.source
     return spec.layout if isinstance(spec, Sharded) else None
+
+
+def parts_of(spec: Spec) -> int:
+    """Return among how many devices a value, or the source that it broadcasts, is divided."""
+    source = spec.source if isinstance(spec, Deferred) else spec
+    if not isinstance(source, Sharded):
+        return 1
+    return prod(source.placement.slots) // prod(source.placement.per_device)
 
 
 def unmasked(spec: Spec) -> Spec | None:

@@ -37,6 +37,7 @@ from gridlayout.ops.decisions.specs import (
     is_laid_out,
     is_of_keys,
     layout_of,
+    parts_of,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.in_rows import faster_first, in_rows, in_tiles, tiled_operand
@@ -206,11 +207,12 @@ def _apply_rule(
         if space is not None:
             outs = [out.with_spec(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
-    # A fallback runs replicated, so every device does all the work.
-    times = env.device.size if decision.how == FALLBACK else 1
-    total = times * flops(op)
-    share = builder.device_flops
-    own = -(-total // env.device.size) if share is None else share
+    if decision.how == FALLBACK:  # it runs replicated, so every device does all the work
+        own, total = flops(op), env.device.size * flops(op)
+    else:
+        parts = max(map(parts_of, (*operands, *decision.results)), default=1)
+        own, total = -(-flops(op) // parts), flops(op)
+    own = own if builder.device_flops is None else builder.device_flops
     return replace(decision, flops=total, device_flops=own)
 
 
