@@ -19,14 +19,17 @@ from deciding import Traced, decisions, kinds_of
 from devices import turn as device_of
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from jax.extend.core import Literal
 from jax.sharding import AbstractMesh
 from laid_out import assert_same, equations, layouts, poisoned
 from machines import FAST
 from tiers import few
 
 import gridlayout as gl
+from gridlayout import dtypes
 from gridlayout.ops.decisions.jaxprs import CALLS
-from gridlayout.ops.primitives.table import RECORDS
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.primitives.table import RECORDS, flops
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
@@ -686,6 +689,149 @@ def test_they_run_by_rules(kind):
     for _, fn in ways(kind):
         report = gl.on_grid(fn, DEVICE).report(*layouts)
         assert {(row.primitive, len(row.inputs[0].shape)) for row in report.fallbacks} <= WHOLE
+
+
+# -- prices ----------------------------------------------------------------------------------------
+
+# Primitives with a rule that the table does not have, on operands of their own.
+IMAGE, KERNEL = example((2, 3, 8, 8)), example((4, 3, 3, 3))
+WINDOW = (1, 1, 2, 2), (1, 1, 2, 2), "VALID"
+OTHERS = [
+    (lax.mulhi, [example(A, "integer")] * 2),
+    (lambda x, k: lax.conv(x, k, (1, 1), "SAME"), [IMAGE, KERNEL]),
+    (
+        lambda x, k: lax.conv(x, k, (2, 2), "VALID"),
+        [example((8, 64, 32, 32)), example((64, 64, 3, 3))],
+    ),
+    (lambda x: lax.reduce_window(x, 0.0, lax.add, *WINDOW), [IMAGE]),
+    (lambda x: lax.reduce_window(x, -np.inf, lax.max, *WINDOW), [IMAGE]),
+    (lambda x: lax.reduce_window(x, np.inf, lax.min, *WINDOW), [IMAGE]),
+    (lambda x: lax.reduce_window(x, 1.0, lambda a, b: a + 2 * b, *WINDOW), [IMAGE]),
+    (jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, *WINDOW).sum()), [IMAGE]),
+    (
+        lambda x: jax.jvp(lambda x: lax.reduce_window(x, -np.inf, lax.max, *WINDOW), (x,), (x,)),
+        [IMAGE],
+    ),
+    (lax.ragged_dot, [example((6, 7)), example((2, 7, 3)), np.array([4, 2], "i4")]),
+    # Large enough to take as long as their operations.
+    (lambda s: lax.linalg.cholesky(s), [example((2048, 2048))]),
+    (lambda s: jnp.linalg.svd(s, full_matrices=False), [example((512, 512))]),
+    (lambda x, y: x @ y, [example((1024, 1024))] * 2),
+]
+# What has a price of another kind: loops and branches are what they run, and so is a collective
+# over an axis name of vmap; keys are numbers.
+NO_PRICE = {"scan", "while", "cond", "iterations", "psum", "pmax", "pmin", "views"}
+NO_PRICE |= {name for name in RULED if name.startswith("random_")}
+NO_PRICE |= {"reshard", "sharding_constraint", "mesh_cast"}  # annotations
+# Their results are written where they are read, by another equation.
+DEFERRED = {"broadcast_in_dim", "with_layout"}
+
+
+def needed_bytes(eqn):
+    """The least bytes that an equation reads and writes: of operands, and of results."""
+    record, out = RECORDS[eqn.primitive.name], [nbytes_of(var) for var in eqn.outvars]
+    arrays = {atom: nbytes_of(atom) for atom in eqn.invars if not isinstance(atom, Literal)}
+    first = next(iter(arrays), None)
+    if record.writes_part:  # the rest stays where it is
+        update = nbytes_of(eqn.invars[1])
+        return [update], [update]
+    is_all = eqn.primitive.name == "slice" and eqn.invars[0].aval.shape == eqn.outvars[0].aval.shape
+    if (
+        record.is_view
+        or is_all
+        or (record.is_reduction and eqn.invars[0].aval.size == eqn.outvars[0].aval.size)
+    ):
+        return [], []
+    if record.reads_part and first is not None:  # it only moves elements
+        arrays[first] = min(arrays[first], sum(out))
+    return list(arrays.values()), out
+
+
+def nbytes_of(var):
+    return dtypes.nbytes(var.aval.shape, var.aval.dtype)
+
+
+def each_once(arrays, fn):
+    """The equations of a function on arrays, as functions of their operands."""
+    for eqn in equations(jax.make_jaxpr(fn)(*arrays).jaxpr):
+        avals = [each.aval for each in (*eqn.invars, *eqn.outvars)]
+        is_keys = any(jnp.issubdtype(aval.dtype, jax.dtypes.extended) for aval in avals)
+        if eqn.primitive.name not in RULED or is_keys or not any(aval.shape for aval in avals):
+            continue  # numbers are computed on the host
+
+        def apply(*given, eqn=eqn):
+            rest = iter(given)
+            numbers = (each.val if isinstance(each, Literal) else None for each in eqn.invars)
+            own = [next(rest) if number is None else number for number in numbers]
+            return eqn.primitive.bind(*own, **eqn.params)
+
+        shapes = [x.aval for x in eqn.invars if not isinstance(x, Literal)]
+        yield eqn, apply, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in shapes]
+
+
+def test_no_primitive_is_faster_than_memory_and_peak():
+    """Each primitive alone on one device, whose operands and results are in memory."""
+    given = [(arrays, fn) for kind, (arrays, _) in TABLE.items() for _, fn in ways(kind)]
+    given += [(arrays, fn) for fn, arrays in OTHERS]
+    chip, core = gl.Machine("v5e 4x4").on((1, 1)), gl.Machine("n150").by_core
+    held, seen, faster = set(), set(), {}
+    for arrays, fn in given:
+        for eqn, apply, shapes in each_once(arrays, fn):
+            key = eqn.primitive.name, str(eqn.params), str([x.aval for x in eqn.invars])
+            if key in seen or eqn.primitive.name in NO_PRICE | DEFERRED:
+                continue
+            seen.add(key)
+            held.add(eqn.primitive.name)
+            read, written = needed_bytes(eqn)
+            count = flops(Op.of(eqn)) if read or written else 0  # a view computes nothing
+            nbytes, dtype = sum(read) + sum(written), eqn.invars[0].aval.dtype
+            work = chip.seconds(flops=count, dtype=dtype)
+            bound = max(chip.seconds(nbytes=nbytes), work)
+            found = gl.simulate(apply, *shapes, machine=chip).time
+            if found < bound * (1 - 1e-6):
+                faster[key] = found / bound
+            # A core reads its L1 and writes to it at the same time; 64 cores share the work.
+            nbytes = max([0, *read, sum(written)])
+            bound = core.seconds(nbytes=nbytes) / 64
+            found = gl.simulate(apply, *shapes, machine="n150").time
+            if found < bound * (1 - 1e-6):
+                faster[key, "core"] = found / bound
+    assert not faster
+    assert RULED - held == NO_PRICE | DEFERRED
+
+
+def test_what_is_fused_is_not_in_memory():
+    one, x = gl.Machine("v5e 4x4").on((1, 1)), jax.ShapeDtypeStruct((1024, 1024), "float32")
+
+    def passes(fn, *args):
+        return gl.simulate(fn, *args, machine=one).time / one.seconds(nbytes=4 << 20)
+
+    for fn, args, count in [
+        (lambda x: jnp.tanh(jnp.sin(x) + 1) * 3, [x], 2),  # one kernel
+        (lambda x, y: x + y, [x, x], 3),
+        (lambda x: x * lax.logistic(x), [x], 2),  # the kernel reads x once
+        (lambda x: (x * 2 + 1).sum(), [x], 1),
+        (lambda x: lax.cumsum(x * 2) + 1, [x], 6),  # three kernels
+        (lambda x: [x + 1, x + 2], [x], 4),  # two kernels
+        (lambda x: (lambda s: [s.sum(0), s.sum(1)])(jnp.sin(x)), [x], 4),  # a sine is kept
+        (lambda x: (x + 1).T.reshape(-1) * 2, [x], 2),  # views
+        (lambda x, y: x[:512] + y[512:], [x, x], 1.5),
+        (lambda x: lax.cond(x[0, 0] > 0, lambda x: x, lambda x: x + 1, x), [x], 2),
+    ]:
+        assert passes(fn, *args) == pytest.approx(count, rel=5e-3)
+
+
+def test_products_run_at_the_peak_of_their_type():
+    machine = gl.Machine("h100").on((1,))
+    times = {
+        dtype: gl.simulate(
+            jnp.dot, *[jax.ShapeDtypeStruct((8192, 8192), dtype)] * 2, machine=machine
+        )
+        for dtype in ("bfloat16", "float32")
+    }
+    work = 2 * 8192**3
+    assert times["bfloat16"].time == pytest.approx(work / 989e12)
+    assert times["float32"].time == pytest.approx(work / 494e12)
 
 
 def test_mulhi():

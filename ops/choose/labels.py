@@ -28,6 +28,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
     nodes = [
         _digest(
             *(node.name, _dims(node), node.flops, node.times, [*map(text, node.outs)]),
+            [graph.traffic.get(each.outs) for each in node.members or (node,)],
             str(node.params["layout"]) if node.name == WITH_LAYOUT else "",
         )
         for node in graph.nodes

@@ -25,7 +25,7 @@ from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, WITH_LAYOUT, Node
-from gridlayout.ops.programs.passes import computing, counts_operands, is_view
+from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
 
@@ -56,7 +56,10 @@ class Ways:
         folded = graph.permutation(node.outs[0])
         follows = node.outs[0] in graph.followers
         reads = node.op if node.record.borders else None
-        key = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows, reads
+        members = node.members or (node,)
+        passed = tuple((each.work, graph.traffic.get(each.outs)) for each in members)
+        own = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
+        key = *own, reads, passed
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -267,18 +270,24 @@ class Ways:
 
     def computing(self, node: Node, choice: Choice) -> float:
         """Return the seconds of one run's computation, not of reads from DRAM, which overlap it."""
-        if node.members:  # none of them reads more than it makes
-            return sum(self.computing(each, choice) for each in node.members)
+        if node.members:
+            members = ((each, of_member(each, choice)) for each in node.members)
+            return sum(self.computing(*each) for each in members)
         if self._is_view(node):
             return 0.0
-        machine, out, record = self.units.machine, node.outs[0], node.record
-        is_product = record.multiplies
-        flops = self._multiplied(node, choice) if is_product else 0.0
-        outs = [self._made(out, choice.made)] if is_product else self._written(node, choice)
-        ins = self._read(node, choice) if counts_operands(record) else ()
-        width = self.graph.first_width(node)
-        found = computing(node.record, flops, ins, outs, machine, node.transposed, width)
-        return sum(found.values())
+        graph, out, ins = self.graph, node.outs[0], self._read(node, choice)
+        if node.record.multiplies:
+            flops, outs = self._multiplied(node, choice), [self._made(out, choice.made)]
+        else:
+            flops, outs = node.work / self._shares(choice), self._written(node, choice)
+        given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
+        return sum(computing(node.record, *given, graph.traffic.get(node.outs)).values())
+
+    def _shares(self, choice: Choice) -> int:
+        """Return among how many devices the work of a choice is divided."""
+        divisions = *(need for need in choice.ins if need is not None), choice.made
+        used = {u for division in divisions for units in division for u in units}
+        return self.units.count(sorted(used))
 
     def _made(self, product: int, division: Division) -> int:
         """Return the bytes of a device's block of a product, which may be made transposed."""

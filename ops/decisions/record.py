@@ -42,11 +42,11 @@ class Record:
 
     What it takes, on a device:
 
-    multiplies: it is priced by its multiplications, and passes over operands too. is_view: the
-    result is the operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is
-    a view there: `(params, before, after, tile) -> bool`, of shapes; None: always. reads_more: it
-    reads more than it makes. work: the operations of an element, by the number of elements along
-    whole dims; None where passing over it is all that counts. borders: what a device receives
+    multiplies: it is a product, whose kernel packs its operands. is_view: the result is the
+    operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is a view there:
+    `(params, before, after, tile) -> bool`, of shapes; None: always. work: the operations of
+    an element, by the number of elements along whole dims; None where passing over it is all that
+    counts. borders: what a device receives
     around its block of the operand; None: nothing. writes_part: the result is the first operand,
     with the second one written to a part of it in place.
 
@@ -82,7 +82,6 @@ class Record:
     multiplies: bool = False
     is_view: bool = False
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
-    reads_more: bool = False
     work: Callable[[int], float] | None = None
     borders: Borders | None = None
     writes_part: bool = False
@@ -102,6 +101,11 @@ class Record:
     def is_reduction(self) -> bool:
         """Whether it reduces dims to their neutral element combined with all elements."""
         return self.neutral is not None
+
+    @property
+    def reads_part(self) -> bool:
+        """Whether it only moves elements: it reads no more of its first operand than it makes."""
+        return self.flops is nothing and self.is_fused
 
     @property
     def places_itself(self) -> bool:

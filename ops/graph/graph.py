@@ -25,6 +25,7 @@ from gridlayout.ops.decisions.jaxprs import (
     scan_parts,
 )
 from gridlayout.ops.decisions.op import Aval
+from gridlayout.ops.graph.kernels import Kernels
 from gridlayout.ops.graph.node import (
     BARRIER,
     CARRY,
@@ -39,6 +40,7 @@ from gridlayout.ops.graph.node import (
 )
 from gridlayout.ops.graph.views import Views
 from gridlayout.ops.primitives.user_rules import is_user_rule
+from gridlayout.ops.programs.passes import Traffic
 
 
 @dataclass(eq=False)
@@ -146,9 +148,15 @@ class Graph:
         """Return the bits of an element of a value."""
         return dtypes.bits(self.dtypes[value])
 
-    def first_width(self, node: Node) -> int:
-        """Return the bits of an element of a node's first operand."""
-        return self.width(node.ins[0]) if node.ins and node.ins[0] is not None else 32
+    def first_dtype(self, node: Node) -> Any:
+        """Return the element type of a node's first operand; None if that is no array."""
+        return self.dtypes[node.ins[0]] if node.ins and node.ins[0] is not None else None
+
+    @cached_property
+    def traffic(self) -> dict[tuple[int, ...], Traffic]:
+        """What each node that runs, or member of a chain, reads and writes; by its results."""
+        nodes = [each for node in self._live() for each in node.members or (node,)]
+        return Kernels(nodes, self.outs, self.shapes, self.followers, self.body).traffic()
 
     def nbytes(self, value: int, shape: Shape | None = None) -> int:
         """Return the bytes of a value, or of a part of it of another shape."""

@@ -122,6 +122,11 @@ class Node:
         return flops(self.op) if self.record.multiplies else 0
 
     @cached_property
+    def work(self) -> int:
+        """The FLOPs of an equation on all devices; 0 for a node that is none."""
+        return 0 if self.eqn is None else flops(self.op)
+
+    @cached_property
     def transposed(self) -> tuple[int, ...]:
         """When a kernel transposes each operand of a product first; see `flops.transposed`."""
         if self.eqn is None or self.name != "dot_general":

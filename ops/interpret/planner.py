@@ -37,6 +37,7 @@ from gridlayout.ops.graph.node import BARRIER, Atom, Call, Node
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.primitives.composed import composition
+from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.sharding.limits import LIMITS
 
@@ -255,7 +256,8 @@ class Planner:
             if node.label == BARRIER:
                 outs: Sequence[Value] = self._behind_barrier(given)
             else:
-                outs = self._node(node, given, follower, consumers, call)
+                traffic = graph.traffic.get(node.outs)
+                outs = self._node(node, given, follower, consumers, call, traffic)
             held.update(zip((follower or node).outs, outs, strict=True))
         self._path, self._call_stack = outside, outer.functions
         return [self._read(atom, held) for atom in graph.results]
@@ -271,10 +273,11 @@ class Planner:
         follower: Node | None,
         consumers: Consumers,
         call: Call,
+        traffic: Traffic | None,
     ) -> Sequence[Value]:
         """Append an equation, or the equations of its implementation.
 
-        follower: a transpose that is fused with it, or None.
+        follower: a transpose that is fused with it, or None. traffic: what it reads and writes.
         """
         layout, requested, record = None, None, node.record
         if self.chosen is not None:
@@ -295,7 +298,8 @@ class Planner:
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
         listed = listed or any(map(_is_array, (*specs, *decision.results)))
-        outs = self.made.append(decision, values, here.scope, listed, call.functions, path)
+        given = here.scope, listed, call.functions, path, traffic
+        outs = self.made.append(decision, values, *given)
         return (
             [self._replicate_if_small(out) for out in outs] if self.env.replicates_small else outs
         )

@@ -5,6 +5,7 @@ The padding is computed with the elements. Its value is folded if it is known.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import each, same
 from gridlayout.ops.decisions.facts import known
-from gridlayout.ops.decisions.flops import per_result
+from gridlayout.ops.decisions.flops import nothing, per_result
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place_operands import number_of
 from gridlayout.ops.decisions.record import Record
@@ -205,7 +206,7 @@ ELEMENTWISE: dict[str, Record] = {
     **dict.fromkeys(_KEPT, _function(is_kept=True)),
     # A sum of cotangents is in the memory space of the first one.
     "add_any": _function(changes_space=True),
-    "stop_gradient": _function(is_view=True),
+    "stop_gradient": replace(_function(is_view=True), flops=nothing),
     "optimization_barrier": Record((barrier,), factors=each, takes_keys=True, changes_space=True),
     **{
         f"random_{name}": Record((key,), per_result, takes_keys=True)

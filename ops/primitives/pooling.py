@@ -176,7 +176,7 @@ _of_windows = along(_moved)
 POOLING: dict[str, Record] = {
     **dict.fromkeys(
         (*REDUCTIONS, "reduce_window"),
-        Record((reduce_window,), of_window, _of_windows, reads_more=True),
+        Record((reduce_window,), of_window, _of_windows),
     ),
     "select_and_scatter_add": Record((select_and_scatter_add,), per_operand, _of_windows),
     "select_and_gather_add": Record((mapped,), of_window, _of_windows),

@@ -296,7 +296,6 @@ def _record(name: str) -> Record:
         *((reduction,), per_operand, _summed),
         neutral=NEUTRAL[name],
         takes_fused=True,
-        reads_more=True,
     )
 
 
@@ -306,11 +305,9 @@ REDUCTIONS: dict[str, Record] = {
     # No collective combines the partial results of these two.
     "reduce_xor": Record(
         *((mapped,), per_operand, along(dims_of("axes", WHOLE), keeps=False)),
-        reads_more=True,
     ),
     "reduce": Record(
         *((mapped,), per_operand, along(dims_of("dimensions", WHOLE), keeps=False)),
-        reads_more=True,
     ),
     "psum": _over_mapped_axis(_Reduction("reduce_sum", lax.reduce_sum)),
     "pmax": _over_mapped_axis(_Reduction("reduce_max", lax.reduce_max)),

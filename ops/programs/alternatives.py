@@ -55,7 +55,8 @@ def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives
 
     def way(found: Decision, is_chosen: bool = False) -> Way:
         sent = row.collectives if is_chosen else found.collectives
-        seconds = sum(priced(found, sent, machine).values()) / (row.times if is_chosen else 1)
+        taken = priced(found, sent, machine, row.made.traffic)
+        seconds = sum(taken.values()) / (row.times if is_chosen else 1)
         return Way(found.note or found.how, seconds, sent, is_chosen)
 
     ways = [way(decision, True)]

@@ -189,7 +189,8 @@ class _Reading:
             for k, read in enumerate(found)
             if read is not None
         )
-        row = row_of(decision, steps, self.times, self.note, self.program.machine)
+        machine = self.program.machine
+        row = row_of(decision, steps, self.times, self.note, machine, made.traffic)
         node = Node(
             replace(row, made=made),
             decision.note,

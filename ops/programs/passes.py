@@ -1,44 +1,71 @@
-"""The bytes of memory that an op passes over on a device; shared by plans, reports and dumps.
+"""The price of an op on a device: the seconds of what it reads, writes and computes.
 
-An op writes its results. A product also reads its operands. On a core, an op that reads more than
-it makes counts its largest operand instead of its results, because nothing is fused with its
-producer there. An op that only changes its operand's shape takes nothing, except on a core where
-its tiles change.
+This is the one price of plans, reports and dumps. An op takes as long as its FLOPs at the peak of
+the machine, or as its bytes at the bandwidth of the memory, whichever is longer. Its bytes are its
+operands and its results, without those that stay inside of the kernel into which it is fused
+(`Traffic`). On a core nothing is fused: its operands stream in while its results stream out, so the
+larger of both counts. An op that only changes its operand's shape takes nothing, except on a core
+where its tiles change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+from gridlayout import dtypes
 from gridlayout.ops.decisions.record import Record
 from gridlayout.sharding.machines.machine import Machine
 
 Shape = tuple[int, ...]
 
 
-def passed_bytes(record: Record, ins: Sequence[int], outs: Sequence[int], machine: Machine) -> int:
-    """Return the bytes that a device passes over for an op that is no view.
+@dataclass(frozen=True)
+class Traffic:
+    """What an op that is fused with others has in memory.
 
-    ins, outs: the bytes of its part of each operand and result.
+    reads: for each operand, how many kernels read it from memory for this op; 0 if it is computed
+    in the same kernel, or if another op of the kernel has read it. writes: for each result, whether
+    it is stored.
+    """
 
-    >>> passed_bytes(Record(reads_more=True), [4096], [128], Machine("n150").by_core)
+    reads: tuple[int, ...]
+    writes: tuple[bool, ...]
+
+
+def passed_bytes(
+    record: Record,
+    ins: Sequence[int],
+    outs: Sequence[int],
+    machine: Machine,
+    traffic: Traffic | None = None,
+) -> int:
+    """Return the bytes that a device reads and writes for an op that is no view.
+
+    ins, outs: the bytes of its part of each operand and result. traffic: what of them is in memory;
+    None for all of it.
+
+    >>> passed_bytes(Record(), [4096, 4096], [4096], Machine("v5e 4x4"))
+    12288
+    >>> passed_bytes(Record(), [4096, 4096], [4096], Machine("v5e 4x4"), Traffic((1, 0), (False,)))
     4096
-    >>> passed_bytes(Record(), [4096, 4096], [4096], Machine("n150").by_core)
+    >>> passed_bytes(Record(), [4096, 4096], [128], Machine("n150").by_core)
     4096
     """
     if record.multiplies:
         return sum(ins) + sum(outs)
     if record.writes_part and not machine.has_cores:
         return 2 * ins[1]  # XLA updates an operand in place at its last use
-    if record.reads_more and machine.has_cores:
+    if record.reads_part and ins:
+        ins = [min(ins[0], sum(outs)), *ins[1:]]
+    if machine.has_cores:
         return max(max(ins, default=0), sum(outs))
-    return sum(outs)
-
-
-def counts_operands(record: Record) -> bool:
-    """Return whether the bytes of operands count, on any machine."""
-    return record.multiplies or record.writes_part or record.reads_more
+    if traffic is None:
+        return sum(ins) + sum(outs)
+    read = sum(n * times for n, times in zip(ins, traffic.reads, strict=False))
+    return read + sum(n for n, stored in zip(outs, traffic.writes, strict=False) if stored)
 
 
 def computing(
@@ -48,26 +75,39 @@ def computing(
     outs: Sequence[int],
     machine: Machine,
     transposed: Sequence[int] = (),
-    width: int = 32,
+    dtype: Any = None,
+    traffic: Traffic | None = None,
 ) -> dict[str, float]:
-    """Return the seconds of a device by what limits it: `products` or `memory`.
+    """Return the seconds of a device by what limits it: `products`, which is FLOPs, or `memory`.
 
-    flops: operations of a product. ins, outs: the bytes of the device's part of each operand and
-    result. transposed: for each operand, as in `flops.transposed`. width: bits of an element. A
-    product that uses each element once, such as one with a vector, packs no operand.
+    flops: the device's operations. ins, outs: the bytes of its part of each operand and result.
+    transposed: for each operand, as in `flops.transposed`. dtype: of the first operand; None for 32
+    bits. traffic: as in `passed_bytes`. A product that uses each element once, such as one with a
+    vector, packs no operand.
+
+    >>> machine = Machine("v5e 4x4")
+    >>> computing(Record(), 0, [8100], [8100], machine)["memory"]
+    2e-08
+    >>> computing(Record(), 197e6, [8100], [8100], machine)["products"]
+    1e-06
     """
-    nbytes = passed_bytes(record, ins, outs, machine)
+    nbytes = passed_bytes(record, ins, outs, machine, traffic)
     if not record.multiplies:
-        return machine.computing(0, nbytes)
+        flops = 0 if record.is_elementwise else flops  # done while the kernel reads and writes
+        return machine.computing(flops, nbytes, packs=False, dtype=dtype)
+    width = 32 if dtype is None else dtypes.bits(dtype)
     packs = flops / 2 * width > 12 * max(ins, default=0)
     turned = sum(n for n, when in zip(ins, transposed, strict=False) if when > (not packs))
-    return machine.computing(flops, nbytes, turned, packs)
+    return machine.computing(flops, nbytes, turned, packs, dtype)
 
 
 def is_view(
     record: Record, params: Mapping[str, Any], before: Shape, after: Shape, machine: Machine
 ) -> bool:
     """Return whether a result is its operand in another shape, which takes no pass over memory.
+
+    A broadcast has more elements than its operand, so it is a view on cores only, where the kernels
+    that read it repeat its tiles.
 
     >>> core, same = Machine("n150").by_core, lambda params, *shapes: keeps_tiles(*shapes)
     >>> reshape = Record(is_view=True, keeps_tiles=same)
@@ -76,9 +116,9 @@ def is_view(
     >>> is_view(reshape, {}, (2, 50, 96), (100, 96), core)
     False
     """
-    if not record.is_view or record.keeps_tiles is None:
-        return record.is_view
-    if not machine.has_cores or not machine.chip.tiles:
+    if not record.is_view or not (machine.has_cores or prod(before) == prod(after)):
+        return False
+    if record.keeps_tiles is None or not machine.has_cores or not machine.chip.tiles:
         return True
     return record.keeps_tiles(params, before, after, machine.chip.tiles[0])
 

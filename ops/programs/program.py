@@ -24,6 +24,7 @@ from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.pieces import shared_lookups
+from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
@@ -43,7 +44,8 @@ class Made:
 
     within: the called functions around it, outermost first, each with the number of its call.
     is_listed: whether it belongs to an equation on arrays, not only on single numbers. path: the
-    number of its equation in the jaxpr, after the numbers of enclosing calls.
+    number of its equation in the jaxpr, after the numbers of enclosing calls. traffic: which of its
+    values are in memory, where it is fused with others; None for all.
     """
 
     decision: Decision
@@ -52,6 +54,7 @@ class Made:
     within: tuple[tuple[str, int], ...] = ()
     is_listed: bool = True
     path: tuple[int, ...] = ()
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +116,12 @@ class Program:
         listed: bool = True,
         within: tuple[tuple[str, int], ...] = (),
         path: tuple[int, ...] = (),
+        traffic: Traffic | None = None,
     ) -> list[Value]:
         """Append a decision on these values and return its results; `scope`: a `named_scope`."""
         outs = self._added(decision, values, scope, len(self.made))
-        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed, path))
+        given = tuple(values), tuple(outs), within, listed, path, traffic
+        self.made.append(Made(decision, *given))
         return outs
 
     def _added(
@@ -276,22 +281,23 @@ class Program:
     def machine(self) -> Machine:
         """The device grid's machine, for a program with this computation between collectives."""
         machine = self.device.machine
-        products = [each.decision for each in self.made if each.decision.record.multiplies]
-        work = sum(sum(priced(each, (), machine).values()) for each in products)
+        products = [each for each in self.made if each.decision.record.multiplies]
+        taken = (priced(each.decision, (), machine, each.traffic) for each in products)
+        work = sum(sum(each.values()) for each in taken)
         return machine.after(work / max(len(products), 1))
 
     @property
     def seconds(self) -> float:
         """The seconds of one device to send and compute, in sequence.
 
-        A product takes its multiplications, or its reads and writes if those take longer; another
-        equation takes the writes of its results. A loop takes its body's seconds times its length,
-        of `LIMITS.trips` if that is not known.
+        An equation takes its operations, or its reads and writes if those take longer
+        (`passes.py`); a loop its body's seconds times its length, of `LIMITS.trips` if that is not
+        known; a branch those of its costliest one.
         """
         machine = self.machine
         run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
         made = sum(
-            sum(priced(self.done(n), (), machine).values())
+            sum(priced(self.done(n), (), machine, each.traffic).values())
             for n, each in enumerate(self.made)
             if n in run or not each.decision.steps
         )

@@ -14,8 +14,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
-from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
-from gridlayout.ops.programs.passes import computing, is_view
+from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of, parts_of
+from gridlayout.ops.programs.passes import Traffic, computing, is_view
 from gridlayout.sharding.collectives import REDUCE_SCATTER, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machines.machine import Machine
@@ -59,17 +59,25 @@ class Row:
 
 
 def priced(
-    decision: Decision, collectives: Sequence[Collective], machine: Machine
+    decision: Decision,
+    collectives: Sequence[Collective],
+    machine: Machine,
+    traffic: Traffic | None = None,
 ) -> dict[str, float]:
-    """Return the seconds of one device by limit; a joined collective counts its share."""
-    return {"links": machine.seconds(collectives), **_computing(decision, machine)}
+    """Return the seconds of one device by limit; a joined collective counts its share.
+
+    traffic: as in `passes.passed_bytes`.
+    """
+    return {"links": machine.seconds(collectives), **_computing(decision, machine, traffic)}
 
 
-def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
+def _computing(
+    decision: Decision, machine: Machine, traffic: Traffic | None = None
+) -> dict[str, float]:
     """Return the seconds of a device's computation, by limit."""
     op, record, nothing = decision.op, decision.record, {"products": 0.0, "memory": 0.0}
-    if decision.bodies or (decision.how == VIEW and not op.outs):
-        return nothing
+    if decision.bodies or (not op.outs and (decision.how == VIEW or decision.collectives)):
+        return nothing  # what a relayout copies is part of its collectives
     is_local = record.is_elementwise or isinstance(op.requested, Requested)
     if decision.how == VIEW or (record.is_view and is_local):
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
@@ -79,11 +87,19 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
     specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
     ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
+    if not op.outs:  # a relayout cuts its operand while it writes
+        ins = []
+    elif record.is_elementwise:  # operands are read as the result is made
+        own = decision.outs[0].spec
+        ins = [
+            nbytes if aval.shape != op.outs[0].shape else _passed(own, machine, aval.dtype)
+            for nbytes, aval in zip(ins, op.ins, strict=True)
+        ]
     outs = [_passed(out.spec, machine) for out in decision.outs]
     if record.multiplies:
         outs.append(max(_partial_bytes(decision) - sum(outs), 0))
-    width = dtypes.bits(op.ins[0].dtype) if op.ins else 32
-    given = ins, outs, machine, transposed(op), width
+    dtype = op.ins[0].dtype if op.ins else None
+    given = ins, outs, machine, transposed(op), dtype, traffic
     found = computing(record, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.
@@ -104,8 +120,13 @@ def _partial_bytes(decision: Decision) -> int:
     )
 
 
-def _passed(spec: Any, machine: Machine) -> int:
-    """Return the bytes of a device's part of a value, in whole tiles on chips with tiles."""
+def _passed(spec: Any, machine: Machine, dtype: Any = None) -> int:
+    """Return the bytes of a device's part of a value, in whole tiles on chips with tiles.
+
+    dtype: of another value of the same shape in the same place, instead of this one.
+    """
+    if dtype is not None and dtype != spec.dtype:
+        return -(-_passed(spec, machine) * dtypes.bits(dtype) // dtypes.bits(spec.dtype))
     own = as_grid(spec.layout) if isinstance(spec, Sharded) else None
     if not machine.chip.tiles or own is None:
         return 0 if spec is None else int(spec.device_bytes)
@@ -128,8 +149,7 @@ def _padding(spec: Spec) -> int:
         return _padding(spec.source)
     if not isinstance(spec, Sharded):
         return 0
-    parts = prod(spec.placement.slots) // prod(spec.placement.per_device)
-    return max(spec.device_bytes - -(-spec.layout.data_bytes // parts), 0)
+    return max(spec.device_bytes - -(-spec.layout.data_bytes // parts_of(spec)), 0)
 
 
 def _cores(spec: Spec) -> int:
@@ -139,9 +159,14 @@ def _cores(spec: Spec) -> int:
 
 
 def row_of(
-    decision: Decision, steps: Sequence[Step], times: int, note: str, machine: Machine
+    decision: Decision,
+    steps: Sequence[Step],
+    times: int,
+    note: str,
+    machine: Machine,
+    traffic: Traffic | None = None,
 ) -> Row:
-    """Return the row of a decision, with its steps that run, `times` times."""
+    """Return the row of a decision, with its steps that run, `times` times; traffic: its own."""
     own = tuple(c.times(times) for step in steps for c in step.collectives)
     before, after = (
         tuple(map(layout_of, specs)) for specs in (decision.operands, decision.results)
@@ -151,7 +176,8 @@ def row_of(
     peak = held + -(-decision.workspace_bytes // max(map(_cores, specs), default=1))
     seconds = dict.fromkeys(("links", "products", "memory"), 0.0)
     if steps or not decision.steps:  # else its results are unused, or another decision made them
-        seconds = priced(decision, [c for step in steps for c in step.collectives], machine)
+        sent = [c for step in steps for c in step.collectives]
+        seconds = priced(decision, sent, machine, traffic)
     limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
     return Row(

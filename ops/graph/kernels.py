@@ -1,0 +1,104 @@
+"""Kernels: what the ops of a program read from memory, and which of their results are stored.
+
+As XLA does, an op that can be fused is computed inside the kernel of each consumer that takes it,
+unless its value is a result, or has to be kept. A value that is stored is read once by each kernel.
+The records of primitives say what is fused; `programs/memory.py` finds the buffers of a program
+that is decided by the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from gridlayout.ops.graph.node import WITH_LAYOUT, Node, Path, Shape
+from gridlayout.ops.programs.passes import Traffic
+
+
+@dataclass(eq=False)
+class Kernels:
+    """The kernels of a graph's nodes.
+
+    results: the values that are stored because they are returned. views: the results that are their
+    operand's bytes, besides those of views. body: the loop around a node, by its path; what enters
+    or leaves a loop is stored.
+    """
+
+    nodes: Sequence[Node]
+    results: Sequence[int | None]
+    shapes: Sequence[Shape]
+    views: frozenset[int]
+    body: Callable[[Path], Path]
+    _source: dict[int, int] = field(default_factory=dict)  # of a view: the value that it shows
+    _kernels: list[frozenset[int]] = field(default_factory=list)  # of each node, by their last one
+    _inside: set[int] = field(default_factory=set)  # the values that are not stored
+
+    def traffic(self) -> dict[tuple[int, ...], Traffic]:
+        """Return what each node reads and writes, by its results."""
+        for node in self.nodes:
+            if self._is_view(node):
+                assert node.ins[0] is not None
+                self._source[node.outs[0]] = self._shown(node.ins[0])
+        self._find_kernels()
+        found, seen = {}, dict[int, set[int]]()
+        for node, kernels in zip(self.nodes, self._kernels, strict=True):
+            if self._is_view(node) or node.name == WITH_LAYOUT:
+                found[node.outs] = Traffic((0,) * len(node.ins), (False,) * len(node.outs))
+                continue
+            reads = tuple(self._read(node, v, kernels, seen) for v in node.ins)
+            writes = tuple(v not in self._inside for v in node.outs)
+            found[node.outs] = Traffic(reads, writes)
+        return found
+
+    def _read(
+        self, node: Node, value: int | None, kernels: frozenset[int], seen: dict[int, set[int]]
+    ) -> int:
+        """Return how many kernels read an operand for a node; seen: those that have read it."""
+        if value is None or (source := self._shown(value)) in self._inside:
+            return 0
+        if node.record.multiplies:  # a product passes over each operand
+            return 1
+        known = seen.setdefault(source, set())
+        new = kernels - known
+        known |= new
+        return len(new)
+
+    def _shown(self, value: int) -> int:
+        return self._source.get(value, value)
+
+    def _is_view(self, node: Node) -> bool:
+        """Return whether the result of a node is its operand's bytes."""
+        if not node.ins or node.ins[0] is None or len(node.outs) != 1:
+            return False
+        before, after = prod(self.shapes[node.ins[0]]), prod(self.shapes[node.outs[0]])
+        is_same = node.record.is_view or node.record.is_reduction
+        return node.outs[0] in self.views or (is_same and before == after)
+
+    def _find_kernels(self) -> None:
+        consumers: dict[int, list[int]] = {}
+        stored = {self._shown(v) for v in self.results if v is not None}
+        for n, node in enumerate(self.nodes):
+            for v in (self._shown(v) for v in node.ins if v is not None):
+                if not self._is_view(node):
+                    consumers.setdefault(v, []).append(n)
+                elif not node.record.takes_fused and node.outs[0] not in self.views:
+                    stored.add(v)
+        self._kernels = [frozenset()] * len(self.nodes)
+        for n in reversed(range(len(self.nodes))):
+            node, mine = self.nodes[n], set[int]()
+            for v in node.outs:
+                readers = consumers.get(v, [])
+                fuses = node.record.is_fused and v not in stored
+                if fuses and all(self._takes(node, self.nodes[k]) for k in readers):
+                    into = {kernel for k in readers for kernel in self._kernels[k]}
+                    if len(into) < 2 or not node.record.is_kept:
+                        self._inside.add(v)
+                        mine |= into
+                        continue
+                mine.add(n)
+            self._kernels[n] = frozenset(mine)
+
+    def _takes(self, node: Node, consumer: Node) -> bool:
+        """Return whether a consumer computes a node's results in its own kernel."""
+        return consumer.record.takes_fused and self.body(consumer.path) == self.body(node.path)
