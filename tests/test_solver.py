@@ -18,6 +18,7 @@ import tiers
 from benchmarks import sharding
 from gridlayout.errors import LayoutError
 from gridlayout.ops.solver import (
+    classes,
     elimination,
     forests,
     integer,
@@ -120,9 +121,39 @@ def test_each_method_without_the_reductions():
         assert isclose(bound, best, rel_tol=1e-7, abs_tol=1e-300)
         free = Problem(problem.costs, problem.fetches)
         made = model.Model.of(free)
-        state, cost = elimination.eliminate(made, elimination.elimination_order(made))
+        state, cost = elimination.eliminated(made)
         assert isclose(cost, least(free), rel_tol=CLOSE)
         assert isclose(made.cost(state), cost, rel_tol=CLOSE)
+
+
+def repeated(problem, rng):
+    """The problem with up to five choices in place of each, of other costs, in another order."""
+    at = [rng.permutation(np.repeat(np.arange(len(c)), rng.integers(1, 6))) for c in problem.costs]
+    costs = [own[which] + rng.integers(0, 9, len(which)) for own, which in zip(problem.costs, at)]
+    fetches = [
+        Fetch(f.source, f.prices[at[f.source]], tuple((v, own[at[v]]) for v, own in f.consumers))
+        for f in problem.fetches
+    ]
+    return Problem(tuple(costs), tuple(fetches))
+
+
+def test_elimination_over_classes_of_choices(monkeypatch):
+    counts = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        problem = repeated(random_problem(rng, limited=False), rng)
+        try:
+            made = model.Model.of(problem)
+        except Infeasible:
+            continue
+        monkeypatch.setattr(classes, "SEVERAL", 1000)
+        _, cost = elimination.eliminated(made)
+        monkeypatch.setattr(classes, "SEVERAL", 2)
+        state, found = elimination.eliminated(made)
+        counts.append(len(classes.Terms.from_model(made).of))
+        assert isclose(found, cost, rel_tol=CLOSE)
+        assert isclose(made.cost(state), cost, rel_tol=CLOSE) or cost == inf
+    assert np.mean(counts) > 1
 
 
 def test_reductions_keep_the_least_cost():

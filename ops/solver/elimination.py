@@ -3,54 +3,79 @@
 Variables are eliminated one by one. The costs that mention a variable are added up to a table over
 it and its neighbours, and the table's minimum over the variable replaces them (bucket elimination,
 Dechter 1999). The variable with the smallest such table is the next one. This is for models of
-small width.
+small width. Where tables tell only classes of a variable's choices apart (`classes.py`), its best
+choice of each class remains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import fsum, prod
 
 import numpy as np
 
+from gridlayout.ops.solver.classes import Scope, Terms, joint
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.terms import Shared, no_step
+from gridlayout.ops.solver.terms import no_step
 
-Scope = tuple[int, ...]
 Factor = tuple[Scope, np.ndarray]
 
-LARGEST = 2_000_000  # entries of one table
-MOST = 50_000_000  # entries of all tables
+LARGEST = 6_000_000  # entries of one table
+MOST = 150_000_000  # entries of all tables
 DIMS = 30  # of one table
-IMPOSSIBLE = 1e200  # stands for infinite prices while they are multiplied
 
 
-def elimination_order(
+def eliminated(
     model: Model,
     each_step: Callable[[], None] = no_step,
     largest: int = LARGEST,
     most: int = MOST,
     whole: int | None = None,
+) -> tuple[dict[int, int], float] | None:
+    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible.
+
+    None where tables are too large. largest: the most entries of one table. most: the most entries
+    of all tables. whole: of fetches that more variables share, each reader pays for what it reads.
+    """
+    terms = Terms.from_model(model, whole)
+    ordered = elimination_order(terms, each_step, largest, most)
+    if ordered is None:
+        return None
+    state, cost = eliminate(terms, ordered, each_step)
+    return {v: state.get(v, 0) for v in model.costs}, cost
+
+
+def elimination_order(
+    terms: Terms,
+    each_step: Callable[[], None] = no_step,
+    largest: int = LARGEST,
+    most: int = MOST,
 ) -> list[int] | None:
     """Return the order in which to eliminate the variables; None where tables are too large.
 
-    Variables with only one choice are left out. largest: the most entries of one table. most: the
-    most entries of all tables. whole: fetches that more variables share are taken as tables of the
-    source with each reader.
+    largest, most: as for `eliminated`. Classes that come before their variable become its choices.
     """
-    counts = {v: len(own) for v, own in model.costs.items() if len(own) > 1}
-    near = _neighbours(model, counts, largest, whole)
-    if near is None:
-        return None
+    counts = terms.counts
+    near: dict[int, set[int]] = {v: set() for v in counts}
+    for scope in terms.scopes:
+        if terms.size(scope, largest) > largest:
+            return None
+        for v in scope:
+            near[v].update(scope)
+    classes: dict[int, set[int]] = {v: set() for v in counts}
+    for u, v in terms.of.items():
+        classes[v].add(u)
+    for v in counts:
+        near[v] -= {v, *classes[v]}
 
     def entries(v: int) -> int:
-        size = counts[v] if len(near[v]) < DIMS else largest + 1
-        for w in near[v]:
-            size *= counts[w]
-            if size > largest:
-                break
-        return size
+        if len(near[v]) >= DIMS:
+            return largest + 1
+        if (owner := terms.of.get(v)) in near:
+            return terms.size({owner, *near[v]}, largest)
+        read = terms.size({v, *near[v]}, largest)
+        return max(read, terms.size(near[v] | classes[v], largest)) if classes[v] else read
 
     known = {v: entries(v) for v in counts}
     heap = [(size, v) for v, size in known.items()]
@@ -65,10 +90,15 @@ def elimination_order(
         if size > largest or total > most:
             return None
         found.append(v)
-        others = near.pop(v)
+        others, owner = near.pop(v), terms.of.get(v)
+        if owner in near:
+            classes[owner].discard(v)
+            others = others | {owner}
+        else:
+            others = others | classes[v]
         for w in others:
             near[w] |= others
-            near[w] -= {v, w}
+            near[w] -= {v, w, *classes[w]}
         for w in sorted(others):
             if (size := entries(w)) != known[w]:
                 known[w] = size
@@ -76,114 +106,114 @@ def elimination_order(
     return found
 
 
-def _neighbours(
-    model: Model, counts: Mapping[int, int], largest: int, whole: int | None
-) -> dict[int, set[int]] | None:
-    """Return the variables in one table with each; None where a fetch is too large.
-
-    counts: of the choices of variables with several. largest, whole: as in `elimination_order`.
-    """
-    near = {v: {w for w in model.tables[v] if w in counts} for v in counts}
-    for shared in model.shared:
-        scope = [v for v in shared.scope if v in counts]
-        is_split = whole is not None and len(shared.scope) > whole
-        if not is_split and prod([counts[v] for v in scope]) > largest:
-            return None
-        for v in scope:
-            if not is_split or v == shared.source:
-                near[v].update(scope)
-            elif shared.source in counts:
-                near[v].add(shared.source)
-            near[v].discard(v)
-    return near
-
-
-def eliminated(
-    model: Model,
-    each_step: Callable[[], None] = no_step,
-    largest: int = LARGEST,
-    most: int = MOST,
-) -> dict[int, int] | None:
-    """Return an assignment of least cost, ignoring the limits; None where tables are too large."""
-    ordered = elimination_order(model, each_step, largest, most)
-    return None if ordered is None else eliminate(model, ordered, each_step)[0]
-
-
 def eliminate(
-    model: Model, ordered: list[int], each_step: Callable[[], None] = no_step
+    terms: Terms, ordered: Sequence[int], each_step: Callable[[], None] = no_step
 ) -> tuple[dict[int, int], float]:
-    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible.
-
-    ordered: the variables with several choices.
-    """
-    # Of a variable's dim in tables: the last dim is that of the variable that is eliminated first.
-    place = {v: -at for at, v in enumerate(ordered)}
-    buckets: dict[int, list[Factor]] = {v: [] for v in ordered}
-    constants: list[float] = []
-
-    def put(scope: Scope, table: np.ndarray) -> None:
-        """Add a table over variables, of which the last one is eliminated first."""
-        if scope:
-            buckets[scope[-1]].append((scope, table))
-        else:
-            constants.append(float(table))
-
-    for v, own in model.costs.items():
-        put(*_over_several((v,), own, place))
-    for v, tables in model.tables.items():
-        for w, table in tables.items():
-            if v < w:
-                put(*_over_several((v, w), table, place))
-    for shared in model.shared:
-        put(*_over_several(shared.scope, dense(shared), place))
-    for v in ordered:
-        each_step()
-        scope, table = _joined(buckets[v], place)
-        put(scope[:-1], table.min(-1))
-    state = dict.fromkeys(model.costs, 0)
-    for v in reversed(ordered):
-        given = (table[tuple([state[w] for w in scope[:-1]])] for scope, table in buckets[v])
-        state[v] = int(sum(given, np.zeros(1)).argmin())
-    return state, fsum(constants)
+    """Return the best values of all variables with several, and their cost; inf if impossible."""
+    return _Elimination(terms, ordered).run(each_step)
 
 
-def _over_several(scope: Scope, table: np.ndarray, place: Mapping[int, int]) -> Factor:
-    """Return a table over its variables with several choices, in the order of their places."""
-    if len(scope) == 2 and table.shape[0] > 1 < table.shape[1]:  # most tables are over two
-        v, w = scope
-        return (scope, table) if place[v] < place[w] else ((w, v), table.T)
-    several = [k for k, v in enumerate(scope) if v in place]
-    order = sorted(several, key=lambda k: place[scope[k]])
-    rest = table.reshape([table.shape[k] for k in several])
-    return tuple(scope[k] for k in order), rest.transpose([several.index(k) for k in order])
+class _Elimination:
+    """The tables over the variables that are left, by that which is eliminated first."""
 
+    def __init__(self, terms: Terms, ordered: Sequence[int]) -> None:
+        self.terms, self.ordered = terms, ordered
+        # Of a variable's dim in tables: the last dim is that of the one that is eliminated first.
+        self.place = {v: -at for at, v in enumerate(ordered)}
+        self.buckets: dict[int, list[Factor]] = {v: [] for v in ordered}
+        self.constants: list[float] = []
+        self.left = set(ordered)
+        self.classes: dict[int, list[int]] = {v: [] for v in ordered}
+        for u, v in terms.of.items():
+            self.classes[v].append(u)
 
-def _joined(factors: list[Factor], place: Mapping[int, int]) -> Factor:
-    """Return the sum of factors, over the variables of any of them."""
-    if len(factors) == 1:
-        return factors[0]
-    scope = tuple(sorted({w for own, _ in factors for w in own}, key=place.__getitem__))
-    total: np.ndarray | None = None
-    for own, table in sorted(factors, key=lambda factor: len(factor[0])):
-        if len(own) < len(scope):  # it broadcasts over the others
-            at = iter(table.shape)
-            table = table.reshape([next(at) if w in own else 1 for w in scope])
-        total = table if total is None else total + table
-    assert total is not None
-    return scope, total
+    def run(self, each_step: Callable[[], None]) -> tuple[dict[int, int], float]:
+        for scope, table in zip(self.terms.scopes, self.terms.tables, strict=True):
+            self._put(scope, table())
+        for v in self.ordered:
+            each_step()
+            owner = self.terms.of.get(v)
+            if owner in self.left:
+                for scope, table in self.buckets[v]:
+                    self._put(*self._owned(scope, table, v, owner))
+                self.classes[owner].remove(v)
+            else:
+                self._eliminate(v)
+            self.left.remove(v)
+        return self._best(), fsum(self.constants)
 
+    def _eliminate(self, v: int) -> None:
+        own = self.classes[v]
+        factors = []
+        for factor in self.buckets[v]:
+            for u in own:
+                if u in factor[0]:
+                    factor = self._owned(*factor, u, v)
+            factors.append(factor)
+        scope, table = self._joined(factors, v)
+        if not own:
+            self._put(scope[:-1], table.min(-1))
+            return
+        which, counts = {u: self.terms.which[u] for u in own}, self.terms.counts
+        at = joint(which, counts)
+        order = np.argsort(at, kind="stable")
+        present, starts = np.unique(at[order], return_index=True)
+        shape = [counts[u] for u in own]
+        made = np.full((*table.shape[:-1], prod(shape)), np.inf)
+        made[..., present] = np.minimum.reduceat(table[..., order], starts, axis=-1)
+        self._put((*scope[:-1], *own), made.reshape(*table.shape[:-1], *shape))
 
-def dense(shared: Shared) -> np.ndarray:
-    """Return the cost of a shared fetch as a table over its source and its consumers."""
-    reads = shared.reads.values()
-    counts, forms = [len(read) for read in reads], shared.prices.shape[1]
-    finite = np.minimum(shared.prices, IMPOSSIBLE)
-    total = np.zeros((len(finite), *counts))
-    step = max(1, LARGEST // max(prod(counts), 1))
-    for some in (slice(at, at + step) for at in range(0, forms, step)):
-        read = np.zeros((1, finite[:, some].shape[1]), bool)
-        for each in reads:
-            read = (read[:, None] | each[None, :, some]).reshape(-1, read.shape[1])
-        total += (finite[:, some] @ read.T).reshape(total.shape)
-    total[total >= IMPOSSIBLE] = np.inf
-    return total
+    def _put(self, scope: Scope, table: np.ndarray) -> None:
+        """Add a table over some variables."""
+        for u in scope:
+            if (owner := self.terms.of.get(u)) in self.left and owner in scope:
+                self._put(*self._owned(scope, table, u, owner))
+                return
+        if not scope:
+            self.constants.append(float(table))
+            return
+        order = sorted(range(len(scope)), key=lambda k: self.place[scope[k]])
+        ordered = tuple(scope[k] for k in order)
+        self.buckets[ordered[-1]].append((ordered, table.transpose(order)))
+
+    def _owned(self, scope: Scope, table: np.ndarray, u: int, v: int) -> Factor:
+        """Return a table over the choices of `v` instead of their classes `u`."""
+        which, at = self.terms.which[u], scope.index(u)
+        if v not in scope:
+            return (*scope[:at], v, *scope[at + 1 :]), table.take(which, at)
+        rest = tuple(w for w in scope if w not in (u, v))
+        both = np.moveaxis(table, (scope.index(v), at), (0, 1))
+        return (v, *rest), both[np.arange(len(which)), which]
+
+    def _joined(self, factors: list[Factor], v: int) -> Factor:
+        """Return the sum of factors over the variables of any of them, `v` the last one."""
+        scope = tuple(sorted({v, *(w for own, _ in factors for w in own)}, key=self._key))
+        total: np.ndarray | None = None
+        for own, table in sorted(factors, key=lambda factor: len(factor[0])):
+            order = sorted(range(len(own)), key=lambda k, own=own: self._key(own[k]))
+            table, own = table.transpose(order), tuple(own[k] for k in order)
+            if len(own) < len(scope):  # it broadcasts over the others
+                at = iter(table.shape)
+                table = table.reshape([next(at) if w in own else 1 for w in scope])
+            total = table if total is None else total + table
+        shape = tuple(self.terms.counts[w] for w in scope)
+        return scope, np.zeros(shape) if total is None else np.broadcast_to(total, shape)
+
+    def _key(self, v: int) -> int:
+        return self.place[v]
+
+    def _best(self) -> dict[int, int]:
+        """Return the best values, found in the reverse order."""
+        state: dict[int, int] = {}
+        for v in reversed(self.ordered):
+            if (owner := self.terms.of.get(v)) in state:
+                assert owner is not None
+                state[v] = int(self.terms.which[v][state[owner]])
+                continue
+            total = np.zeros(self.terms.counts[v])
+            for u in self.classes[v]:
+                total = np.where(self.terms.which[u] == state[u], total, np.inf)
+            for scope, table in self.buckets[v]:
+                total = total + table[tuple(slice(None) if w == v else state[w] for w in scope)]
+            state[v] = int(total.argmin())
+        return state

@@ -72,7 +72,7 @@ def _solved(
         return None
     if (found := eliminated(made, each_step)) is None:
         return None
-    chosen = made.recovered(made.chosen(found))
+    chosen = made.recovered(made.chosen(found[0]))
     return {**state, **model.state({**model.chosen(state), **chosen})}
 
 

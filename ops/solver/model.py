@@ -112,8 +112,7 @@ class Model:
         left = ~always & prices.any(0)
         for consumer, read in shared.reads.items():
             if (alone := left & (count == 1) & read.any(0)).any():
-                table = np.where(read[:, None, alone], prices[None, :, alone], 0).sum(2)
-                self.add_table(consumer, v, table)
+                self.add_table(consumer, v, paid(read[:, alone], prices[:, alone]))
         left &= count > 1
         if not left.any():
             return None
@@ -283,3 +282,17 @@ class Model:
             is_left = at < len(known) and known[at] == chosen[v]
             found[v] = at if is_left else int(np.argmin(self.costs[v]))
         return found
+
+
+def paid(reads: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Return [choice of a consumer, choice of the source]: the prices of all forms that are read.
+
+    >>> paid(np.array([[True, False], [True, True]]), np.array([[1, inf], [2, 3]]))
+    array([[ 1.,  2.],
+           [inf,  5.]])
+    """
+    is_finite = np.isfinite(prices)
+    found = reads.astype(float) @ np.where(is_finite, prices, 0.0).T
+    if not is_finite.all():
+        found[(reads.astype(float) @ (~is_finite).T.astype(float)) > 0] = inf
+    return found

@@ -118,8 +118,10 @@ def _solved(
     is_best = True
     try:
         reduce(made, each_step)
-        found = None if made.limits else eliminated(made, each_step)
-        if found is None:
+        exact = None if made.limits else eliminated(made, each_step)
+        if exact is not None:
+            found = exact[0]
+        else:
             most = max(most - fsum(made.constants), 0.0)
             best, bound = integer_program(made, most, deadline, nodes, waiting, each_step=each_step)
             is_best = bound >= most * (1 - CLOSE)

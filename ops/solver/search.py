@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 
 from gridlayout.ops.solver.descent import Descent
-from gridlayout.ops.solver.elimination import eliminate, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.integer import integer_program, program_size
 from gridlayout.ops.solver.messages import Relaxation
 from gridlayout.ops.solver.model import Model
@@ -169,6 +169,12 @@ class Search:
     def run(self) -> None:
         """Reduce the problem, split it, and solve each part; raise Expired after the deadline."""
         model = Model.of(self.problem, self.in_time)
+        if ELIMINATION in self.methods and not model.limits:
+            whole = Part(model)
+            if self._eliminated(whole, model):
+                self.model, self.parts = model, [whole]
+                self.report()
+                return
         reduce(model, self.in_time)
         self.parts = [Part(model.part(own), gap=self.gap) for own in model.components()]
         self.model = model
@@ -207,26 +213,37 @@ class Search:
             self._program(part, part.model, 1.0)
 
     def _eliminate(self, part: Part) -> None:
-        free, outer = part.model, None
+        """Solve a part without its limits by elimination: a bound, and a start."""
+        free = part.model
         if free.limits:
             free = free.part(free.choices, limited=False)
-            reduce(free, self.in_time)
-        if (ordered := elimination_order(free, self.in_time)) is None:
-            # Without the fetches that most variables share, it is a bound, and a start.
-            outer, free = free, free.part(free.choices, limited=False, shared=MOST_SHARED)
-            reduce(free, self.in_time)
-            if (ordered := elimination_order(free, self.in_time)) is None:
+            if self._eliminated(part, free):
                 return
-        state, bound = eliminate(free, ordered, self.in_time)
+            reduce(free, self.in_time)
+        if not self._eliminated(part, free):
+            # Without the fetches that most variables share, it is a bound, and a start.
+            fewer = free.part(free.choices, limited=False, shared=MOST_SHARED)
+            reduce(fewer, self.in_time)
+            self._eliminated(part, fewer, free)
+
+    def _eliminated(self, part: Part, free: Model, outer: Model | None = None) -> bool:
+        """Return whether tables were small enough for a part's model without limits.
+
+        outer: the reduced model of which it leaves out fetches.
+        """
+        if (found := eliminated(free, self.in_time)) is None:
+            return False
+        state, bound = found
         bound = fsum([bound, *free.constants, *([] if outer is None else outer.constants)])
         if bound == inf:
             raise Infeasible
         chosen = free.recovered(free.chosen(state))
-        if outer is not None and outer is not part.model:
+        if outer is not None:
             chosen = outer.recovered(chosen)
         part.starts.append(chosen)
         part.offer(chosen)
         part.raise_bound(bound)
+        return True
 
     def _program(self, part: Part, model: Model, share: float) -> None:
         """Solve a model of the part by an integer program, in a share of the remaining time.

@@ -6,9 +6,7 @@ it reads, it is small: a cost, or a table with the source.
 
 from __future__ import annotations
 
-import numpy as np
-
-from gridlayout.ops.solver.elimination import IMPOSSIBLE, eliminate, eliminated, elimination_order
+from gridlayout.ops.solver.elimination import eliminated
 from gridlayout.ops.solver.model import Model
 
 LARGE = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
@@ -24,8 +22,7 @@ def at_once(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | 
 
     entries: the most of one table, and of all tables.
     """
-    found = eliminated(model, largest=entries[0], most=entries[1])
-    return None if found is None else model.chosen(found)
+    return _chosen(model, entries, None)
 
 
 def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
@@ -36,27 +33,12 @@ def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] 
     if (found := at_once(model, entries)) is not None:
         return found
     for whole in WHOLE:
-        ordered = elimination_order(model, largest=entries[0], most=entries[1], whole=whole)
-        if ordered is not None:
-            return model.chosen(eliminate(_split(model, whole), ordered)[0])
+        if (found := _chosen(model, entries, whole)) is not None:
+            return found
     without = (model.part(model.choices, limited=False, shared=most) for most in LEFT)
     return next((found for rest in without if (found := at_once(rest, entries))), None)
 
 
-def _split(model: Model, whole: int) -> Model:
-    """Return the model without the fetches that more than `whole` variables share.
-
-    Instead, each of their readers pays for what it reads.
-    """
-    made = model.part(model.choices, limited=False, shared=whole)
-    for shared in model.shared:
-        if len(shared.scope) <= whole:
-            continue
-        prices = np.minimum(shared.prices, IMPOSSIBLE)
-        for reader, read in shared.reads.items():
-            table = prices @ read.T
-            if len(table) == 1:
-                made.costs[reader] = made.costs[reader] + table[0]
-            else:
-                made.add_table(shared.source, reader, table)
-    return made
+def _chosen(model: Model, entries: tuple[int, int], whole: int | None) -> dict[int, int] | None:
+    found = eliminated(model, largest=entries[0], most=entries[1], whole=whole)
+    return None if found is None else model.chosen(found[0])
