@@ -129,7 +129,10 @@ def test_each_method_without_the_reductions():
 def repeated(problem, rng):
     """The problem with up to five choices in place of each, of other costs, in another order."""
     at = [rng.permutation(np.repeat(np.arange(len(c)), rng.integers(1, 6))) for c in problem.costs]
-    costs = [own[which] + rng.integers(0, 9, len(which)) for own, which in zip(problem.costs, at)]
+    costs = [
+        own[which] + rng.integers(0, 9, len(which))
+        for own, which in zip(problem.costs, at, strict=True)
+    ]
     fetches = [
         Fetch(f.source, f.prices[at[f.source]], tuple((v, own[at[v]]) for v, own in f.consumers))
         for f in problem.fetches
