@@ -374,7 +374,7 @@ def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
     class Relaxation(messages.Relaxation):
         def update_multipliers(self, state, bound, gap):
             super().update_multipliers(state, bound, gap)
-            charged.append(self.multipliers.max())
+            charged.append(self.multipliers.now.max())
 
     monkeypatch.setattr(search, "Relaxation", Relaxation)
     monkeypatch.setattr(search, "STALL_SWEEPS", 5)
@@ -429,12 +429,12 @@ def least_own(problem):
 
 
 def test_interrupt_before_anything_is_known(monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     problem = limited_problem(1)
     best = solve.solve(problem).cost
-    monkeypatch.setattr(search, "reduce", interrupt)
+    monkeypatch.setattr(search.Model, "part", interrupt)
     calls = []
     found = solve.solve(problem, on_interrupt=lambda: calls.append(None))
     assert problem.excess(found.choices) <= 0

@@ -26,9 +26,9 @@ class Room:
     On devices, only what every program with these choices holds is counted at first: none fits
     where that exceeds a limit. Programs that were made, and did not fit, tell what else they hold.
 
-    capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that nodes
-    produce in the DRAM behind a chip's cores. more: for some choices of variables, the bytes that
-    their nodes hold in addition.
+    capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that do not
+    count, as they are, or may be, in the DRAM behind a chip's cores. more: for some choices of
+    variables, the bytes that their nodes hold in addition.
     """
 
     of: Variables

@@ -40,11 +40,13 @@ class Strategies(Variables):
 
     capacity: bytes that fit on a device, or in a core's L1; None for no limit. dram: values that
     nodes produce in the DRAM behind a chip's cores, from where nodes read them while they compute.
-    more: bytes that nodes hold in addition, as in `Room`.
+    uncounted: values that take no room besides those, so that limits hold wherever they are. more:
+    bytes that nodes hold in addition, as in `Room`.
     """
 
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
+    uncounted: frozenset[int] = frozenset()
     more: dict[tuple[int, int], float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
     _reads: list[Read] = field(default_factory=list)
@@ -58,16 +60,17 @@ class Strategies(Variables):
         capacity: float | None,
         dram: frozenset[int] = frozenset(),
         each_step: Callable[[], None] | None = None,
+        uncounted: frozenset[int] = frozenset(),
     ) -> Strategies:
         """Return the same strategies with other limits on memory.
 
-        capacity, dram: as for the class. each_step: replaces the present one.
+        capacity, dram, uncounted: as for the class. each_step: replaces the present one.
         """
         other = copy(self)
         other.each_step = self.each_step if each_step is None else each_step
         vars(other).pop("problem", None)
         other._exact = {}
-        other.capacity, other.dram = capacity, dram
+        other.capacity, other.dram, other.uncounted = capacity, dram, uncounted
         return other
 
     # -- the problem -------------------------------------------------------------------------------
@@ -359,7 +362,7 @@ class Strategies(Variables):
     @property
     def room(self) -> Room:
         """The memory of the values that are live at each node."""
-        return Room(self, self.capacity, self.dram, self.more)
+        return Room(self, self.capacity, self.dram | self.uncounted, self.more)
 
     @property
     def fits(self) -> bool:

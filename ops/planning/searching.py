@@ -243,10 +243,11 @@ def _choices(strategies: Strategies) -> int:
 def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) -> Plan:
     """Return the best plan whose values fit L1, or are read from DRAM.
 
-    The best choices without a limit on L1 give the bound. If they do not fit, there are two ways:
-    the values that do not fit are placed in DRAM, or the solver finds other divisions, and operands
-    to place in DRAM. While the best plan is above the bound, plans that hold less are tried too:
-    they may be faster, because the solver's estimates of relayouts differ a little from the plan's.
+    The best choices for which the operands in L1 fit give the bound: all other values may be in
+    DRAM. If more has to be in DRAM, there are two ways: the values that do not fit are placed
+    there, or the solver finds other divisions, and operands to place in DRAM. While the best plan
+    is above the bound, plans that hold less are tried too: they may be faster, because the solver's
+    estimates of relayouts differ a little from the plan's.
 
     Raises NoRoom where no plan fits, and Unsolved where none that fits is known in time.
     """
@@ -255,8 +256,12 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
         outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])
         far = frozenset(v for v in outs if v >= len(traced.specs))
         free = free.limited(None, far)
-    first = _solved(free, clock.part(1 / 3), progress)
-    assert first is not None
+    room, every = room_in_l1(traced.device.machine), _every(free)
+    operands = free.limited(room, far, uncounted=every)
+    first = _solved(operands, clock.part(1 / 3), progress, LIMITS.memory_gap)
+    if first is None:  # the error says which operands do not fit
+        first = _solved(free, clock.part(1 / 3), progress)
+        assert first is not None
     tries = _Tries(traced, free, first, clock, progress)
     tries.add(free, first)
     in_dram = far | {k for k, place in enumerate(free.places(first.choices)) if place.in_dram}
@@ -272,7 +277,7 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
 class _Tries:
     """The plans of cores that were built while there was time, and the errors of others.
 
-    first: the best choices without a limit on L1. is_late: whether the time ended a search.
+    first: the best choices for which operands fit L1. is_late: whether the time ended a search.
     """
 
     traced: Traced
@@ -319,7 +324,7 @@ class _Tries:
 
         The sizes in `_LESS` do not depend on the room there is, so that more room is not slower.
         """
-        every = frozenset(v for node in self.free.graph.nodes for v in node.outs)
+        every = _every(self.free)
         for k in range(_MOST_TRIES):
             if self.best is not None:
                 break
@@ -347,7 +352,7 @@ class _Tries:
         strategies = self.free.limited(room, far, each_step=clock.check)
         try:
             clock.check()
-            solution = _solved(strategies, clock, self.progress)
+            solution = _solved(strategies, clock, self.progress, LIMITS.memory_gap)
         except (Expired, Unsolved):
             self.is_late = True
             return inf
@@ -376,6 +381,11 @@ class _Tries:
             self.add(self.free, _spilled(self.free, self.first, far))
         if self.best is None:
             self.add(self.free, _spilled(self.free, self.first, operands))
+
+
+def _every(free: Strategies) -> frozenset[int]:
+    """Return the values that nodes produce."""
+    return frozenset(v for node in free.graph.nodes for v in node.outs)
 
 
 def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:

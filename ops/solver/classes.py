@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -98,13 +99,7 @@ class Terms:
         """
         if len(rows) < SEVERAL:
             return v, None
-        classes: dict[bytes, int] = {}
-        first: list[int] = []
-        which = np.empty(len(rows), int)
-        for k, row in enumerate(np.ascontiguousarray(rows)):
-            which[k] = at = classes.setdefault(row.tobytes(), len(classes))
-            if at == len(first):
-                first.append(k)
+        first, which = equal_rows(rows)
         if 2 * len(first) > len(rows):
             return v, None
         key = v, which.tobytes()
@@ -114,7 +109,7 @@ class Terms:
                 self.counts[self._next] = len(first)
                 self.of[self._next], self.which[self._next] = v, which
             self._next += 1
-        return self._known[key], np.array(first)
+        return self._known[key], first
 
     def _add(self, scope: Scope, kept: list[np.ndarray | None], table: np.ndarray) -> None:
         """Add a table of which a variable of classes has the rows of `kept`; None: all of them."""
@@ -131,7 +126,23 @@ class Terms:
         """Add a table over some variables, of which those with one value take no dimension."""
         several = tuple(v for v in scope if v in self.counts)
         self.scopes.append(several)
-        self.tables.append(lambda: table().reshape([self.counts[v] for v in several]))
+        self.tables.append(cache(lambda: table().reshape([self.counts[v] for v in several])))
+
+
+def equal_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each class of equal rows, and the class of each row.
+
+    >>> equal_rows(np.array([[1, 2], [3, 4], [1, 2]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    classes: dict[bytes, int] = {}
+    first: list[int] = []
+    which = np.empty(len(rows), int)
+    for k, row in enumerate(np.ascontiguousarray(rows)):
+        which[k] = at = classes.setdefault(row.tobytes(), len(classes))
+        if at == len(first):
+            first.append(k)
+    return np.array(first, int), which
 
 
 def joint(which: Mapping[int, np.ndarray], counts: Mapping[int, int]) -> np.ndarray:

@@ -9,9 +9,11 @@ choice of each class remains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import fsum, prod
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,6 +28,44 @@ MOST = 150_000_000  # entries of all tables
 DIMS = 30  # of one table
 
 
+@dataclass(eq=False)
+class Exact:
+    """A model without its limits, with an order in which all tables are small enough."""
+
+    model: Model
+    terms: Terms
+    ordered: list[int]
+    each_step: Callable[[], None] = no_step
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        each_step: Callable[[], None] = no_step,
+        largest: int = LARGEST,
+        most: int = MOST,
+        whole: int | None = None,
+    ) -> Exact | None:
+        """Return it, or None where tables are too large.
+
+        largest: the most entries of one table. most: the most entries of all tables. whole: of
+        fetches that more variables share, each reader pays for what it reads.
+        """
+        terms = Terms.from_model(model, whole)
+        ordered = elimination_order(terms, each_step, largest, most)
+        return None if ordered is None else cls(model, terms, ordered, each_step)
+
+    def best(
+        self, charges: Mapping[int, np.ndarray] = MappingProxyType({})
+    ) -> tuple[dict[int, int], float]:
+        """Return an assignment of least cost, and its cost; inf if impossible.
+
+        charges: what choices of variables cost in addition.
+        """
+        state, cost = eliminate(self.terms, self.ordered, self.each_step, charges)
+        return {v: state.get(v, 0) for v in self.model.costs}, cost
+
+
 def eliminated(
     model: Model,
     each_step: Callable[[], None] = no_step,
@@ -33,17 +73,9 @@ def eliminated(
     most: int = MOST,
     whole: int | None = None,
 ) -> tuple[dict[int, int], float] | None:
-    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible.
-
-    None where tables are too large. largest: the most entries of one table. most: the most entries
-    of all tables. whole: of fetches that more variables share, each reader pays for what it reads.
-    """
-    terms = Terms.from_model(model, whole)
-    ordered = elimination_order(terms, each_step, largest, most)
-    if ordered is None:
-        return None
-    state, cost = eliminate(terms, ordered, each_step)
-    return {v: state.get(v, 0) for v in model.costs}, cost
+    """Return `Exact.best` of a model; None where tables are too large. Arguments as `Exact.of`."""
+    found = Exact.of(model, each_step, largest, most, whole)
+    return None if found is None else found.best()
 
 
 def elimination_order(
@@ -54,7 +86,7 @@ def elimination_order(
 ) -> list[int] | None:
     """Return the order in which to eliminate the variables; None where tables are too large.
 
-    largest, most: as for `eliminated`. Classes that come before their variable become its choices.
+    largest, most: as for `Exact.of`. Classes that come before their variable become its choices.
     """
     counts = terms.counts
     near: dict[int, set[int]] = {v: set() for v in counts}
@@ -107,10 +139,16 @@ def elimination_order(
 
 
 def eliminate(
-    terms: Terms, ordered: Sequence[int], each_step: Callable[[], None] = no_step
+    terms: Terms,
+    ordered: Sequence[int],
+    each_step: Callable[[], None] = no_step,
+    charges: Mapping[int, np.ndarray] = MappingProxyType({}),
 ) -> tuple[dict[int, int], float]:
     """Return the best values of all variables with several, and their cost; inf if impossible."""
-    return _Elimination(terms, ordered).run(each_step)
+    found = _Elimination(terms, ordered)
+    for v, own in charges.items():
+        found.put((v,) if v in terms.counts else (), own)
+    return found.run(each_step)
 
 
 class _Elimination:
@@ -128,14 +166,14 @@ class _Elimination:
             self.classes[v].append(u)
 
     def run(self, each_step: Callable[[], None]) -> tuple[dict[int, int], float]:
-        for scope, table in zip(self.terms.scopes, self.terms.tables, strict=True):
-            self._put(scope, table())
+        for scope, made in zip(self.terms.scopes, self.terms.tables, strict=True):
+            self.put(scope, made())
         for v in self.ordered:
             each_step()
             owner = self.terms.of.get(v)
             if owner in self.left:
                 for scope, table in self.buckets[v]:
-                    self._put(*self._owned(scope, table, v, owner))
+                    self.put(*self._owned(scope, table, v, owner))
                 self.classes[owner].remove(v)
             else:
                 self._eliminate(v)
@@ -152,7 +190,7 @@ class _Elimination:
             factors.append(factor)
         scope, table = self._joined(factors, v)
         if not own:
-            self._put(scope[:-1], table.min(-1))
+            self.put(scope[:-1], table.min(-1))
             return
         which, counts = {u: self.terms.which[u] for u in own}, self.terms.counts
         at = joint(which, counts)
@@ -161,20 +199,19 @@ class _Elimination:
         shape = [counts[u] for u in own]
         made = np.full((*table.shape[:-1], prod(shape)), np.inf)
         made[..., present] = np.minimum.reduceat(table[..., order], starts, axis=-1)
-        self._put((*scope[:-1], *own), made.reshape(*table.shape[:-1], *shape))
+        self.put((*scope[:-1], *own), made.reshape(*table.shape[:-1], *shape))
 
-    def _put(self, scope: Scope, table: np.ndarray) -> None:
+    def put(self, scope: Scope, table: np.ndarray) -> None:
         """Add a table over some variables."""
         for u in scope:
             if (owner := self.terms.of.get(u)) in self.left and owner in scope:
-                self._put(*self._owned(scope, table, u, owner))
+                self.put(*self._owned(scope, table, u, owner))
                 return
         if not scope:
-            self.constants.append(float(table))
+            self.constants.append(float(table.item()))
             return
-        order = sorted(range(len(scope)), key=lambda k: self.place[scope[k]])
-        ordered = tuple(scope[k] for k in order)
-        self.buckets[ordered[-1]].append((ordered, table.transpose(order)))
+        factor = self._ordered((scope, table))
+        self.buckets[factor[0][-1]].append(factor)
 
     def _owned(self, scope: Scope, table: np.ndarray, u: int, v: int) -> Factor:
         """Return a table over the choices of `v` instead of their classes `u`."""
@@ -187,11 +224,11 @@ class _Elimination:
 
     def _joined(self, factors: list[Factor], v: int) -> Factor:
         """Return the sum of factors over the variables of any of them, `v` the last one."""
-        scope = tuple(sorted({v, *(w for own, _ in factors for w in own)}, key=self._key))
+        scope = tuple(
+            sorted({v, *(w for own, _ in factors for w in own)}, key=self.place.__getitem__)
+        )
         total: np.ndarray | None = None
-        for own, table in sorted(factors, key=lambda factor: len(factor[0])):
-            order = sorted(range(len(own)), key=lambda k, own=own: self._key(own[k]))
-            table, own = table.transpose(order), tuple(own[k] for k in order)
+        for own, table in map(self._ordered, sorted(factors, key=lambda factor: len(factor[0]))):
             if len(own) < len(scope):  # it broadcasts over the others
                 at = iter(table.shape)
                 table = table.reshape([next(at) if w in own else 1 for w in scope])
@@ -199,8 +236,11 @@ class _Elimination:
         shape = tuple(self.terms.counts[w] for w in scope)
         return scope, np.zeros(shape) if total is None else np.broadcast_to(total, shape)
 
-    def _key(self, v: int) -> int:
-        return self.place[v]
+    def _ordered(self, factor: Factor) -> Factor:
+        """Return a table with its dims in order."""
+        scope, table = factor
+        order = sorted(range(len(scope)), key=lambda k: self.place[scope[k]])
+        return tuple(scope[k] for k in order), table.transpose(order)
 
     def _best(self) -> dict[int, int]:
         """Return the best values, found in the reverse order."""

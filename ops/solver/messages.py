@@ -3,7 +3,7 @@
 Messages move costs between tables and variables so that the sum of all their least entries, which
 is the bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of a
 shared fetch are divided among its consumers, and what one consumer does not need is divided among
-all. Limits have multipliers, which follow a subgradient.
+all. Limits have multipliers (`multipliers.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from math import fsum, inf
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.multipliers import Multipliers
 from gridlayout.ops.solver.terms import Shared
-from gridlayout.ops.solver.usage import Usage
 
-SHORTER = 0.9  # factor of the step size after a step that did not raise the bound
 SURE = 1e-9  # a choice is dropped if the bound with it exceeds the best cost by this fraction
 
 
@@ -42,10 +41,7 @@ class Relaxation:
     def __init__(self, model: Model, most: float) -> None:
         self.model, self.most = model, most
         self.ceiling = 2 * most or 1.0 if most < inf else model.ceiling
-        self.usage = Usage(model)
-        self.multipliers = np.zeros(len(self.usage.limits))
-        self.best = -inf, self.multipliers
-        self.step = 1.0
+        self.multipliers = Multipliers(model)
         self.order = list(model.choices)
         self.place = {v: at for at, v in enumerate(self.order)}
         self.fixed = {v: np.minimum(own, self.ceiling) for v, own in model.costs.items()}
@@ -125,35 +121,12 @@ class Relaxation:
         return table - self.messages[w][v]
 
     def update_multipliers(self, state: dict[int, int], bound: float, gap: float) -> None:
-        """Raise the multipliers of limits that an assignment exceeds, and lower the others.
-
-        The step starts from the multipliers with the best bound so far. Whenever the bound did not
-        improve, steps become shorter.
-        """
-        if not len(self.multipliers):
+        """Move the multipliers after a sweep that made an assignment; as `Multipliers.update`."""
+        if not len(self.multipliers.now):
             return
-        if bound > self.best[0]:
-            self.best = bound, self.multipliers
-        else:
-            self.step *= SHORTER
-            self.multipliers = self.best[1]
-        over = self.usage.used(state) / self.usage.scale - self.usage.limits / self.usage.scale
-        over[(over < 0) & (self.multipliers == 0)] = 0
-        norm = float(over @ over)
-        if norm > 0:
-            moved = self.multipliers + self.step * gap / norm * over
-            self.multipliers = np.maximum(moved, 0)
-        for v, charged in self.charges(self.multipliers).items():
+        self.multipliers.update(state, bound, gap)
+        for v, charged in self.multipliers.charges(self.multipliers.now).items():
             self.own[v] = self.fixed[v] + charged
-
-    def charges(self, multipliers: np.ndarray) -> dict[int, np.ndarray]:
-        """Return what the usages of each choice cost, for each variable with limits."""
-        found = {}
-        for v, groups in self.usage.groups.items():
-            paid = [(multipliers[rows] / self.usage.scale[rows]).sum() for rows, _ in groups]
-            terms = [each * usage for each, (_, usage) in zip(paid, groups, strict=True)]
-            found[v] = np.sum(terms, axis=0)
-        return found
 
     def bound(self) -> tuple[float, dict[int, np.ndarray]]:
         """Return the bound, and for each choice by how much it raises the bound if chosen."""
@@ -170,8 +143,7 @@ class Relaxation:
                     terms.append(least)
                     more[v] += rest.min(1) - least
                     more[w] += rest.min(0) - least
-        paid = self.multipliers * self.usage.limits / self.usage.scale
-        return fsum([*terms, *(-paid).tolist()]), more
+        return fsum([*terms, *(-paid for paid in self.multipliers.paid)]), more
 
     def possible(
         self, bound: float, more: dict[int, np.ndarray], most: float

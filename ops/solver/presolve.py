@@ -12,10 +12,12 @@ Each step keeps at least one best assignment. It drops
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import fsum
 
 import numpy as np
 
+from gridlayout.ops.solver.classes import equal_rows
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, no_step
 
@@ -72,19 +74,28 @@ def _differences(model: Model, v: int) -> np.ndarray:
     own = model.costs[v]
     more = own[:, None] - own[None, :]
     for table in model.tables[v].values():
-        more += _most_over(table)
+        more += _by_rows(_most_over, table)
     for shared in model.shared_of[v]:
         if v == shared.source:
-            more += _positive_sums(shared.prices)
-            continue
-        patterns, which = np.unique(shared.reads[v], axis=0, return_inverse=True)
-        most = np.empty((len(patterns), len(patterns)))
-        for rows in _blocks(patterns):
-            added = patterns[rows, None] & ~patterns[None, :]
-            prices = [np.where(added, price, 0).sum(2) for price in shared.prices]
-            most[rows] = np.max(prices, axis=0)
-        more += most[np.ix_(which.ravel(), which.ravel())]
+            more += _by_rows(_positive_sums, shared.prices)
+        else:
+            more += _by_rows(partial(_most_added, shared.prices), shared.reads[v])
     return more
+
+
+def _by_rows(compare: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Return a comparison of all rows with each other; equal ones are compared once."""
+    first, which = equal_rows(rows)
+    return compare(rows[first])[np.ix_(which, which)]
+
+
+def _most_added(prices: np.ndarray, reads: np.ndarray) -> np.ndarray:
+    """Return [a, b]: the most that the forms cost which row a reads and row b does not."""
+    kinds, most = prices[equal_rows(prices)[0]], np.empty((len(reads), len(reads)))
+    for rows in _blocks(reads):
+        added = reads[rows, None] & ~reads[None, :]
+        most[rows] = np.max([np.where(added, price, 0).sum(2) for price in kinds], axis=0)
+    return most
 
 
 def _most_over(table: np.ndarray) -> np.ndarray:

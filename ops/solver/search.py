@@ -10,10 +10,11 @@ from time import monotonic
 import numpy as np
 
 from gridlayout.ops.solver.descent import Descent
-from gridlayout.ops.solver.elimination import eliminated
+from gridlayout.ops.solver.elimination import Exact
 from gridlayout.ops.solver.integer import integer_program, program_size
 from gridlayout.ops.solver.messages import Relaxation
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.multipliers import Multipliers
 from gridlayout.ops.solver.neighbourhoods import improve
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
@@ -29,6 +30,8 @@ LARGEST_LAST_PROGRAM = 500_000  # the same after a local search that ends before
 MOST_SWEEPS = 1000  # of messages, forward and backward
 LEAST_CLOSED = 1e-3  # fraction of the gap; messages end when STALL_SWEEPS sweeps close less
 STALL_SWEEPS = 60
+MOST_CHARGES = 40  # times that the multipliers of limits change
+CHARGES_SHARE = 0.4  # of the remaining time, for that
 MESSAGES_SHARE = 0.4  # of the remaining time, for messages
 PROGRAM_SHARE = 0.6  # of the remaining time, for an integer program before a local search
 SWEEPS_PER_DESCENT = 8  # sweeps between descents from a sweep's assignment
@@ -93,7 +96,7 @@ class Search:
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
         self.choices: tuple[int, ...] | None = None
-        self.cost = inf
+        self.cost, self.floor = inf, 0.0
         self.starts: list[tuple[int, ...]] = []
         self.model: Model | None = None
         self.parts: list[Part] = []
@@ -104,6 +107,7 @@ class Search:
         if self.model is None:
             return min(self.problem.least, self.cost)
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
+        found = max(found, self.floor)
         return self.cost if self.cost <= found * (1 + TOLERANCE) else found
 
     @property
@@ -169,22 +173,25 @@ class Search:
     def run(self) -> None:
         """Reduce the problem, split it, and solve each part; raise Expired after the deadline."""
         model = Model.of(self.problem, self.in_time)
-        if ELIMINATION in self.methods and not model.limits:
-            whole = Part(model)
-            if self._eliminated(whole, model):
-                self.model, self.parts = model, [whole]
-                self.report()
-                return
-        reduce(model, self.in_time)
-        self.parts = [Part(model.part(own), gap=self.gap) for own in model.components()]
-        self.model = model
-        for part in self.parts:
-            if ELIMINATION in self.methods:
+        self.model, self.parts = model, [Part(model, gap=self.gap)]
+        (whole,) = self.parts
+        is_narrow = ELIMINATION in self.methods and self._eliminate_as_it_is(whole)
+        self.report()
+        if whole.is_solved:
+            return
+        reduced = model.part(model.choices)
+        reduce(reduced, self.in_time)
+        parts = [Part(reduced.part(own), gap=self.gap) for own in reduced.components()]
+        for part in parts:
+            if is_narrow:
+                part.starts += [*whole.starts, *([] if whole.chosen is None else [whole.chosen])]
+            elif ELIMINATION in self.methods:
                 self._eliminate(part)
+        self.model, self.parts, self.floor = reduced, parts, whole.bound
         self.report()
         left = [part for part in self.parts if not part.is_solved]
         left.sort(key=lambda part: program_size(part.model))
-        known = [*model.constants, *(part.bound for part in self.parts if part.is_solved)]
+        known = [*reduced.constants, *(part.bound for part in self.parts if part.is_solved)]
         for part in left:
             part.spare = self.gap * max(fsum(known), 0.0) / len(left)
         for part in left:
@@ -212,28 +219,38 @@ class Search:
         if INTEGER in self.methods and part.chosen is None and not is_small:
             self._program(part, part.model, 1.0)
 
+    def _eliminate_as_it_is(self, part: Part) -> bool:
+        """Solve a part by elimination, with prices for its limits; return whether it is narrow."""
+        free = part.model.part(part.model.choices, limited=False)
+        if (exact := self._without_limits(part, free)) is None:
+            return False
+        if part.model.limits:
+            self._charge(part, exact)
+        return True
+
     def _eliminate(self, part: Part) -> None:
-        """Solve a part without its limits by elimination: a bound, and a start."""
+        """Solve a part of a reduced model by elimination, or find a bound, and a start."""
+        if self._eliminate_as_it_is(part):
+            return
         free = part.model
         if free.limits:
             free = free.part(free.choices, limited=False)
-            if self._eliminated(part, free):
-                return
             reduce(free, self.in_time)
-        if not self._eliminated(part, free):
-            # Without the fetches that most variables share, it is a bound, and a start.
-            fewer = free.part(free.choices, limited=False, shared=MOST_SHARED)
-            reduce(fewer, self.in_time)
-            self._eliminated(part, fewer, free)
+            if self._without_limits(part, free) is not None:
+                return
+        # Without the fetches that most variables share, it is a bound, and a start.
+        fewer = free.part(free.choices, limited=False, shared=MOST_SHARED)
+        reduce(fewer, self.in_time)
+        self._without_limits(part, fewer, free)
 
-    def _eliminated(self, part: Part, free: Model, outer: Model | None = None) -> bool:
-        """Return whether tables were small enough for a part's model without limits.
+    def _without_limits(self, part: Part, free: Model, outer: Model | None = None) -> Exact | None:
+        """Offer the best choices of a part's model without limits; None if tables are too large.
 
         outer: the reduced model of which it leaves out fetches.
         """
-        if (found := eliminated(free, self.in_time)) is None:
-            return False
-        state, bound = found
+        if (exact := Exact.of(free, self.in_time)) is None:
+            return None
+        state, bound = exact.best()
         bound = fsum([bound, *free.constants, *([] if outer is None else outer.constants)])
         if bound == inf:
             raise Infeasible
@@ -243,7 +260,27 @@ class Search:
         part.starts.append(chosen)
         part.offer(chosen)
         part.raise_bound(bound)
-        return True
+        return exact
+
+    def _charge(self, part: Part, exact: Exact) -> None:
+        """Raise the bound by charging for usages of limits; begin descents from what is best then.
+
+        exact: the part's model without limits.
+        """
+        multipliers, descent = Multipliers(part.model), Descent(part.model, self.in_time)
+        until = monotonic() + CHARGES_SHARE * (self.deadline - monotonic())
+        state, bound = part.model.state(part.starts[-1]), part.bound
+        for _ in range(MOST_CHARGES):
+            if part.offer(part.model.chosen(descent.run(state, pairs=False))):
+                self.report()
+            if part.is_solved or monotonic() > until:
+                return
+            most = part.cost if part.cost < inf else 2 * bound
+            multipliers.update(state, bound, most - bound)
+            state, cost = exact.best(multipliers.charges(multipliers.now))
+            bound = fsum([cost, *(-paid for paid in multipliers.paid)])
+            part.raise_bound(bound)
+            self.report(False)
 
     def _program(self, part: Part, model: Model, share: float) -> None:
         """Solve a model of the part by an integer program, in a share of the remaining time.
@@ -307,7 +344,7 @@ class Search:
             self.report(is_better)
             return is_better
 
-        charges = relaxation.charges(relaxation.best[1])
+        charges = relaxation.multipliers.charges(relaxation.multipliers.best[1])
         charges = {v: charged[possible[v]] for v, charged in charges.items()}
         state = model.state(part.chosen)
         improve(model, state, charges, self.deadline, better, self._waiting, self.in_time)

@@ -457,8 +457,8 @@ OPS = [
     ),
     Mutation(
         "ops/solver/elimination.py",
-        "self._put(scope[:-1], table.min(-1))",
-        "self._put(scope[:-1], table.max(-1))",
+        "self.put(scope[:-1], table.min(-1))",
+        "self.put(scope[:-1], table.max(-1))",
         "tests/test_solver.py::test_least_of_all_assignments",
     ),
     Mutation(
