@@ -36,10 +36,10 @@ class Limits:
 
     # -- plans --
 
-    # For programs of at most this number of products, a mesh is divided into three units unless it
-    # has more axes; for larger programs, into two.
-    three_units_products: int = 6
-    three_units_products_of_cores: int = 16  # the same for a mesh of cores
+    # A mesh is divided into more than two units, until none has more devices than this, and there
+    # are three, while the program has at most this number of ways to divide its nodes.
+    devices_of_unit: int = 8
+    ways: int = 6_000
     # In programs of more equations, equal equations share one choice. Equations are equal if their
     # neighbourhoods of this radius, in equations, are equal. The solver is given this number of
     # times at which most memory is in use.

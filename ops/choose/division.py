@@ -126,10 +126,14 @@ class Units:
 
     def count(self, units: Iterable[int]) -> int:
         """Return the number of devices along some units."""
-        key = tuple(units)
-        if key not in self._counts:
+        if (key := tuple(units)) not in self._counts:
             self._counts[key] = prod(self.device.count(self.axes[u]) for u in key)
         return self._counts[key]
+
+    @property
+    def largest(self) -> int:
+        """The devices along the unit that has the most."""
+        return max(self._sizes, default=1)
 
     def mesh_axes(self, units: Iterable[int]) -> Axes:
         """Return the axes of some units, in order."""

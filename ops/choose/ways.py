@@ -32,6 +32,15 @@ from gridlayout.sharding.limits import LIMITS
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 
 
+def number_of_ways(graph: Graph, units: Units) -> int:
+    """Return the most choices of all nodes, of which equal ones in large graphs count once."""
+    is_large = len(graph.nodes) > LIMITS.separate_equations
+    most = LIMITS.choices if is_large else LIMITS.all_choices
+    factors = [node.factors for node in graph.nodes if node.factors is not None]
+    counted = {*factors} if is_large else factors
+    return sum(min((1 + len(each.divisible)) ** len(units.axes), most) for each in counted)
+
+
 @dataclass(eq=False)
 class Ways:
     """The ways of the nodes of a graph, computed once for equal nodes.

@@ -22,6 +22,7 @@ from gridlayout.ops.choose.chosen import Stated
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
+from gridlayout.ops.choose.ways import number_of_ways
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.graph.digest import digest_of
@@ -83,15 +84,14 @@ class Traced:
         """Return the units of the mesh that divide its values; idle: as in `strategies`."""
         fixed = [layout for layout in self.fixed_layouts if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
-        products = sum(bool(node.flops) for node in graph.nodes)
-        most = (
-            LIMITS.three_units_products_of_cores
-            if self.device.machine.has_cores
-            else LIMITS.three_units_products
-        )
-        units = Units.apart(self.device, stated, 3 if products <= most else 2)
+        units = Units.apart(self.device, stated, 2)
+        while len(units.axes) < 3 or units.largest > LIMITS.devices_of_unit:
+            finer = Units.apart(self.device, stated, len(units.axes) + 1)
+            if len(finer.axes) == len(units.axes) or number_of_ways(graph, finer) > LIMITS.ways:
+                break
+            units = finer
         units = units.between(*graph.average_product)
-        if idle and products <= most and len(graph.nodes) <= LIMITS.separate_equations:
+        if idle and len(units.axes) > 2 and len(graph.nodes) <= LIMITS.separate_equations:
             units = replace(units, idle=True)
         return units
 
