@@ -8,6 +8,8 @@ level AA).
 
 from __future__ import annotations
 
+import re
+
 # Sky blue, orange, green, purple, yellow, blue, vermilion, violet (in the dark version crimson).
 # Grey is reserved for padding and for data that does not move.
 LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#8a6cf6")
@@ -77,6 +79,34 @@ def style(name: str) -> str:
     return f"<style>{''.join(rules)}</style>"
 
 
+_STYLE = re.compile("<style>.*?</style>", re.DOTALL)
+# What concerns other themes or the width of a page.
+_ONLY_PAGES = re.compile(
+    r"@media [^{]*\{#\w+\{[^}]*\}\}|\[data-jp-theme-light=[^{]*\{[^}]*\}|--\w+:#\w+;"
+    "|;max-width:100%;height:auto"
+)
+_VARIABLE = re.compile(r"(?<=[:\"])var\(--(\w+)\)")
+
+
+def fixed(svg: str, dark: bool = False) -> str:
+    """Return a drawing in the colours of one theme, without variables and other themes.
+
+    Only browsers know CSS variables: librsvg, which Inkscape-like programs use, CairoSVG and resvg
+    draw them black.
+
+    >>> fixed('<svg><style>#a text{fill:var(--ink)}</style><rect fill="var(--pad)"/></svg>')
+    '<svg><style>#a text{fill:#16191d}</style><rect fill="#f4f4f5"/></svg>'
+    """
+    shown = colours(dark)
+
+    def colour(found: re.Match[str]) -> str:
+        return shown[found[1]]
+
+    # Text may contain any words, but no quotation mark: these are escaped.
+    found = re.sub(r'(?<==)"var\(--(\w+)\)"', lambda found: f'"{colour(found)}"', svg)
+    return _STYLE.sub(lambda style: _VARIABLE.sub(colour, _ONLY_PAGES.sub("", style[0])), found)
+
+
 _LINE = "stroke:var(--line);fill:none;pointer-events:none;stroke-width"
 _RULES = (
     ("text", "fill:var(--ink);font:11px ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"),
@@ -87,9 +117,9 @@ _RULES = (
     (".ticks text", "fill:var(--muted);font-size:10px"),
     (".middle text", "text-anchor:middle"),
     (".right text", "text-anchor:end;dominant-baseline:central"),
-    ("text.head", "font:600 16px system-ui,sans-serif"),
-    ("text.sub", "font:600 12px system-ui,sans-serif"),
-    ("text.note", "fill:var(--muted);font:12px system-ui,sans-serif"),
+    ("text.head", "font:600 16px system-ui,DejaVu Sans,sans-serif"),
+    ("text.sub", "font:600 12px system-ui,DejaVu Sans,sans-serif"),
+    ("text.note", "fill:var(--muted);font:12px system-ui,DejaVu Sans,sans-serif"),
     (
         ".line1",
         "stroke:var(--line);stroke-width:1px;stroke-opacity:.6;fill:none;pointer-events:none",

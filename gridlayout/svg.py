@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from gridlayout.errors import LayoutError
-from gridlayout.palette import style
+from gridlayout.palette import fixed, style
 
 # Characters that XML 1.0 does not allow: control characters, surrogates and two non-characters.
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -25,8 +25,9 @@ class Drawing:
 
     html: the same with foldable parts, as self-contained HTML; empty if it has no such parts.
 
-    Notebooks show it inline by `_repr_html_`, so that hover texts work. JupyterLab would put the
-    result of `_repr_svg_` into an image, which has no hover texts.
+    Notebooks show it inline by `_repr_html_`, so that hover texts work. What shows no HTML takes an
+    image, which has none: SVG in the light theme, or PNG if `resvg-py` is installed
+    (`pip install gridlayout[png]`).
     """
 
     svg: str
@@ -35,21 +36,43 @@ class Drawing:
     html: str = ""
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG text to a .svg file, or the drawing as a page to an .html file.
+        """Write the drawing to an .svg or .png file, or as a page to an .html file.
 
-        Raises `LayoutError` for any other suffix.
+        SVG and PNG are in the light theme, so that every program shows them; the page follows the
+        reader's. Raises `LayoutError` for any other suffix, and for PNG without `resvg-py`.
         """
         path = Path(path)
         kind = path.suffix.lower()
-        if kind not in (".svg", ".html", ".htm"):
+        if kind not in (".svg", ".png", ".html", ".htm"):
             raise LayoutError(
-                f"a drawing is saved as SVG or as a page, not to {str(path)!r}: end the name in "
-                ".svg or .html; browsers, Inkscape and CairoSVG make other kinds of pictures"
+                f"a drawing is saved as a picture or as a page, not to {str(path)!r}: end the name "
+                "in .svg, .png or .html; Inkscape and CairoSVG make other kinds of an .svg file"
             )
-        path.write_text(self.svg if kind == ".svg" else self._page(), encoding="utf-8")
+        if kind == ".png":
+            png = self._repr_png_()
+            if png is None:
+                raise LayoutError(
+                    f"{str(path)!r}: a PNG is made by resvg-py, which is not installed: run pip "
+                    "install 'gridlayout[png]', or end the name in .svg"
+                )
+            path.write_bytes(png)
+        else:
+            text = self._repr_svg_() if kind == ".svg" else self._page()
+            path.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         return self.html or self.svg
+
+    def _repr_svg_(self) -> str:
+        return fixed(self.svg)
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture as PNG, two pixels to a unit; None without `resvg-py`."""
+        try:
+            from resvg_py import svg_to_bytes
+        except ImportError:
+            return None
+        return bytes(svg_to_bytes(svg_string=fixed(self.svg), zoom=2))
 
     def _page(self) -> str:
         head = (

@@ -259,6 +259,9 @@ class Layout(Mapped):
     def _repr_html_(self) -> str:
         return self.summary().beside(self.draw().svg)
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
 
 class Drawer(Protocol):
     """A function that draws a layout in a view."""

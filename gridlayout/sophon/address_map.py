@@ -117,6 +117,9 @@ class MemoryMap:
     def _repr_html_(self) -> str:
         return self.draw().svg
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
     def __str__(self) -> str:
         chip = self.chip
         rows = [("tensor", "address", "NPUs", "bytes of each", "total", "empty", "holds")]

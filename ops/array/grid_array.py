@@ -11,6 +11,7 @@ Functions of this library pass known padding values on.
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +32,10 @@ from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memo
 from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
 from gridlayout.ops.array.printed import printed
+from gridlayout.ops.array.shown import Shown
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
-from gridlayout.ops.array.treescope_repr import folded_line
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -58,7 +59,7 @@ class _Meta(type):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class GridArray(metaclass=_Meta):
+class GridArray(Shown, metaclass=_Meta):
     """A logical tensor in a layout on a device grid; `gl.put` and every operation return one.
 
     storage: one sharded `jax.Array` of the layout's physical shape. Its grid dims are rounded up by
@@ -132,14 +133,6 @@ class GridArray(metaclass=_Meta):
 
     def __str__(self) -> str:
         return printed(self)
-
-    def _repr_html_(self) -> str:
-        drawing = self.layout.draw("fold", device=self.device)
-        return self.layout.summary().beside(drawing.svg)
-
-    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
-        """Return one line that unfolds to the layout's summary, for trees in treescope."""
-        return folded_line(repr(self), str(self.layout.summary()), path)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -385,6 +378,6 @@ def _in_device_memory(x: GridArray) -> jax.Array:
 # -- registration with JAX -------------------------------------------------------------------------
 
 represent(GridArray)
-for _name in ("to_logical", "with_oob", "physical", "locate"):
-    give(_name, vars(GridArray)[_name])
+for _name in ("to_logical", "with_oob", "physical", "locate", "draw", "summary"):
+    give(_name, inspect.getattr_static(GridArray, _name))
 give("storage", property(storage_of))

@@ -137,6 +137,11 @@ class RelayoutPlan:
             return f"<pre>{escape(str(self))}</pre>"
         return draw_device_flows(self.source, self.target, self.bytes).svg
 
+    def _repr_svg_(self) -> str | None:
+        if self.devices > MOST_DEVICES:
+            return None
+        return draw_device_flows(self.source, self.target, self.bytes)._repr_svg_()
+
 
 def _program_lines(exchange: Exchange | None, collectives: Sequence[Collective]) -> list[str]:
     if exchange is None:

@@ -128,6 +128,9 @@ class Scaling:
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
     @property
     def lines(self) -> list[str]:
         """Tables of seconds, speed-ups with efficiencies, and bytes; then why ways can't run."""

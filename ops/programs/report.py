@@ -168,6 +168,9 @@ class Report:
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
     @property
     def table(self) -> Table:
         """The rows as a table, whose `records` are its values: bytes and seconds.
