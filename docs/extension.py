@@ -4,19 +4,19 @@ pages, links from names to the API, and a check that no public name is missing t
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from myst_parser.parsers.sphinx_ import MystParser
+from pictures import value_of
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -25,7 +25,6 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.logging import getLogger
 
 import gridlayout as gl
-from gridlayout.gallery import entries
 
 SYSTEMS = ("megengine", "mli", "sophon", "strided", "tenstorrent", "xla")
 
@@ -40,31 +39,11 @@ class Show(SphinxDirective):
         """The lines and what they show; an error of theirs is one of the page."""
         text, scope = "\n".join(self.content), {"gl": gl}
         try:
-            *before, last = ast.parse(text).body
-            exec(compile(ast.Module(before, []), "<show>", "exec"), scope)
-            value = eval(compile(ast.Expression(last.value), "<show>", "eval"), scope)
-            shown = nodes.raw("", _framed(value._repr_html_()), format="html")
+            shown = nodes.raw("", _framed(value_of(text, scope)._repr_html_()), format="html")
         except Exception as error:
             raise self.error(f"{type(error).__name__}: {error}") from error
         code = nodes.literal_block(text, text, language="python")
         return [shown] if "hide" in self.options else [code, shown]
-
-
-class Gallery(SphinxDirective):
-    """The figures of `python -m gridlayout gallery`, a section a document."""
-
-    def run(self) -> list[nodes.Node]:
-        """The sections, drawn now."""
-        found: list[nodes.Node] = []
-        for document, figures in groupby(entries(), key=lambda entry: entry.document):
-            section = nodes.section("", nodes.title("", document), ids=[nodes.make_id(document)])
-            self.state.document.note_implicit_target(section)
-            for figure in figures:
-                head = nodes.strong("", f"{figure.section}.")
-                section += nodes.paragraph("", "", head, nodes.Text(f" {figure.caption}"))
-                section += nodes.raw("", _framed(figure.drawing.svg), format="html")
-            found.append(section)
-        return found
 
 
 class Notebook(MystParser):
@@ -98,6 +77,24 @@ _FENCE = "`" * 12
 
 def _framed(html: str) -> str:
     return f'<div class="show">{html}</div>'
+
+
+class Inline(SphinxTransform):
+    """Puts the pictures of docs/pictures.py into their page, where their cells have hover texts."""
+
+    default_priority = 200
+
+    def apply(self, **_: Any) -> None:
+        """Replace the image nodes by the text of their files."""
+        folder = Path(self.document["source"]).parent
+        for image in list(self.document.findall(nodes.image)):
+            if re.fullmatch(r"static/[\w-]+\.svg", image["uri"]):
+                path = folder / image["uri"]
+                self.env.note_dependency(str(path))
+                shown = nodes.raw("", _framed(path.read_text("utf-8")), format="html")
+                # A picture of its own is a paragraph, in which a block does not belong.
+                alone = len(image.parent.children) == 1
+                (image.parent if alone else image).replace_self(shown)
 
 
 class Links(SphinxTransform):
@@ -196,9 +193,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx's way in."""
     gl.emulate_devices(8)  # for what pages show of them
     app.add_directive("show", Show)
-    app.add_directive("gallery", Gallery)
     app.add_source_suffix(".ipynb", "ipynb")
     app.add_source_parser(Notebook)
+    app.add_transform(Inline)
     app.add_transform(Links)
     app.connect("autodoc-process-docstring", docstring)
     app.connect("env-check-consistency", check_api)

@@ -1,25 +1,37 @@
-"""The README's pictures: `python docs/pictures.py` writes docs/static/*.svg, light and dark.
+"""The pictures of the README and of the site's pages: `python docs/pictures.py` writes them all.
 
-A page that GitHub shows follows its own theme, not the system's, so each picture is two files.
+Those of the README are two files each, light and dark: a page that GitHub shows follows its own
+theme, not the system's. Those of a page, static/<page>-<name>.svg, are drawn by the last line of
+the `python` block above them, and the gallery's by `gridlayout.gallery`, whose page is written too.
+So what shows Markdown shows them; the site puts them into its pages, where cells have hover texts.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from itertools import groupby
 from math import log
 from pathlib import Path
 from typing import Any
 
 import gridlayout as gl
+from gridlayout.gallery import entries
+from gridlayout.palette import fixed
 from gridlayout.svg import drawing, escape, tag
 
 HERE = Path(__file__).parent
 MEASURED = HERE.parent / "benchmarks" / "measured.json"
 LONG = HERE.parent / "benchmarks" / "long.json"
-_DARK = re.compile(r"@media \(prefers-color-scheme: dark\)\{(#\w+\{[^}]*\})\}")
+# A `python` block, and the picture right below it.
+_BLOCK = re.compile(
+    r"^```python\n(.*?)^```$(?:\n\n!\[[^\n]*\]\(static/([\w-]+\.svg)\)$)?", re.M | re.S
+)
+PAGES = ("tutorial", "explorer")
 # Of the plot of ratios, in pixels.
 _LEFT, _WIDTH, _ROW, _TOP = 290, 420, 22, 64
 _TICKS = (0.5, 1, 2, 4)
@@ -31,11 +43,6 @@ def measured() -> dict[str, Any]:
     """The stored run: when, where, and the ratios; smaller is faster."""
     found: dict[str, Any] = json.loads(MEASURED.read_text("utf-8"))
     return found
-
-
-def in_theme(svg: str, dark: bool) -> str:
-    """The drawing in one theme, whatever the system's is."""
-    return _DARK.sub(r"\1" if dark else "", svg)
 
 
 def grid() -> str:
@@ -149,16 +156,63 @@ def long() -> str:
 _PAPER = tag("rect", class_="paper", width="100%", height="100%")
 
 
-def pictures() -> dict[str, str]:
-    """Every picture by its file's name."""
+def value_of(program: str, scope: dict[str, Any]) -> Any:
+    """Run a program, and return the value of its last line."""
+    *before, last = ast.parse(program).body
+    assert isinstance(last, ast.Expr), ast.unparse(last)
+    exec(compile(ast.Module(before, []), "<page>", "exec"), scope)
+    return eval(compile(ast.Expression(last.value), "<page>", "eval"), scope)
+
+
+def of_page(text: str) -> dict[str, str]:
+    """The pictures of a page, by file: its blocks run one after another up to the last picture."""
+    found, scope = dict[str, str](), dict[str, Any]()
+    blocks = _BLOCK.findall(text)
+    last = max(k for k, (_, file) in enumerate(blocks) if file)
+    with redirect_stdout(StringIO()):
+        for program, file in blocks[: last + 1]:
+            if file:
+                found[f"static/{file}"] = value_of(program, scope).svg
+            else:
+                exec(compile(program, "<page>", "exec"), scope)
+    return found
+
+
+_GALLERY = """# Gallery
+
+<!-- Written by docs/pictures.py. -->
+
+Layouts of every system, built and drawn by this library. They follow the figures of the
+documents that describe the systems. On the site, and on the one page that
+`python -m gridlayout gallery OUT.html` writes, hover over a cell to see its element.
+"""
+
+
+def gallery() -> dict[str, str]:
+    """The gallery's page and its pictures, by file."""
+    found, lines = dict[str, str](), [_GALLERY]
+    for document, figures in groupby(entries(), key=lambda entry: entry.document):
+        lines.append(f"## {document}\n")
+        for figure in figures:
+            file = f"static/gallery-{figure.name}.svg"
+            found[file] = figure.drawing.svg
+            words = re.sub(r"[\[\]]", r"\\\g<0>", figure.drawing.description)
+            lines.append(f"**{figure.section}.** {figure.caption}\n\n![{words}]({file})\n")
+    return {"gallery.md": "\n".join(lines), **found}
+
+
+def written() -> dict[str, str]:
+    """What this script writes, by its path from this folder."""
     found = {}
     for name, svg in (("grid", grid()), ("speed", speed()), ("long", long())):
         for theme in ("light", "dark"):
-            found[f"{name}-{theme}.svg"] = in_theme(svg, theme == "dark")
-    return found
+            found[f"static/{name}-{theme}.svg"] = fixed(svg, theme == "dark")
+    for page in PAGES:
+        found |= of_page((HERE / f"{page}.md").read_text("utf-8"))
+    return found | gallery()
 
 
 if __name__ == "__main__":
     gl.emulate_devices(8)
-    for file, svg in pictures().items():
-        (HERE / "static" / file).write_text(svg, encoding="utf-8")
+    for file, text in written().items():
+        (HERE / file).write_text(text, encoding="utf-8")

@@ -202,7 +202,8 @@ TENSOR = partial(gl.sophon.local, (1, 4, 4, 4), "int8", chip=TOY)
 
 def _view(layout, view):
     try:
-        return layout.draw(view)
+        last = {"index": tuple(n - 1 for n in layout.shape)} if view == "element" else {}
+        return layout.draw(view, **last)
     except gl.LayoutError:
         return None
 

@@ -162,6 +162,10 @@ CALLS = {
     "axis_dims": (LAYOUT.axis_dims, {"k": 0}),
     "draw": (LAYOUT.draw, {"view": "logical"}),
     "draw fold": (lambda device: LAYOUT.draw("fold", device=device), {"device": DEVICE}),
+    "draw element": (
+        lambda index, device: LAYOUT.draw("element", index=index, device=device),
+        {"index": (1, 2), "device": DEVICE},
+    ),
     "draw flows": (lambda to: LAYOUT.draw("flows", to=to), {"to": LAYOUT}),
     # tenstorrent
     "metal": (gl.tenstorrent.metal, {"shape": (4, 6)}),

@@ -8,6 +8,8 @@ import collections
 import itertools
 import json
 import re
+import struct
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from gridlayout.draw.bars import Measure, bars
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, find_cells
 from gridlayout.draw.logical import strides_in_words
 from gridlayout.draw.panels import figure
+from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.draw.views import VIEWS
 from gridlayout.gallery import entries, gallery_page
 from gridlayout.layouts.layout import Layout
@@ -657,7 +660,8 @@ def test_large_tensors_are_drawn_small(name, view):
         with pytest.raises(gl.LayoutError, match=f"no {view}"):
             HUGE[name].draw(view)
         return
-    drawing = HUGE[name].draw(view)
+    last = {"index": [n - 1 for n in HUGE[name].shape]} if view == "element" else {}
+    drawing = HUGE[name].draw(view, **last)
     assert len(drawing.svg.encode()) < 300_000
     assert len(Read(drawing).rects) >= 1
 
@@ -842,7 +846,7 @@ def test_numbers_are_explained_where_there_are_some():
     assert SMALL["document"].draw("memory").svg.count("Numbers are logical indices") == 1
     # 32 elements a row leave no room for indices of three dims.
     for drawing in (layout.draw(label="none"), HUGE["4096^2"].draw(), SMALL["mli"].draw("memory")):
-        assert not Read(drawing).labels or drawing.svg.count("shows a sample")
+        assert not Read(drawing).labels or drawing.svg.count("Blocks of ") == 1
         assert "Numbers are" not in drawing.svg
 
 
@@ -855,10 +859,19 @@ def test_slots_say_how_many_cores_are_shown(cores):
     assert (note in drawing.svg) == (len(drawn) < cores) == (cores > 16)
 
 
-def test_samples_are_said_once():
-    drawing = HUGE["4096^2"].draw()
-    assert drawing.svg.count("sample") == 1
-    assert SMALL["document"].draw().svg.count("sample") == 0
+def test_the_size_of_blocks_is_said_once():
+    layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    assert layout.draw().svg.count("Blocks of up to 18 x 32 elements.") == 1
+    assert HUGE["4096^2"].draw().svg.count("Blocks of 512 x 512 elements.") == 1
+    assert "Blocks of" not in SMALL["document"].draw().svg  # a cell is one element
+
+
+def test_blocks_have_edges():
+    layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    root = ET.fromstring(layout.draw().svg)
+    (lines,) = (p.get("d") for p in root.iter(f"{SVG}path") if p.get("class") == "line2")
+    # The frame, between the cores of each row, and below those of each column but the last.
+    assert len(re.findall("M", lines)) == 1 + 3 + 2 * 2
 
 
 def test_what_stays_has_no_cores_colour():
@@ -1119,17 +1132,71 @@ def test_a_drawing_shows_itself_and_is_saved(tmp_path):
     assert drawing._repr_html_() == drawing.svg
     assert drawing.svg in SMALL["document"]._repr_html_()  # beside the summary
     drawing.save(tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == drawing.svg
+    saved = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert saved == drawing._repr_svg_() == palette.fixed(drawing.svg)
     drawing.save(tmp_path / "a.HTML")
     assert (tmp_path / "a.HTML").read_text(encoding="utf-8").startswith("<!doctype html>")
-    for name in ("a.png", "a.svg.gz", "a"):
-        with pytest.raises(gl.LayoutError, match=r"end the name in \.svg or \.html"):
+    for name in ("a.jpg", "a.svg.gz", "a"):
+        with pytest.raises(gl.LayoutError, match=r"end the name in \.svg, \.png or \.html"):
             drawing.save(tmp_path / name)
         assert not (tmp_path / name).exists()
     assert repr(drawing).startswith("Drawing('bfloat16[5, 7]: logical tensor by core', ")
 
 
-@pytest.mark.parametrize("view", [v for v in VIEWS if v not in ("fold", "flows")])
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_fixed_drawing_needs_no_browser(dark):
+    layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32), memory_space="l1")
+    spans = [Span(0, 3e-6, 'var(--c0) ="var(--c1)" :var(--c2)', "compute")]
+    for drawing in (
+        layout.draw("physical"),
+        layout.draw("flows", to=layout.replace(grid=(2, 3))),
+        timeline("t", "", [Track("core", spans)]),
+    ):
+        svg = palette.fixed(drawing.svg, dark)
+        root, before = ET.fromstring(svg), ET.fromstring(drawing.svg)
+        (style,) = (e.text for e in root.iter(f"{SVG}style"))
+        assert not re.search(r"var\(|@media|data-jp|100%|--", style)
+        assert f".paper{{fill:{palette.colours(dark)['paper']}}}" in style
+        words = [[e.text for e in r.iter() if e.tag != f"{SVG}style"] for r in (root, before)]
+        assert words[0] == words[1]  # what users wrote stays
+        attributes = [v for e in root.iter() for k, v in e.items() if k in ("fill", "stroke")]
+        assert not [v for v in attributes if "var(" in v]
+
+
+def test_a_png_is_made_where_there_is_a_renderer(tmp_path, monkeypatch):
+    drawing = SMALL["document"].draw()
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert drawing._repr_png_() is None
+    with pytest.raises(gl.LayoutError, match=r"pip install 'gridlayout\[png\]'"):
+        drawing.save(tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+    monkeypatch.undo()
+    pytest.importorskip("resvg_py")
+    drawing.save(tmp_path / "a.png")
+    png = (tmp_path / "a.png").read_bytes()
+    assert png == drawing._repr_png_()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    # Two pixels to a unit.
+    width, height = (float(ET.fromstring(drawing.svg).get(k)) for k in ("width", "height"))
+    found = struct.unpack(">II", png[16:24])
+    assert found == pytest.approx((2 * width, 2 * height), abs=2)
+    # Not of one colour, as an SVG whose colours a renderer does not know is.
+    assert len(png) > 5000
+
+
+def test_what_shows_a_drawing_shows_it_without_html_too():
+    layout = gl.GridLayout((53, 63), grid=(3, 2))
+    device = gl.DeviceGrid((2, 4))
+    x = gl.put(np.zeros((53, 63), np.float32), layout, device)
+    plan = gl.relayout_plan(x, layout.replace(grid=(2, 3)))
+    report = gl.on_grid(lambda x: x + 1).report(x)
+    assert layout._repr_svg_() == layout.draw()._repr_svg_()
+    assert x._repr_svg_() == layout.draw("fold", device=device)._repr_svg_()
+    assert report._repr_svg_() == report.draw()._repr_svg_()
+    assert plan._repr_svg_() == palette.fixed(plan._repr_html_())
+
+
+@pytest.mark.parametrize("view", [v for v in VIEWS if v not in ("fold", "flows", "element")])
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 2)])
 def test_tensors_without_elements_have_a_drawing(view, shape):
     layout = gl.xla.layout(shape, "float32", tiles=[(2, 2)])

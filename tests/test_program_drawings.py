@@ -21,6 +21,7 @@ from gridlayout.ops.programs.graph import OPERAND
 from gridlayout.ops.programs.groups import Group, items_of, span
 from gridlayout.ops.programs.picture import MOST_CARDS
 from gridlayout.ops.programs.texts import LEGEND, step_card
+from gridlayout.palette import fixed
 from gridlayout.sharding.collectives import total_bytes
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -255,7 +256,7 @@ def test_a_program_is_drawn_from_the_function_and_saved(tmp_path):
     fn, given = PROGRAMS["one"]
     drawing = gl.on_grid(fn, DEVICE).draw(*given, path=tmp_path / "one.svg")
     assert drawing == report_of("one").draw()
-    assert (tmp_path / "one.svg").read_text("utf-8") == drawing.svg
+    assert (tmp_path / "one.svg").read_text("utf-8") == fixed(drawing.svg)
     gl.on_grid(fn, DEVICE).draw(*given, path=str(tmp_path / "one.HTML"))
     page = (tmp_path / "one.HTML").read_text("utf-8")
     assert page.startswith("<!doctype html>")

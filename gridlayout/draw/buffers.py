@@ -74,18 +74,29 @@ def draw_physical(
     local = layout.local_shape
     if len(local) < 2:
         return draw_memory(layout, color=color, label=label, cores=cores)
-    # Columns: the minor dim, and the dims that depend on the same logical dims.
-    groups = [dims for _, dims in components(layout.index_map.used_dims())]
-    last = next(dims for dims in groups if len(layout.physical_shape) - 1 in dims)
-    across = [k for k in range(len(local)) if k + layout.core_rank in last]
-    down = [k for k in range(len(local)) if k not in across]
-    if not down:
-        across, down = [len(local) - 1], list(range(len(local) - 1))
-    fold = _in_space(local, down, across)
+    fold = in_space(local, *sides_of(layout))
     return _drawn(layout, fold, "physical memory", color, label, cores, [])
 
 
-def _in_space(local: Shape, down: list[int], across: list[int]) -> Fold:
+def sides_of(layout: Layout) -> tuple[list[int], list[int]]:
+    """Return the dims of a core's buffer, of which there are two or more, as rows and as columns.
+
+    Columns are the minor dim, and the dims that depend on the same logical dims.
+
+    >>> from gridlayout import GridLayout
+    >>> sides_of(GridLayout((64, 96), tile=(32, 32)))
+    ([0, 2], [1, 3])
+    """
+    rank = len(layout.local_shape)
+    groups = [dims for _, dims in components(layout.index_map.used_dims())]
+    last = next(dims for dims in groups if len(layout.physical_shape) - 1 in dims)
+    across = [k for k in range(rank) if k + layout.core_rank in last]
+    down = [k for k in range(rank) if k not in across]
+    return (down, across) if down else (list(range(rank - 1)), [rank - 1])
+
+
+def in_space(local: Shape, down: list[int], across: list[int]) -> Fold:
+    """Return the fold of a buffer with some dims as rows and the others as columns."""
     strides = row_major(local)
 
     def part(dims: list[int], at: Ints) -> Ints:
@@ -122,6 +133,15 @@ def draw_memory(
     rows: the number of rows to draw; by default all. color, label, cores: as in the view
     "physical".
     """
+    fold, left, width = in_memory(layout, width, rows)
+    notes = [f"... and {left:,} more rows of {width} elements."] if left else []
+    return _drawn(layout, fold, "memory, in order of addresses", color, label, cores, notes)
+
+
+def in_memory(
+    layout: Layout, width: int | None = None, rows: int | None = None
+) -> tuple[Fold, int, int]:
+    """Return the fold of a buffer by address, the number of rows left out, and elements per row."""
     total = prod(layout.local_shape)
     width = _default_width(layout.local_shape) if width is None else at_least_one(width, "width")
     all_rows = -(-total // width)
@@ -139,10 +159,7 @@ def draw_memory(
         Axis("offset", lambda r: f"{min(r * width, total):,}"),
         Axis("+ elements", steps=steps),
     )
-    notes = []
-    if shown < all_rows:
-        notes.append(f"... and {all_rows - shown:,} more rows of {width} elements.")
-    return _drawn(layout, fold, "memory, in order of addresses", color, label, cores, notes)
+    return fold, all_rows - shown, width
 
 
 def draw_lanes(
@@ -209,7 +226,7 @@ def _drawn(
     if isinstance(color, str) and color == "core" and layout.num_cores <= 1 and layout.blocks:
         color = "tile"
     numbers = _chosen(layout, cores)
-    fields = [_field(layout, fold, core) for core in numbers]
+    fields = [field_of(layout, fold, core) for core in numbers]
     found, colours = find_coloured(fields, colouring(layout, color), BUDGET // len(numbers))
     # Cells past the end of a buffer are not drawn.
     found = [[cell for cell in cells if cell.key != NOTHING] for cells in found]
@@ -220,12 +237,19 @@ def _drawn(
     for core, cells in zip(numbers, found, strict=True):
         caption = f"core {core_text(layout, core)}" if layout.core_rank else "buffer"
         if counts is not None:
-            caption += f": {int(counts[core]):,} of {prod(layout.local_shape):,} are padding"
-        boxes = _boxes(layout, fold, core, cells, colours, kind)
+            whole = (
+                "padding" if layout.core_rank else f"of {prod(layout.local_shape):,} are padding"
+            )
+            caption += f": {int(counts[core]):,} {whole}"
+        boxes = boxes_of(layout, fold, core, cells, colours, kind)
         panels.append(Panel(caption, fold.row_axis, fold.column_axis, boxes))
     notes = list(notes)
     if len(numbers) < layout.num_cores:
         notes.append(f"{len(numbers)} of {layout.num_cores:,} cores are shown.")
+    if kind != "none" and any(b.label and not b.is_single for p in panels for b in p.boxes):
+        notes.append("In a block: the logical indices of its first and last element.")
+    if layout.core_rank and counts is not None:
+        notes.append(f"Each core holds {prod(layout.local_shape):,} positions.")
     return figure(
         f"{tensor_text(layout)}: {what}",
         short(repr(layout)),
@@ -237,7 +261,7 @@ def _drawn(
     )
 
 
-def _field(layout: Layout, fold: Fold, core: int) -> Field:
+def field_of(layout: Layout, fold: Fold, core: int) -> Field:
     """Return the table of a core's buffer, to find its cells."""
 
     def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
@@ -248,9 +272,11 @@ def _field(layout: Layout, fold: Fold, core: int) -> Field:
     return Field(fold.rows, fold.columns, key)
 
 
-def _boxes(
+def boxes_of(
     layout: Layout, fold: Fold, core: int, cells: list[Cell], colours: Colouring, kind: str
 ) -> tuple[Box, ...]:
+    """Return the boxes of a core's cells, with labels of a kind."""
+
     def points(k: int) -> Points:
         r, c = (np.array([spans[k] - k for spans in side], int) for side in (rows, columns))
         return in_cores(layout, np.array(core), fold.offset(r, c).clip(0))

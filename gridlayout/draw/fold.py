@@ -86,7 +86,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
     colours = by_numbers(key, Members("device", "devices", device.shape))
     colours = replace(colours, label=colours.name)
     table = Table(layout, (0,) * (layout.ndim - 2), layout.shape[-2:])
-    virtual, physical = _Virtual(layout, device_of), _Physical.of(layout, device)
+    virtual, physical = CoreGrid(layout, device_of), DeviceSlots.of(layout, device)
     fields = [table.field(), virtual.field(), physical.field()]
     (tensor, cores, slots), colours = find_coloured(fields, colours, BUDGET // 3)
     logical = logical_panel(table, tensor, colours, "core")
@@ -112,7 +112,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
 
 
 @dataclass(frozen=True)
-class _Virtual:
+class CoreGrid:
     """The virtual grid: its last dim as columns, all others as rows."""
 
     layout: Layout
@@ -139,7 +139,9 @@ class _Virtual:
             core = tuple_text(self.cores(np.array(cell.rows[0]), np.array(cell.columns[0])))
             label, text = cell_texts(cell, colours, f"from core {core}")
             if cell.size == 1:
-                label, text = core, f"core {core} -> {colours.name(cell.key)}"
+                name = colours.name(cell.key)
+                label, text = core, f"core {core}"
+                text += "" if name == text else f" -> {name}"
             boxes.append(box_of(cell, colours, label, text))
         names = ("g0" if len(grid) == 2 else "", f"g{len(grid) - 1}" if grid else "")
         down, across = map(dim_axis, names)
@@ -147,7 +149,7 @@ class _Virtual:
 
 
 @dataclass(frozen=True, eq=False)
-class _Physical:
+class DeviceSlots:
     """The device grid, and the slots of each device.
 
     starts: the first core of each device. slots: cores per device along each grid dim.
@@ -159,7 +161,7 @@ class _Physical:
     slots: Shape
 
     @classmethod
-    def of(cls, layout: Layout, device: Devices) -> _Physical:
+    def of(cls, layout: Layout, device: Devices) -> DeviceSlots:
         """Return the slots of a layout's storage on a device grid."""
         starts = device.first_cores(layout.core_shape)
         return cls(layout, device, starts, device.placement(layout.core_shape).per_device)

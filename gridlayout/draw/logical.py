@@ -271,7 +271,8 @@ def logical_panel(
     caption = f"[{', '.join(map(str, table.leading))}, :, :]" if table.leading else ""
     down, across = map(dim_axis, names)
     block = None if lined is None else _blocks_of(boxes, first, lined)
-    if block is None and colours.coarse is not None:
+    # Blocks, and the members of a group that has one colour, have edges.
+    if block is None and (colours.coarse is not None or any(cell.size > 1 for cell in cells)):
         keys = {(cell.rows, cell.columns): (cell.key,) for cell in cells}
         return Panel(caption, down, across, tuple(boxes), lambda b: keys[b.rows, b.columns])
     return Panel(caption, down, across, tuple(boxes), block)
@@ -308,14 +309,23 @@ NUMBERS = {
 
 
 def caveats(panels: Sequence[Panel]) -> list[str]:
-    """Return notes on cells with some padding and on cells that are sampled, if there are any."""
+    """Return notes on the size of blocks and on cells with some padding, if there are any."""
     boxes = [box for panel in panels for box in panel.boxes]
-    notes = []
+    notes = _blocks_in_words(boxes)
     if any(box.share for box in boxes):
         notes.append("Cells of data and padding are hatched by the share of padding.")
-    if any(box.sampled for box in boxes):
-        notes.append("A cell of many positions shows a sample of them, its corners among them.")
     return notes
+
+
+def _blocks_in_words(boxes: Sequence[Box]) -> list[str]:
+    """Return how many elements the blocks of one colour have, if there are such."""
+    filled = [b for b in boxes if not b.is_single and b.fill not in ("pad", "mix")]
+    sizes = {tuple(high - low for low, high in (b.rows, b.columns)) for b in filled}
+    if not sizes:
+        return []
+    rows, columns = map(max, zip(*sizes, strict=True))
+    most = "" if len(sizes) == 1 else "up to "
+    return [f"Blocks of {most}{rows:,} x {columns:,} elements."]
 
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:

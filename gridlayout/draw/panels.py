@@ -14,12 +14,14 @@ from gridlayout.svg import Drawing, drawing, escape, tag
 
 __all__ = ["Axis", "Box", "Panel", "Picture", "columns_for", "dim_axis", "figure"]
 
-WIDTH = 980  # most pixels of panels side by side
+WIDTH = 980  # most pixels of one panel
+_BESIDE = 600  # most pixels of panels side by side: a phone shrinks these to two thirds
 _NARROW = 480  # least pixels of the texts around panels
 _GAP, _MARGIN = 26, 18
 _LABEL = 11  # font size of labels and the legend in pixels
 _MOST_LINES = 48  # most lines of one step along an axis
 _ROW = 24  # height of a row of single positions in pixels
+_RING = 11  # least size of the ring around a marked position in pixels
 _INSET = 2.5  # pixels between the sides of a block and its border
 
 
@@ -49,7 +51,8 @@ class Panel:
     """A table with a caption, covered by `boxes`.
 
     block: maps a box to the number of its block, between which lines are drawn, and optionally to
-    that of an inner block, which has a red border. None for no lines.
+    that of an inner block, which has a red border. None for no lines. marked: row and column of the
+    position that has a ring around it, if one has.
     """
 
     caption: str
@@ -57,6 +60,7 @@ class Panel:
     columns: Axis
     boxes: tuple[Box, ...]
     block: Callable[[Box], tuple[int, ...]] | None = None
+    marked: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def _in_rows(pictures: Sequence[Picture]) -> tuple[list[tuple[float, float]], fl
     """Return the positions of pictures, side by side while they fit, and the right and low end."""
     x, y, right, low, places = float(_MARGIN), 0.0, float(_MARGIN), 0.0, []
     for picture in pictures:
-        if x > _MARGIN and x + picture.width > _MARGIN + WIDTH:
+        if x > _MARGIN and x + picture.width > _MARGIN + _BESIDE:
             x, y = float(_MARGIN), low + _GAP
         places.append((x, y))
         right, low = max(right, x + picture.width), max(low, y + picture.height)
@@ -179,7 +183,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     body = [
         *(caption, _axis_names(panel, left, top)),
         *(across.above(left, top - 5), down.beside(left - 5, top)),
-        *(rects, _lines(panel, xs, ys, left, top), plates, labels),
+        *(rects, _lines(panel, xs, ys, left, top), plates, labels, _mark(panel, xs, ys, left, top)),
     ]
     width = max(xs[columns[-1]], across.end, mono_width(f"{panel.columns.name} →", 10))
     height = max(ys[rows[-1]], mono_width(f"← {panel.rows.name}", 10))
@@ -201,7 +205,7 @@ def _scales(rows: list[int], columns: list[int], shrink: int, widest: int) -> tu
             width = max((WIDTH / min(shrink, 2) - 50) / count, 7)
         return _even(columns, width), _even(rows, _ROW if len(rows) < 40 else 14)
     across, down = columns[-1] - columns[0], rows[-1] - rows[0]
-    side = (430, 430, 320, 250, 200)[shrink]
+    side = (430, 430, 240, 220, 200)[shrink]
     ratio = min(max(down / across, 0.2), 1.6)
     wide, high = (side, side * ratio) if ratio <= 1 else (side / ratio, side)
     # Few rows have room for labels; columns stay close to their share.
@@ -271,6 +275,19 @@ def _boxes(
     groups = (("cells", rects), ("plates", plates), ("labels", labels))
     cells, under, over = (tag("g", "".join(parts), class_=name) for name, parts in groups)
     return cells, under, over, numbered
+
+
+def _mark(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
+    """Return the ring around the marked position: around its label, or of a fixed size."""
+    if panel.marked is None:
+        return ""
+    row, column = panel.marked
+    x, right = (left + place(xs, edge) for edge in (column, column + 1))
+    y, low = (top + place(ys, edge) for edge in (row, row + 1))
+    wide, high = max(right - x, _RING), max(low - y, _RING)
+    size = {"x": (x + right - wide) / 2, "y": (y + low - high) / 2, "width": wide, "height": high}
+    rings = (tag("rect", class_=name, rx=4, **size) for name in ("around", "inner"))
+    return tag("g", "".join(rings), class_="marked")
 
 
 def _lines(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:

@@ -43,14 +43,14 @@ _OVERLAP = "A track whose spans overlap in time has several rows."
 class Span(NamedTuple):
     """A span of time in seconds. kind: determines its colour; the legend lists the kinds.
 
-    short: what is written in its rectangle where the name does not fit.
+    short: shorter names, of which the first that fits is written in its rectangle.
     """
 
     start: float
     seconds: float
     name: str
     kind: str
-    short: str = ""
+    short: tuple[str, ...] = ()
 
 
 class Track(NamedTuple):
@@ -371,9 +371,9 @@ def _rects(bar: _Bar, left: float, y: float, time: _Time, fills: Mapping[str, st
 
 
 def _label(bar: _Bar, left: float, y: float) -> str:
-    """Return the name of a span inside its rectangle, or the short one, if it fits."""
+    """Return the name of a span inside its rectangle, or a shorter one, if it fits."""
     (x, width), span = _place(bar), bar.spans[0]
-    fit = (name for name in (span.name, span.short) if mono_width(name, _LABEL) + 6 <= width)
+    fit = (name for name in (span.name, *span.short) if mono_width(name, _LABEL) + 6 <= width)
     name = next(filter(str.strip, fit), "")
     if len(bar.spans) > 1 or not name:
         return ""

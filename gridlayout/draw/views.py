@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.arguments import one_of
-from gridlayout.draw import buffers, flows, fold, halo, logical, slots
+from gridlayout.draw import buffers, element, flows, fold, halo, logical, slots
 from gridlayout.errors import LayoutError
 from gridlayout.svg import Drawing
 
@@ -25,6 +25,7 @@ VIEWS: dict[str, Callable[..., Drawing]] = {
     "fold": fold.draw_fold,
     "flows": flows.draw_flows,
     "halo": halo.draw_halo,
+    "element": element.draw_element,
 }
 
 
@@ -35,7 +36,7 @@ def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawin
     >>> draw_layout(GridLayout((3, 5), grid=(1, 2)), "plan")
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: view 'plan' is not one of logical, tiles, strides, physical,
-    memory, lanes, slots, fold, flows, halo
+    memory, lanes, slots, fold, flows, halo, element
     """
     one_of(view, tuple(VIEWS), "view")
     takes = list(inspect.signature(VIEWS[view]).parameters)[1:]

@@ -223,10 +223,11 @@ class Layout(Mapped):
 
         view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (the
         contents of each core, by position or by address), "lanes", "slots", "fold" (needs device=,
-        a `gl.DeviceGrid`), "flows" (needs to=, another layout) or "halo" (what a core receives for
-        a stencil). options: those of the view, see
-        `gridlayout.draw.views`. `LayoutError` for an unknown view or option, and for a view that
-        does not apply to the layout.
+        a `gl.DeviceGrid`), "flows" (needs to=, another layout), "halo" (what a core receives for a
+        stencil) or "element" (the way of one element to its byte; needs index=, and shows its
+        device with device=). options: those of the view, see `gridlayout.draw.views`.
+        `LayoutError` for an unknown view or option, and for a view that does not apply to the
+        layout.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), grid=(3, 2)).draw().title

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 100  # columns
 _INDENT = 11
 _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
+_NAMES = f"{_ROWS}; white-space: nowrap; overflow-wrap: normal; word-break: normal"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th scope="row" style="{_ROWS}">{escape(name)}</th>'
+            f'<tr><th scope="row" style="{_NAMES}">{escape(name)}</th>'
             f'<td style="{_ROWS}">{escape(text)}</td></tr>'
             for name, text in self.rows.items()
         )

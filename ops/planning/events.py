@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice, product
 from math import prod
@@ -16,6 +17,7 @@ from gridlayout.sharding.machines.machine import Machine
 
 COMPUTE = "compute"
 _BETWEEN = "between cores"  # moves whose collectives are not known
+_LINES = 6  # the most transfers that are listed below a timeline
 _MOST = 64  # the most devices of a trace
 
 
@@ -67,11 +69,36 @@ class Event(NamedTuple):
         return f"{self.equation}: {self.words}" + (f", {self.nbytes:,} B" if self.nbytes else "")
 
     @property
+    def shorter(self) -> tuple[str, ...]:
+        """Shorter names, the longest first: what is sent with its bytes, without them, and how."""
+        if self.kind == COMPUTE:
+            return ()
+        return f"{self.words}, {self.nbytes:,} B", self.words, self.kind
+
+    @property
     def words(self) -> str:
         """What is sent, and how, such as `all-gather of x`; for computation, the equation."""
         if self.kind == COMPUTE:
             return self.equation
         return f"{self.kind} of {self.of}" if self.of else self.kind
+
+
+def sent_in_words(found: Sequence[Event]) -> list[str]:
+    """Return what a device receives, the largest amounts first, at most six lines.
+
+    >>> sent_in_words([Event(0, 1e-6, "dot_general:0", "all-gather", "links y", "x", 5184)])
+    ['links y: all-gather of x, 5,184 B, for dot_general:0']
+    """
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for each in found:
+        if each.nbytes:
+            sums[each.track, each.words, each.equation] += each.nbytes
+    lines = [
+        f"{track}: {words}, {nbytes:,} B, for {equation}"
+        for (track, words, equation), nbytes in sums.most_common(_LINES)
+    ]
+    more = len(sums) - _LINES
+    return [*lines, f"... and {more:,} more transfers."] if more > 0 else lines
 
 
 def events(

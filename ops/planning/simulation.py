@@ -13,7 +13,14 @@ from pathlib import Path
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.ops.decisions.decision import PER_TRIP
-from gridlayout.ops.planning.events import COMPUTE, Event, events, held_times, write_trace
+from gridlayout.ops.planning.events import (
+    COMPUTE,
+    Event,
+    events,
+    held_times,
+    sent_in_words,
+    write_trace,
+)
 from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
@@ -198,11 +205,12 @@ class Simulation:
         """Return a drawing of what a device computes and sends, with one track per link axis."""
         tracks: dict[str, list[Span]] = {COMPUTE: []}
         for each in self.events:
-            span = Span(each.start, each.seconds, each.name, each.kind, each.words)
+            span = Span(each.start, each.seconds, each.name, each.kind, each.shorter)
             tracks.setdefault(each.track, []).append(span)
         subtitle = f"one of {self._devices}"
         found = [Track(name, spans) for name, spans in tracks.items()]
-        return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
+        notes = sent_in_words(self.events)
+        return timeline(f"{self.title}: {duration(self.time)}", subtitle, found, notes)
 
     def memory(self) -> Drawing:
         """Return a drawing of the bytes that a device holds, equation by equation.
