@@ -124,6 +124,7 @@ def test_the_ring_is_on_the_element_in_each_panel(name):
 def test_the_terms_lead_to_the_numbers():
     layout, index, _ = WAYS["joined"]
     assert notes(layout.draw("element", index=index, device=gl.DeviceGrid((2, 4))))[1:] == [
+        "In a block: its core.",
         "Logical index: d0 = 1, d1 = 2, d2 = 3, d3 = 9.",
         "Collapsed index: d0 * 30 + d1 * 10 + d2 = 53, d3 = 9; from here on, d0 = 53, d1 = 9.",
         "Core: d0 floordiv 20 = 2, d1 floordiv 7 = 1.",

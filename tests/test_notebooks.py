@@ -50,3 +50,15 @@ def test_a_fresh_kernel_shows_what_is_saved(source: Path):
     kinds = {kind for cell in saved for kind, _ in cell}
     assert kinds <= {"stdout", "execute_result", "display_data"}  # no warning, no error
     assert any("text/html" in data for cell in saved for _, data in cell)
+    assert not any("image/png" in data for cell in saved for _, data in cell)
+
+
+@pytest.mark.parametrize("source", pairs())
+def test_drawings_are_stored_without_html_too(source: Path):
+    outputs = shown(nbformat.read(source.with_suffix(".ipynb"), 4))
+    drawn = [data for cell in outputs for _, data in cell if "<svg" in data.get("text/html", "")]
+    assert drawn
+    for data in drawn:
+        svg = data["image/svg+xml"]
+        assert svg.startswith("<svg ")
+        assert "var(" not in svg  # programs other than browsers show it

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import tomllib
+from fnmatch import fnmatch
 from operator import attrgetter
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def test_workflows_run_targets_that_exist(path):
         assert re.fullmatch(r"make [a-z-]+", line), line
         assert line.removeprefix("make ") in targets()
     for job in jobs(path).values():
-        assert job["steps"][0] == {"uses": "actions/checkout@v5"}
+        if any("run" in step for step in job["steps"]):
+            assert job["steps"][0] == {"uses": "actions/checkout@v5"}
         assert set(job.get("needs", [])) <= set(jobs(path))
 
 
@@ -104,6 +106,44 @@ def test_only_the_job_that_publishes_may_show_who_it_is():
     assert allowed == {"publish": {"contents": "read", "id-token": "write"}}
     assert set(jobs(path)["publish"]["needs"]) == set(jobs(path)) - {"publish"}
     assert "secrets." not in path.read_text()
+
+
+def test_the_site_of_main_is_published_as_it_was_built():
+    path = GITHUB / "workflows" / "pages.yml"
+    assert read(path)[True] == {"push": {"branches": ["main"]}}
+    build, publish = (jobs(path)[name] for name in ("site", "publish"))
+    assert {"run": "make docs"} in build["steps"]
+    assert recipe("docs")[0].endswith("docs build/docs")
+    (uploaded,) = (s["with"]["path"] for s in build["steps"] if "upload" in s.get("uses", ""))
+    assert uploaded == "build/docs"
+    assert "permissions" not in build
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert publish["needs"] == ["site"]
+    assert [step.get("run") for step in publish["steps"]] == [None]
+
+
+def test_every_page_of_the_site_is_reached_from_its_index():
+    docs = ROOT / "docs"
+    pages = {path.relative_to(docs).with_suffix("").as_posix() for path in _pages(docs)}
+    reached, left = set(), ["index"]
+    while left:
+        page = left.pop()
+        reached.add(page)
+        (path,) = docs.glob(f"{page}.*[dtb]")  # .md, .rst or .ipynb; not .py
+        text = path.read_text("utf-8")
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            for entry in filter(None, tree.splitlines()):
+                if not entry.startswith(":"):
+                    found = {name for name in pages if fnmatch(name, entry)}
+                    assert found, f"{page} names {entry}, which is no page"
+                    left += found - reached
+    assert pages - reached == set()
+
+
+def _pages(docs):
+    yield from (path for end in ("md", "rst") for path in docs.rglob(f"*.{end}"))
+    # Through a symlink, which rglob does not follow on every Python.
+    yield from (docs / "notebooks").glob("*.ipynb")
 
 
 # -- a release -------------------------------------------------------------------------------------

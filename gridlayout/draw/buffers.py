@@ -27,15 +27,14 @@ from gridlayout.draw.colourings import (
 )
 from gridlayout.draw.logical import (
     BUDGET,
-    NUMBERS,
     box_of,
-    caveats,
     cell_texts,
     drawn_keys,
     in_words,
     short,
     tensor_text,
 )
+from gridlayout.draw.notes import NUMBERS, caveats
 from gridlayout.draw.panels import Axis, Box, Panel, figure
 from gridlayout.draw.points import Points, as_label, at, cell_label, core_text, from_physical, hover
 from gridlayout.errors import LayoutError
@@ -246,8 +245,6 @@ def _drawn(
     notes = list(notes)
     if len(numbers) < layout.num_cores:
         notes.append(f"{len(numbers)} of {layout.num_cores:,} cores are shown.")
-    if kind != "none" and any(b.label and not b.is_single for p in panels for b in p.boxes):
-        notes.append("In a block: the logical indices of its first and last element.")
     if layout.core_rank and counts is not None:
         notes.append(f"Each core holds {prod(layout.local_shape):,} positions.")
     return figure(
@@ -258,6 +255,7 @@ def _drawn(
         legend(colours, drawn_keys(found)),
         [*notes, *caveats(panels)],
         NUMBERS[kind],
+        "In a block: the logical indices of its first and last element.",
     )
 
 

@@ -153,7 +153,8 @@ def _by_offset(layout: Layout) -> Colouring:
     edges = [min(-(-blocks * k // HUES) * block, total) for k in range(HUES + 1)]
 
     def name(k: int) -> str:
-        return f"offsets {edges[k]:,}..{edges[k + 1] - 1:,}"
+        first, last = edges[k], edges[k + 1] - 1
+        return f"offset {first:,}" if first == last else f"offsets {first:,}..{last:,}"
 
     def key(p: Points) -> Ints:
         return _known(p, np.searchsorted(edges, p.offset, side="right") - 1)

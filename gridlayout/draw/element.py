@@ -20,14 +20,8 @@ from gridlayout.draw.buffers import Fold, boxes_of, field_of, in_memory, in_spac
 from gridlayout.draw.cells import NOTHING, PADDING, Cell
 from gridlayout.draw.colourings import Colouring, Field, colouring, find_coloured, legend
 from gridlayout.draw.fold import CoreGrid, Devices, DeviceSlots
-from gridlayout.draw.logical import (
-    BUDGET,
-    Table,
-    drawn_keys,
-    logical_panel,
-    short,
-    tensor_text,
-)
+from gridlayout.draw.logical import BUDGET, Table, drawn_keys, logical_panel, short, tensor_text
+from gridlayout.draw.notes import members_in_words
 from gridlayout.draw.panels import Panel, figure
 from gridlayout.draw.points import number, tuple_text
 from gridlayout.errors import LayoutError
@@ -81,6 +75,7 @@ def draw_element(
         panels,
         legend(colours, drawn_keys(found)),
         _terms(layout, at, device),
+        names=members_in_words(colours),
     )
 
 

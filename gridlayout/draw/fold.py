@@ -26,10 +26,8 @@ from gridlayout.draw.colourings import (
 )
 from gridlayout.draw.logical import (
     BUDGET,
-    NUMBERS,
     Table,
     box_of,
-    caveats,
     cell_texts,
     drawn_keys,
     in_words,
@@ -37,6 +35,7 @@ from gridlayout.draw.logical import (
     short,
     tensor_text,
 )
+from gridlayout.draw.notes import NUMBERS, caveats, members_in_words
 from gridlayout.draw.panels import Axis, Panel, dim_axis, figure
 from gridlayout.draw.points import Points, number, tuple_text
 from gridlayout.errors import LayoutError
@@ -108,6 +107,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
         entries,
         caveats(panels),
         NUMBERS["core"],
+        members_in_words(colours),
     )
 
 

@@ -25,6 +25,7 @@ from gridlayout.draw.colourings import (
     outer_block,
     tile_colouring,
 )
+from gridlayout.draw.notes import FIRSTS, NUMBERS, caveats, members_in_words
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import Points, as_label, cell_label, from_logical, hover, tuple_text
 from gridlayout.palette import HUES
@@ -212,6 +213,7 @@ def drawn(
         legend(colours, drawn_keys(found)),
         [*notes, *caveats(panels)],
         NUMBERS[kind],
+        FIRSTS[kind] if lined else members_in_words(colours),
     )
 
 
@@ -295,37 +297,6 @@ def _blocks_of(
     numbers = [(first.core * -(-total // n) + first.offset // n).tolist() for n in lined]
     known = {box: found for box, *found in zip(boxes, *numbers, strict=True)}
     return lambda box: tuple(known[box])
-
-
-# The meaning of the numbers in cells, by the kind of label.
-NUMBERS = {
-    "offset": "Numbers are offsets in a core's buffer, in elements.",
-    "byte": "Numbers are bytes of a core's buffer.",
-    "index": "Numbers are logical indices.",
-    "number": "Numbers count the elements in row-major order.",
-    "core": "Numbers are cores.",
-    "none": "",
-}
-
-
-def caveats(panels: Sequence[Panel]) -> list[str]:
-    """Return notes on the size of blocks and on cells with some padding, if there are any."""
-    boxes = [box for panel in panels for box in panel.boxes]
-    notes = _blocks_in_words(boxes)
-    if any(box.share for box in boxes):
-        notes.append("Cells of data and padding are hatched by the share of padding.")
-    return notes
-
-
-def _blocks_in_words(boxes: Sequence[Box]) -> list[str]:
-    """Return how many elements the blocks of one colour have, if there are such."""
-    filled = [b for b in boxes if not b.is_single and b.fill not in ("pad", "mix")]
-    sizes = {tuple(high - low for low, high in (b.rows, b.columns)) for b in filled}
-    if not sizes:
-        return []
-    rows, columns = map(max, zip(*sizes, strict=True))
-    most = "" if len(sizes) == 1 else "up to "
-    return [f"Blocks of {most}{rows:,} x {columns:,} elements."]
 
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:

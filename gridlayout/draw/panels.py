@@ -67,13 +67,14 @@ class Panel:
 class Picture:
     """SVG text that is arranged like a panel; sizes in pixels.
 
-    numbered: whether cells of one position have labels.
+    numbered: whether cells of one position have labels. named: whether larger ones have.
     """
 
     width: float
     height: float
     body: str
     numbered: bool = False
+    named: bool = False
 
 
 def figure(
@@ -84,11 +85,12 @@ def figure(
     legend: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
     numbers: str = "",
+    names: str = "",
 ) -> Drawing:
     """Draw panels in rows, under a title and above a legend of (fill, text) and notes.
 
     numbers: a note on the numbers in cells of one position; it is shown if the cells have room for
-    numbers.
+    numbers. names: the same for the texts in larger cells.
     """
     boxes = [box for panel in panels if isinstance(panel, Panel) for box in panel.boxes]
     single = [box for box in boxes if box.rows[1] - box.rows[0] == 1]
@@ -105,6 +107,8 @@ def figure(
     swatches = foot.legend(legend)
     if numbers and any(picture.numbered for picture in pictures):
         foot.add(numbers, 12, "note")
+    if names and any(picture.named for picture in pictures):
+        foot.add(names, 12, "note")
     for note in notes:
         foot.add(note, 12, "note")
     width = _MARGIN + max(right - _MARGIN, head.right, foot.right) + _MARGIN
@@ -179,7 +183,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     # The name of the rows is beside their ticks, rotated.
     left = down.width + 8 + (14 if panel.rows.name else 0)
     top = 46 if panel.caption else 30
-    rects, plates, labels, numbered = _boxes(panel, xs, ys, left, top)
+    rects, plates, labels, which = _boxes(panel, xs, ys, left, top)
     body = [
         *(caption, _axis_names(panel, left, top)),
         *(across.above(left, top - 5), down.beside(left - 5, top)),
@@ -187,7 +191,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     ]
     width = max(xs[columns[-1]], across.end, mono_width(f"{panel.columns.name} →", 10))
     height = max(ys[rows[-1]], mono_width(f"← {panel.rows.name}", 10))
-    return Picture(max(left + width, named), top + height + 8, "".join(body), numbered)
+    return Picture(max(left + width, named), top + height + 8, "".join(body), *which)
 
 
 def _edges(spans: Iterable[Span]) -> list[int]:
@@ -251,11 +255,11 @@ def _axis_names(panel: Panel, left: float, top: float) -> str:
 
 def _boxes(
     panel: Panel, xs: Scale, ys: Scale, left: float, top: float
-) -> tuple[str, str, str, bool]:
+) -> tuple[str, str, str, tuple[bool, bool]]:
     """Return the cells, the plates behind labels (which hide lines), the labels that fit, and
-    whether a cell of one position has a label.
+    whether a cell of one position has a label, and a larger one.
     """
-    rects, plates, labels, numbered = [], [], [], False
+    rects, plates, labels, labelled = [], [], [], set[bool]()
     for box in panel.boxes:
         (x, right), (y, low) = (xs[e] for e in box.columns), (ys[e] for e in box.rows)
         hover = tag("title", escape(box.hover))
@@ -268,13 +272,13 @@ def _boxes(
         if box.label and right - x >= wide + 3 and low - y >= 13:
             centre = {"x": left + (x + right) / 2, "y": top + (y + low) / 2}
             labels.append(tag("text", escape(box.label), **centre))
-            numbered |= box.is_single
+            labelled.add(box.is_single)
             if not box.is_single:
                 at = {"x": centre["x"] - wide / 2 - 1, "y": centre["y"] - 6}
                 plates.append(tag("rect", class_=box.fill, width=wide + 2, height=12, **at))
     groups = (("cells", rects), ("plates", plates), ("labels", labels))
     cells, under, over = (tag("g", "".join(parts), class_=name) for name, parts in groups)
-    return cells, under, over, numbered
+    return cells, under, over, (True in labelled, False in labelled)
 
 
 def _mark(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
