@@ -72,6 +72,10 @@ def check_system(layout):
     assert summary._repr_html_() in page
     for text in summary.rows.values():
         assert escape(text) in page
+    # Long texts break anywhere, which must not break a name, such as "shar/d".
+    names = re.findall(r'<th scope="row" style="([^"]*)">(\w+)</th>', page)
+    assert [name for _, name in names] == [*summary.rows]
+    assert all("white-space: nowrap; overflow-wrap: normal" in style for style, _ in names)
 
 
 @pytest.mark.parametrize("layout", EXTREMES, ids=str)

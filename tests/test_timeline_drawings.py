@@ -5,11 +5,14 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from browser import needs_chromium
 from pictures import TIMELINES, faults
 
+import gridlayout as gl
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.letters import lines_of, mono_lines, mono_width, text_width
 from gridlayout.draw.timeline import MAX_RECTS, MAX_TRACKS, Span, Track, timeline
@@ -22,6 +25,7 @@ from gridlayout.draw.units import (
     time_text,
 )
 from gridlayout.errors import LayoutError
+from gridlayout.ops.planning.events import Event, sent_in_words
 
 SVG = "{http://www.w3.org/2000/svg}"
 US = 1e-6
@@ -77,6 +81,35 @@ def told(drawing):
             count += 1
         seconds += float(time.replace(",", "")) * units[unit]
     return count, kinds, seconds
+
+
+# -- simulations -----------------------------------------------------------------------------------
+
+
+def test_a_timeline_says_what_is_sent_of_what_and_how_many_bytes():
+    x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((530, 633), (633, 300)))
+    found = gl.simulate(lambda x, w: jnp.tanh(x @ w).sum(0), x, w, machine="v5e 4x4")
+    drawing, sent = found.timeline(), Counter()
+    for each in found.events:
+        if each.nbytes:
+            sent[each.track, f"{each.kind} of {each.of}", each.equation] += each.nbytes
+    assert any(kind == "all-gather of w" for _, kind, _ in sent)
+    lines = [f"{at}: {what}, {n:,} B, for {name}" for (at, what, name), n in sent.most_common()]
+    shown = texts(drawing)
+    start = shown.index("A device receives:")
+    assert shown[start + 1 :] == lines
+    # Wide spans have the bytes beside them too.
+    widest = max((e for e in found.events if e.nbytes), key=lambda e: e.seconds)
+    assert f"{widest.words}, {widest.nbytes:,} B" in texts(drawing, "labels")
+
+
+def test_of_many_transfers_the_largest_are_listed():
+    events = [Event(k, 1, f"dot:{k}", "permute", "links x", "x", 10 + k) for k in range(9)]
+    head, *lines, more = sent_in_words(events)
+    assert head == "A device receives:"
+    assert [int(re.search(r"(\d+) B", line)[1]) for line in lines] == [18, 17, 16, 15, 14, 13]
+    assert more == "... and 3 more transfers."
+    assert sent_in_words([Event(0, 1, "dot:0", "compute", "compute")]) == []
 
 
 # -- timelines -------------------------------------------------------------------------------------

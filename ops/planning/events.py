@@ -84,16 +84,18 @@ class Event(NamedTuple):
 
 
 def sent_in_words(found: Sequence[Event]) -> list[str]:
-    """Return what a device receives, the largest amounts first, at most six lines.
+    """Return what a device receives, the largest amounts first: at most six of them.
 
     >>> sent_in_words([Event(0, 1e-6, "dot_general:0", "all-gather", "links y", "x", 5184)])
-    ['links y: all-gather of x, 5,184 B, for dot_general:0']
+    ['A device receives:', 'links y: all-gather of x, 5,184 B, for dot_general:0']
     """
     sums: Counter[tuple[str, str, str]] = Counter()
     for each in found:
         if each.nbytes:
             sums[each.track, each.words, each.equation] += each.nbytes
-    lines = [
+    if not sums:
+        return []
+    lines = ["A device receives:"] + [
         f"{track}: {words}, {nbytes:,} B, for {equation}"
         for (track, words, equation), nbytes in sums.most_common(_LINES)
     ]
