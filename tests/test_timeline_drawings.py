@@ -95,7 +95,7 @@ def test_a_timeline_says_what_is_sent_of_what_and_how_many_bytes():
             sent[each.track, f"{each.kind} of {each.of}", each.equation] += each.nbytes
     assert any(kind == "all-gather of w" for _, kind, _ in sent)
     lines = [f"{at}: {what}, {n:,} B, for {name}" for (at, what, name), n in sent.most_common()]
-    shown = texts(drawing)
+    shown = [t.text for t in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
     start = shown.index("A device receives:")
     assert shown[start + 1 :] == lines
     # Wide spans have the bytes beside them too.

@@ -97,7 +97,7 @@ def _steps(layout: Layout, at: Shape, place: Location, device: Devices | None) -
         row = int(number(place.core[:-1], layout.core_shape[:-1]))
         words = f"core {tuple_text(place.core)}"
         yield _Step(words, cores.field(), cores.panel, (row, place.core[-1]))
-    words, local = [_position(layout, place), _address(place)], layout.local_shape
+    ends, local = [_position(layout, place), _address(place)], layout.local_shape
     sides = sides_of(layout) if len(local) > 1 else ([], [])
     shapes = [tuple(local[k] for k in dims) for dims in sides]
     # A shard that is a single row or column looks like the buffer.
@@ -106,9 +106,9 @@ def _steps(layout: Layout, at: Shape, place: Location, device: Devices | None) -
             int(number([place.local[k] for k in dims], shape))
             for dims, shape in zip(sides, shapes, strict=True)
         )
-        yield _in_core(words.pop(0), layout, place, in_space(local, *sides), (row, column))
+        yield _in_core(ends.pop(0), layout, place, in_space(local, *sides), (row, column))
     fold, _, width = in_memory(layout)
-    yield _in_core(", ".join(words), layout, place, fold, divmod(place.offset, width))
+    yield _in_core(", ".join(ends), layout, place, fold, divmod(place.offset, width))
     if device is not None:
         yield _on_device(layout, place, device)
 
@@ -180,7 +180,9 @@ def _on_device(layout: Layout, place: Location, device: Devices) -> _Step:
     def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
         _, cores = slots.core(r, c)
         used = (cores < np.array(layout.core_shape, int)).all(axis=-1)
-        numbers = number(np.moveaxis(np.where(used[..., None], cores, 0), -1, 0), layout.core_shape)
+        numbers = number(
+            [*np.moveaxis(np.where(used[..., None], cores, 0), -1, 0)], layout.core_shape
+        )
         return np.where(used, colours.renumber(numbers), PADDING)
 
     field = slots.field()
@@ -215,8 +217,9 @@ def _terms(layout: Layout, at: Shape, device: Devices | None) -> list[str]:
     terms = plane.index_map.results
     lines = [f"Logical index: {_named('d', at)}."] if at else []
     if joined != at:
-        texts = (f"{short(str(t), _LONGEST)} = {i}" for t, i in zip(collapse, joined, strict=True))
-        lines.append(f"Collapsed index: {', '.join(texts)}; from here on, {_named('d', joined)}.")
+        lines.append(
+            f"Collapsed index: {_equal(collapse, joined)}; from here on, {_named('d', joined)}."
+        )
     if rank:
         lines.append(f"Core: {_equal(terms[:rank], place.core)}.")
     if place.local:
@@ -232,8 +235,8 @@ def _terms(layout: Layout, at: Shape, device: Devices | None) -> list[str]:
     if device is not None and rank:
         to_device = device.core_map(layout.core_shape)
         found = to_device(*place.core)[: len(device.shape)]
-        terms = [re.sub(r"\bd(\d+)", r"g\1", str(term)) for term in to_device.results]
-        lines.append(f"Device: {_equal(terms, found)}, where core is {_named('g', place.core)}.")
+        texts = [re.sub(r"\bd(\d+)", r"g\1", str(term)) for term in to_device.results]
+        lines.append(f"Device: {_equal(texts, found)}, where core is {_named('g', place.core)}.")
     return lines
 
 

@@ -61,4 +61,4 @@ class Shown:
 
     def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
         """Return one line that unfolds to the layout's summary, for trees in treescope."""
-        return folded_line(repr(self), str(self.layout.summary()), path)
+        return folded_line(repr(self), str(self.summary()), path)
