@@ -91,8 +91,7 @@ _VARIABLE = re.compile(r"(?<=[:\"])var\(--(\w+)\)")
 def fixed(svg: str, dark: bool = False) -> str:
     """Return a drawing in the colours of one theme, without variables and other themes.
 
-    Only browsers know CSS variables: librsvg, which Inkscape-like programs use, CairoSVG and resvg
-    draw them black.
+    Browsers know CSS variables. Without their values librsvg, CairoSVG and resvg draw all black.
 
     >>> fixed('<svg><style>#a text{fill:var(--ink)}</style><rect fill="var(--pad)"/></svg>')
     '<svg><style>#a text{fill:#16191d}</style><rect fill="#f4f4f5"/></svg>'

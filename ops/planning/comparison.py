@@ -209,6 +209,9 @@ class TimeComparison:
                 parts.append(paragraph(_hidden(rows)))
         return framed(parts)
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
     def draw(self) -> Drawing:
         """Return the measures as bars: one panel per measure, with one bar per program."""
         measures = [Measure(what.strip(), n, words) for what, n, words in self.measures]

@@ -119,6 +119,9 @@ class Description:
     def _repr_html_(self) -> str:
         return f"{self.draw().svg}<pre>{self}</pre>"
 
+    def _repr_svg_(self) -> str:
+        return self.draw()._repr_svg_()
+
 
 def _place(at: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, at))})"
