@@ -103,8 +103,8 @@ def test_pictures_are_of_one_theme(name, theme):
     (style,) = (e.text for e in root.iter("{http://www.w3.org/2000/svg}style"))
     assert "prefers-color-scheme" not in style
     assert f"static/{path.name}" in README.read_text()
-    papers = re.findall(r"(?:^|\})#gl\w+\{[^}]*--paper:(#\w+)", style)
-    assert papers[-1] == palette.colours(theme == "dark")["paper"]
+    papers = re.findall(r"#gl\w+ \.paper\{fill:(#\w+)\}", style)
+    assert papers == [palette.colours(theme == "dark")["paper"]]
 
 
 def test_the_ratios_are_those_that_were_measured():
