@@ -1,15 +1,16 @@
 """Whether a tag can be released: `python .github/release.py v0.1.0` prints its notes, or fails.
 
-The tag is `v` and the version in pyproject.toml, and the changelog has a dated section of it.
+The tag is `v` and the version in gridlayout/__init__.py, and the changelog has a dated section
+of it.
 """
 
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTION = re.compile(r"^## \[(.*?)\](?: - (\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
+VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 
 
 def sections() -> dict[str, tuple[str | None, str]]:
@@ -19,12 +20,19 @@ def sections() -> dict[str, tuple[str | None, str]]:
     return {name: (date, text.strip()) for name, date, text in triples}
 
 
+def version_here() -> str:
+    """The version in gridlayout/__init__.py, read without an import: nothing is installed yet."""
+    (found,) = VERSION.findall((ROOT / "gridlayout" / "__init__.py").read_text("utf-8"))
+    return str(found)
+
+
 def notes(tag: str) -> str:
     """What changed in the version that the tag names; SystemExit where it can't be released."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    version = project["version"]
+    version = version_here()
     if tag != f"v{version}":
-        raise SystemExit(f"the tag is {tag!r}, and the version in pyproject.toml is {version!r}")
+        raise SystemExit(
+            f"the tag is {tag!r}, and the version in gridlayout/__init__.py is {version!r}"
+        )
     date, text = sections().get(version, (None, ""))
     if date is None or not text:
         raise SystemExit(f"CHANGELOG.md needs a section '## [{version}] - YYYY-MM-DD' with text")

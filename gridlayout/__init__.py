@@ -8,7 +8,6 @@ needs JAX is imported when it is first asked for, so that describing a layout co
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
@@ -25,6 +24,9 @@ from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.summary import Summary
 from gridlayout.safetensors import open_safetensors
 from gridlayout.text import parse
+
+# The one place of the version: pyproject.toml reads it here.
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from gridlayout.conversion.convert import Conversion, convert
@@ -148,8 +150,6 @@ __all__ += ["cache_limit", "cached_bytes", "clear_caches"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":  # kept in pyproject.toml alone
-        return version("gridlayout")
     if name not in _LAZY:
         raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
     if _LAZY[name].startswith("ops."):
@@ -162,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*(name for name in globals() if name.startswith("__")), "__version__", *__all__]
+    return [*(name for name in globals() if name.startswith("__")), *__all__]

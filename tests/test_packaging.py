@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import gridlayout as gl
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"gridlayout": "gridlayout", "sharding": "gridlayout/sharding", "ops": "gridlayout/ops"}
 # Folders that no wheel holds.
@@ -151,7 +153,7 @@ def test_only_jax_and_numpy_are_required(metadata):
 
 def test_metadata_is_that_of_pyproject(metadata):
     assert metadata["Name"] == "gridlayout"
-    assert metadata["Version"] == PROJECT["version"]
+    assert metadata["Version"] == gl.__version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
 

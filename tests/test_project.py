@@ -158,8 +158,12 @@ def release():
 
 
 def test_the_version_has_a_dated_section_and_is_cited(release):
-    version = PROJECT["version"]
-    assert gl.__version__ == version
+    version = gl.__version__
+    assert "version" not in PROJECT  # it is read where the library states it
+    assert PYPROJECT["tool"]["setuptools"]["dynamic"]["version"] == {
+        "attr": "gridlayout.__version__"
+    }
+    assert release.version_here() == version
     date, text = release.sections()[version]
     assert "tested on Python" in text
     cited = read(ROOT / "CITATION.cff")
@@ -177,10 +181,10 @@ def test_every_released_section_has_a_date(release):
 
 
 def test_a_tag_is_the_version_with_a_section(release, monkeypatch):
-    version = PROJECT["version"]
+    version = gl.__version__
     assert release.notes(f"v{version}") == release.sections()[version][1]
     for tag in ("", version, "v9.9.9", f"v{version} "):
-        with pytest.raises(SystemExit, match=r"the version in pyproject\.toml is"):
+        with pytest.raises(SystemExit, match=r"the version in gridlayout/__init__\.py is"):
             release.notes(tag)
     for sections in ({}, {version: (None, "text")}, {version: ("2026-01-01", "")}):
         monkeypatch.setattr(release, "sections", lambda found=sections: found)
