@@ -1,5 +1,5 @@
 # The targets need only make and Python >= 3.11; the first one run creates .venv.
-#   make demo    the tour of the library
+#   make demo    the tour of the library, in an environment of its own, .venv-demo
 #   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
 #   make test-all   the same on all cases, before a release
 #   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10.2 installs that one
@@ -11,7 +11,7 @@
 #   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
 #   make wheel   builds sdist and wheel into dist/, runs the README's lines on the wheel installed alone
 #   make versions   the same with every Python from 3.11 here, with the oldest and the newest JAX
-#   make release-check TAG=v0.1.0   whether version and changelog are those of the tag
+#   make release-check TAG=v0.2.0   whether version and changelog are those of the tag
 #   make publish   uploads dist/, from CI alone: .github/workflows/release.yml
 #   make clean   removes the environments, builds and caches
 
@@ -29,18 +29,23 @@ JAX_VERSION ?=
 VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+# With what the library needs alone.
+DEMO := .venv-demo
 
 # The tests that compile and run with JAX, which pass on every Python and JAX that is supported.
 # Others show numbers and texts of the newest.
 TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placement relayout xla models \
 	cores multiprocess plan steps slices)
 
+NEEDS_PYTHON = @test -n "$(PYTHON)" || \
+	{ echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+
 .PHONY: demo test test-all test-jax prove programs lint bench docs notebooks wheel versions release-check \
 	publish clean
 .DEFAULT_GOAL := test
 
-demo: $(INSTALLED)
-	$(RUN) -m gridlayout demo
+demo: $(DEMO)/.installed
+	$(DEMO)/bin/python -m gridlayout demo
 
 test: $(INSTALLED)
 	$(RUN) -m pytest $(PYTEST_ARGS)
@@ -92,11 +97,18 @@ publish:
 
 # An environment that an interrupted install or a removed interpreter broke is made anew.
 $(INSTALLED): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(NEEDS_PYTHON)
 	@echo "installing gridlayout and its development tools into $(VENV), once"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
 		$(if $(JAX_VERSION),'jax==$(JAX_VERSION)')
+	@touch $@
+
+$(DEMO)/.installed: pyproject.toml
+	$(NEEDS_PYTHON)
+	@echo "installing gridlayout, JAX and NumPy into $(DEMO), once"
+	@$(DEMO)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(DEMO)
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 clean:

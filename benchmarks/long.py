@@ -1,6 +1,6 @@
 """A long training in which every step has new shapes: memory, time per step, the same result twice.
 
-`python -m benchmarks.long [--minutes 60] [--limit MIB]` trains the demo's classifier of digits on 8
+`python -m benchmarks.long [--minutes 60] [--limit MIB]` trains a classifier of digits on 8
 emulated devices. Each step draws a batch of another size, relays it and a weight out to layouts
 that it draws, runs a compiled step of a constant shape too, and saves a checkpoint; each tenth step
 restores it. At the end, the same weights are saved many times, to find what a checkpoint leaves in
@@ -66,16 +66,16 @@ class Training:
     def __init__(self, folder: str) -> None:
         import jax
 
-        from gridlayout.demo import network
+        from benchmarks import digits
 
         self.rng, self.path = np.random.default_rng(0), f"{folder}/step"
         self.device = gl.DeviceGrid((2, 4))
-        self.data, _ = network.digits()
-        weights = network.initial(np.random.default_rng(1))
+        self.data, _ = digits.digits()
+        weights = digits.initial(np.random.default_rng(1))
         self.params = gl.put(weights, self.device, self.layout_of((2, 4), (8, 8)))
 
         def step(params: Any, images: Any, labels: Any) -> Any:
-            loss, slopes = jax.value_and_grad(network.loss_fn)(params, images, labels)
+            loss, slopes = jax.value_and_grad(digits.loss_fn)(params, images, labels)
             return {name: w - RATE * slopes[name] for name, w in params.items()}, loss
 
         self.step = gl.on_grid(step)

@@ -575,7 +575,7 @@ def test_the_command_refuses(tmp_path, capfd, arguments, words):
     path.write_text("\n".join(BEFORE))
     assert main(["compare", *(word.format(path) for word in arguments)]) == 2
     out, error = capfd.readouterr()
-    assert error.startswith("python -m gridlayout compare: ")
+    assert error.startswith("gridlayout compare: ")
     assert words in error
     assert not out
 

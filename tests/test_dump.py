@@ -807,7 +807,7 @@ def test_rows_of_hlo_have_its_names_of_types():
 def test_missing_file():
     made = run("no/such/dump.mlir")
     assert (made.returncode, made.stdout) == (2, b"")
-    assert made.stderr.startswith(b"python -m gridlayout explain: 'no/such/dump.mlir' is neither a")
+    assert made.stderr.startswith(b"gridlayout explain: 'no/such/dump.mlir' is neither a")
     assert b"Traceback" not in made.stderr
 
 

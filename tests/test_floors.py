@@ -139,7 +139,7 @@ ROOMS = {
         *("palette", "svg", "layouts", "tables", "document", "draw"),
         *("mlir", "strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
         *("safetensors", "images", "constructor", "text", "image_files", "conversion", "costs"),
-        *("dump", "explorer", "gallery", "demo"),
+        *("dump", "explorer", "gallery", "demo", "commands"),
     ),
     "sharding": (
         *("number_checks", "limits", "collectives", "extremes", "cost", "choice", "meshes"),

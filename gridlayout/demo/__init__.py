@@ -1,12 +1,18 @@
-"""The demo: a classifier written in plain JAX, trained on a virtual 4x4 grid of 32x32 tiles.
+"""The demo: a network in plain JAX whose arrays do not divide evenly, trained on 2x4 cores.
 
-`gl.on_grid` runs the complete training step on the grid, over 2x4 emulated devices; its results are
-compared with the same training in plain JAX. This package imports no JAX, which takes seconds to
-start, so that the introduction is shown at once.
+`gl.on_grid` runs the training step over 2x4 emulated devices. Plain JAX runs the same step on the
+same devices, with the same shardings, on arrays that are padded by hand: it refuses uneven ones.
+A page shows the layouts and the program, and a plan of a large network for real chips.
+
+This module imports no JAX, which takes seconds to start, so that the introduction is shown at once.
 """
 
 from __future__ import annotations
 
-from gridlayout.demo.progress import INTRODUCTION, Progress
+__all__ = ["INTRODUCTION"]
 
-__all__ = ["INTRODUCTION", "Progress"]
+INTRODUCTION = """\
+gridlayout demo: trains a network written in plain JAX on a grid of 2x4 cores,
+one on each of 8 emulated devices. Its arrays do not divide evenly: the parts
+are uneven, and are padded to tiles of 8x8. The results must not change.
+"""

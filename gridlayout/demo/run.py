@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from time import perf_counter
 
-from gridlayout.demo.progress import Progress
+import gridlayout as gl
+from gridlayout.demo import network
+from gridlayout.demo.page import page
+from gridlayout.demo.training import Training, by_gspmd, on_the_grid
+from gridlayout.tables.words import duration
 
-PHASES = 12  # the sum of the weights of all phases, from starting JAX to testing
+MACHINE = "v5e 4x4"
+LARGE = (65521, (1021, 4093, 4093, 1000))  # rows and widths of the network that is planned
+_APART = 1e-3  # the most by which the losses may differ, as a share
 
 
-def run(steps: int, full: bool = False) -> int:
-    """Train and print the results; return 0 if accuracy and loss are as required, else 1.
+def run(steps: int, path: str) -> int:
+    """Train, write the page, and print the results; return 0 if the losses agree, else 1.
 
-    steps: the number of training steps. full: whether to print all layouts and primitives too.
+    steps: the number of training steps. path: of the page.
     """
     start = perf_counter()
-    with Progress(PHASES, 3 * steps) as progress:
-        with progress.phase("starting JAX"):
-            # This import takes seconds, so it follows the first display of the bar.
-            from gridlayout.demo import answer, tables, training
-        found = training.measure(steps, progress)
-    print()
-    for line in answer.lines(found):
-        print(line)
-    print(f"{perf_counter() - start:.0f} s in total")
-    if full:
-        tables.show(found)
-    if failed := answer.failure(found):
-        print(failed)
-    return 1 if failed else 0
+    gl.emulate_devices(8)
+    grid, other = on_the_grid(), by_gspmd()
+    for _ in range(steps):
+        grid.run()
+        other.run()
+    apart = abs(grid.losses[-1] / other.losses[-1] - 1)
+    measured = list(_measured(grid, other, apart))
+    print("\n".join(measured), flush=True)
+    plan = gl.plan(network.train_step, *network.shapes(*LARGE), machine=MACHINE)
+    default = gl.simulate(network.train_step, *network.shapes(*LARGE), machine=MACHINE)
+    planned = list(_planned(plan, default))
+    print("\n".join(planned), flush=True)
+    file = Path(path)
+    file.write_text(page(grid, [*measured, *planned], plan, default), encoding="utf-8")
+    print(f"\nSee the layouts, the program, the timeline and the plan:\n{file.resolve()}")
+    print(f"({perf_counter() - start:.0f} s)")
+    if apart <= _APART:
+        return 0
+    print(f"FAILED: the losses differ by {apart:.1%}, and may by {_APART:.1%}")
+    return 1
+
+
+def _measured(grid: Training, other: Training, apart: float) -> Iterator[str]:
+    yield f"{len(grid.losses)} steps, by turns on the grid and by GSPMD (jax.jit with shardings):"
+    for name, each in (("gridlayout", grid), ("GSPMD", other)):
+        step = "" if each.median is None else f"{duration(each.median)} a step, "
+        yield (
+            f"  {name:<11} {step}first call {duration(each.first_call)}, "
+            f"loss {each.losses[0]:,.1f} to {each.losses[-1]:,.1f}"
+        )
+    yield f"  the losses differ by {apart:.1e} of their value" if apart else "  equal losses"
+    if grid.median is not None and other.median is not None:
+        yield f"  a step on the grid takes {grid.median / other.median:.2f} times GSPMD's time"
+    yield "Both have the same blocks on the same devices. JAX refuses uneven blocks, so"
+    yield "GSPMD's arrays are padded by hand. Emulated devices share this computer's cores."
+
+
+def _planned(plan: gl.Plan, default: gl.Simulation) -> Iterator[str]:
+    rows, widths = LARGE
+    yield ""
+    yield f"A plan for {plan.device.size} chips ({MACHINE}), made without them: such a network in"
+    yield f"bfloat16, {rows:,} rows, widths {', '.join(map(str, widths))}. By the chip's figures:"
+    yield f"  {duration(plan.time)} a step as planned; no plan takes under {duration(plan.bound)}"
+    yield f"  {duration(default.time)} a step in the layouts that gl.put chooses by default"

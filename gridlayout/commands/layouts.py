@@ -1,0 +1,152 @@
+"""`draw`, `convert` and `explore`: one layout, given as its text. `gallery`: figures of many."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gridlayout.commands import Commands
+from gridlayout.commands.terminal import SUCCEEDED, print_text, refused, warnings_of
+from gridlayout.errors import LayoutError
+from gridlayout.text import MAX_TEXT, parse
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
+
+# What the explorer starts with if no layout is given.
+_FIRST = "GridLayout((53, 63), 'float32', grid=(3, 2), tile=(32, 32))"
+
+
+def add_draw(commands: Commands) -> None:
+    """Add `draw`."""
+    parser = commands.add_parser("draw", help="draw a layout")
+    _add_text(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="a .svg or .html file (default: print the SVG)"
+    )
+    parser.add_argument(
+        "--view",
+        default="logical",
+        help="logical (the default), tiles, strides, physical, memory, lanes, slots, halo, flows",
+    )
+    parser.add_argument(
+        "--to", metavar="TEXT", help="of flows: the layout of the same tensor that it moves to"
+    )
+    parser.set_defaults(run=_draw)
+
+
+def add_convert(commands: Commands) -> None:
+    """Add `convert`."""
+    parser = commands.add_parser("convert", help="a layout in terms of another system")
+    _add_text(parser)
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="SYSTEM",
+        help="document, metal, ttnn, ttnn_document, tt_metal, xla, strided, sophon, megengine, mli",
+    )
+    parser.set_defaults(run=_convert)
+
+
+def add_explore(commands: Commands) -> None:
+    """Add `explore`."""
+    parser = commands.add_parser("explore", help="open a page on which a layout can be changed")
+    _add_text(parser, _FIRST)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the page to this file, and open nothing"
+    )
+    parser.set_defaults(run=_explore)
+
+
+def add_gallery(commands: Commands) -> None:
+    """Add `gallery`."""
+    parser = commands.add_parser("gallery", help="write a page of the documents' figures")
+    parser.add_argument("path", help="the HTML file to write")
+    parser.set_defaults(run=_gallery)
+
+
+def _add_text(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """The layout that is meant."""
+    parser.add_argument(
+        "text",
+        metavar="TEXT",
+        nargs="?" if default else None,
+        default=default,
+        help="a layout, such as 'f32[3,5]{1,0:T(8,128)}', a compiler's tensor<...> or "
+        "'GridLayout((53, 63), grid=(3, 2))'; - for standard input"
+        + (f" (default: {default})" if default else ""),
+    )
+    parser.add_argument(
+        "--shape",
+        help="of a text that states none: 53x63xf32 with #ttcore.metal_layout<...> or "
+        "#ttnn.ttnn_layout<...>, f32[53,63] with {1,0:T(8,128)}",
+    )
+
+
+def _layout(text: str, shape: str | None) -> Layout:
+    """Return the layout of a text, or of standard input."""
+    if text == "-":
+        text = sys.stdin.buffer.read(MAX_TEXT + 1).decode("utf-8", "replace")
+    text = text.strip()
+    encodes, orders = text.startswith("#"), text.startswith("{")
+    if shape is None:
+        if encodes or orders:
+            like = "53x63xf32" if encodes else "f32[53,63]"
+            raise LayoutError(f"{text[:40]!r} states no shape: give one, as in --shape {like}")
+        return parse(text)
+    if not encodes and not orders:
+        raise LayoutError(f"--shape {shape!r}, but the text states a shape: leave the option out")
+    return parse(f"tensor<{shape}, {text}>" if encodes else f"{shape}{text}")
+
+
+def _draw(options: argparse.Namespace) -> int:
+    try:
+        with warnings_of("draw"):
+            layout = _layout(options.text, options.shape)
+            to = {} if options.to is None else {"to": parse(options.to)}
+        drawing = layout.draw(options.view, **to)
+        if options.output is None:
+            return print_text(drawing.svg)
+        drawing.save(options.output)
+    except (LayoutError, OSError) as error:
+        return refused("draw", error)
+    print(f"{options.output} shows {drawing.title}")
+    return SUCCEEDED
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from gridlayout.conversion.convert import convert
+
+    try:
+        with warnings_of("convert"):
+            layout = _layout(options.text, options.shape)
+        return print_text(str(convert(layout, options.to)))
+    except LayoutError as error:
+        return refused("convert", error)
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from gridlayout.explorer.page import explore, has_display
+
+    if options.output is None and not has_display():
+        words = "no display to open the page on: write it to a file with -o page.html"
+        return refused("explore", OSError(words))
+    try:
+        with warnings_of("explore"):
+            layout = _layout(options.text, options.shape)
+            page = explore(layout, options.output, open_browser=options.output is None)
+    except (LayoutError, OSError) as error:
+        return refused("explore", error)
+    print(f"the explorer is in {page.path}")
+    return SUCCEEDED
+
+
+def _gallery(options: argparse.Namespace) -> int:
+    from gridlayout.gallery import write_gallery
+
+    try:
+        print(f"{write_gallery(options.path)} figures are in {options.path}")
+    except OSError as error:
+        return refused("gallery", error)
+    return SUCCEEDED

@@ -1,0 +1,274 @@
+"""`gridlayout draw`, `convert`, `explore` and `--version`: one layout, given as a text.
+
+`explain` is tested in test_dump.py, `compare` in test_compare.py, `gallery` in test_draw.py and
+`demo` in test_demo.py.
+"""
+
+import io
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import gridlayout as gl
+from gridlayout.__main__ import main
+from gridlayout.conversion.candidates import SYSTEMS
+from gridlayout.draw.views import VIEWS
+
+ROOT = Path(__file__).parent.parent
+GRID = "GridLayout((53, 63), 'float32', grid=(3, 2), tile=(32, 32))"
+METAL = (
+    "#ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
+    "memref<8x150xf32, #ttcore.memory_space<l1>>>"
+)
+COMMANDS = ("demo", "explain", "compare", "draw", "convert", "explore", "gallery")
+
+
+def typed(text):
+    """Standard input that holds a text."""
+    return SimpleNamespace(buffer=io.BytesIO(text.encode()))
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"gridlayout {gl.__version__}\n"
+
+
+def test_the_script_that_pip_installs_is_main():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    module, name = project["scripts"]["gridlayout"].split(":")
+    assert getattr(import_module(module), name) is main
+
+
+def test_help_lists_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"    {name} " in shown for name in COMMANDS)
+
+
+# -- draw ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [GRID, "f32[3,5]{1,0:T(2,2)}", "sophon.local((1, 6, 4, 5), 'float32', 'compact')"],
+)
+def test_a_layout_is_drawn_into_a_file(text, tmp_path, capsys):
+    path = tmp_path / "x.svg"
+    assert main(["draw", text, "-o", str(path)]) == 0
+    drawing = gl.parse(text).draw()
+    assert path.read_text("utf-8") == drawing.svg
+    assert capsys.readouterr().out == f"{path} shows {drawing.title}\n"
+
+
+def test_without_a_file_the_svg_is_printed(capfd):
+    assert main(["draw", GRID, "--view", "physical"]) == 0
+    assert capfd.readouterr().out == gl.parse(GRID).draw("physical").svg.rstrip("\n") + "\n"
+
+
+def test_a_relayout_is_drawn(tmp_path):
+    path = tmp_path / "x.html"
+    to = "GridLayout((53, 63), 'float32', grid=(2, 3))"
+    assert main(["draw", GRID, "--view", "flows", "--to", to, "-o", str(path)]) == 0
+    assert gl.parse(GRID).draw("flows", to=gl.parse(to)).svg in path.read_text("utf-8")
+
+
+def test_the_help_names_every_view_that_needs_no_devices(capsys):
+    with pytest.raises(SystemExit):
+        main(["draw", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert {*VIEWS} - {*words} == {"fold"}
+
+
+# -- the text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "whole"),
+    [
+        (METAL, "8x300xf32", f"tensor<8x300xf32, {METAL}>"),
+        ("{1,0:T(8,128)}", "bf16[53,63]", "bf16[53,63]{1,0:T(8,128)}"),
+    ],
+)
+def test_a_shape_completes_an_encoding(text, shape, whole, capfd):
+    assert main(["draw", text, "--shape", shape]) == 0
+    assert capfd.readouterr().out.rstrip("\n") == gl.parse(whole).draw().svg.rstrip("\n")
+    assert main(["draw", text]) == 2
+    assert "states no shape: give one, as in --shape " in capfd.readouterr().err
+    assert main(["draw", whole, "--shape", shape]) == 2
+    assert "leave the option out" in capfd.readouterr().err
+
+
+def test_the_text_may_come_from_standard_input(monkeypatch, capfd):
+    monkeypatch.setattr("sys.stdin", typed(f"  {GRID}\n"))
+    assert main(["convert", "-", "--to", "xla"]) == 0
+    assert capfd.readouterr().out == f"{gl.convert(gl.parse(GRID), to='xla')}\n"
+
+
+HOSTILE = [
+    "",
+    "-1",
+    "f32[3,5]{1,0:T(2,x)}",
+    "f32[" + "9" * 5000 + "]",
+    "f32[4294967296,4294967296,4294967296,4294967296]",
+    "GridLayout(" * 2000,
+    "GridLayout((3, 5), grid=(0, 1))",
+    "__import__('os').system('true')",
+    "f32[3]\x1b[31m\x00",
+    "x" * 70000,
+    "\udcff",
+    "no/such/file.mlir",
+]
+
+
+@pytest.mark.parametrize("command", [("draw",), ("convert", "--to", "xla"), ("explore",)])
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_bad_texts_are_refused_in_words(command, text, tmp_path, capfd):
+    name, *more = command
+    more += [] if name == "convert" else ["-o", str(tmp_path / "x.html")]
+    code = main([name, *more, "--", text])
+    out, error = capfd.readouterr()
+    if code == 0:  # one of many elements is legal, and drawn by samples
+        assert text.startswith("f32[4294967296")
+        return
+    assert code == 2
+    assert error.startswith(f"gridlayout {name}: ")
+    assert len(error) < 2000
+    assert "\x1b" not in error
+    assert "\0" not in error
+    assert not out
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_an_error_shows_the_place_in_the_text(capsys):
+    assert main(["convert", "f32[3,5]{1,0:T(2,x)}", "--to", "xla"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "gridlayout convert: column 18: expected a number, found 'x)}'",
+        "  f32[3,5]{1,0:T(2,x)}",
+        "                   ^",
+    ]
+
+
+def test_warnings_are_messages(tmp_path, capsys):
+    text = "GridLayout((8, 128, 256), grid=(2, 2, 2))"
+    with pytest.warns(gl.LayoutWarning, match="positions for 262144 elements") as found:
+        gl.parse(text)
+    assert main(["draw", text, "-o", str(tmp_path / "x.svg")]) == 0
+    assert capsys.readouterr().err == f"gridlayout draw: warning: {found[0].message}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["draw", GRID, "-o", "x.png"], 2, "end the name in .svg or .html"),
+        (["draw", GRID, "-o", "/no/such/x.svg"], 1, "No such file or directory"),
+        (["draw", GRID, "--view", "nice"], 2, "view 'nice' is not one of logical, tiles"),
+        (["draw", GRID, "--view", "fold"], 2, "view 'fold' needs device=, a gl.DeviceGrid"),
+        (["draw", GRID, "--view", "flows"], 2, "view 'flows' needs to="),
+        (["draw", GRID, "--to", "f32[3]"], 2, "takes no option 'to'"),
+        (["convert", GRID, "--to", "nice"], 2, "to 'nice' is not one of document, metal"),
+        (["convert", "f32[2,2,2,2,2]", "--to", "mli"], 2, "mli"),
+        (["explore", GRID, "-o", "/no/such/x.html"], 1, "No such file or directory"),
+    ],
+)
+def test_bad_options_are_refused_in_words(arguments, code, words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    out, error = capsys.readouterr()
+    assert error.startswith(f"gridlayout {arguments[0]}: ")
+    assert words in error
+    assert not out
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["convert", GRID], ["draw"]])
+def test_missing_arguments(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: gridlayout" in capsys.readouterr().err
+
+
+def test_no_command_prints_a_traceback():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "gridlayout", "draw", "f32[3]\udcff"],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"gridlayout draw: ")
+    assert b"Traceback" not in done.stderr
+
+
+# -- convert ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_layout_is_converted_to_every_system(system, capfd):
+    text = "f32[8,4,4]{2,1,0}" if system == "mli" else "f32[1,8,4,4]{3,2,1,0}"
+    assert main(["convert", text, "--to", system]) == 0
+    assert capfd.readouterr().out == f"{gl.convert(gl.parse(text), to=system)}\n"
+
+
+def test_the_help_names_every_system(capsys):
+    with pytest.raises(SystemExit):
+        main(["convert", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert {*SYSTEMS} <= {*words}
+
+
+# -- explore ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [(), ("f32[3,5]{1,0:T(2,2)}",)])
+def test_the_explorer_is_written(text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("webbrowser.open", lambda url: pytest.fail("opened a browser"))
+    path = tmp_path / "page.html"
+    assert main(["explore", *text, "-o", str(path)]) == 0
+    layout = gl.parse(*(text or (GRID,)))
+    assert path.read_text("utf-8") == gl.explore(layout, open_browser=False).html
+    assert capsys.readouterr().out == f"the explorer is in {path}\n"
+
+
+def test_without_a_file_the_explorer_is_opened(monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr("gridlayout.explorer.page.has_display", lambda: True)
+    monkeypatch.setattr("webbrowser.open", lambda url: seen.append(url) or True)
+    assert main(["explore", GRID]) == 0
+    (url,) = seen
+    assert url.startswith("file://")
+    path = Path(url.removeprefix("file://"))
+    assert capsys.readouterr().out == f"the explorer is in {path}\n"
+    path.unlink()
+
+
+def test_a_browser_that_does_not_open_is_a_warning(monkeypatch, capsys):
+    monkeypatch.setattr("gridlayout.explorer.page.has_display", lambda: True)
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    assert main(["explore", GRID]) == 0
+    out, error = capsys.readouterr()
+    assert error.startswith("gridlayout explore: warning: no browser opened")
+    Path(out.removeprefix("the explorer is in ").strip()).unlink()
+
+
+def test_without_a_display_the_explorer_asks_for_a_file(monkeypatch, capsys):
+    monkeypatch.setattr("gridlayout.explorer.page.has_display", lambda: False)
+    assert main(["explore", GRID]) == 1
+    assert "write it to a file with -o page.html" in capsys.readouterr().err
+
+
+def test_what_can_not_be_explored_is_refused(capsys, tmp_path):
+    text = "mli.tensor((6, 4, 5), 'HWC', 'int16')"
+    assert main(["explore", text, "-o", str(tmp_path / "x.html")]) == 2
+    assert "can't be explored" in capsys.readouterr().err
