@@ -29,7 +29,7 @@ JAX_VERSION ?=
 VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-# With what the library needs alone.
+# With what the library needs alone; what runs is compiled to bytecode then, not when installed.
 DEMO := .venv-demo
 
 # The tests that compile and run with JAX, which pass on every Python and JAX that is supported.
@@ -45,7 +45,8 @@ NEEDS_PYTHON = @test -n "$(PYTHON)" || \
 .DEFAULT_GOAL := test
 
 demo: $(DEMO)/.installed
-	$(DEMO)/bin/python -m gridlayout demo
+	@mkdir -p build
+	$(DEMO)/bin/python -m gridlayout demo -o build/demo.html
 
 test: $(INSTALLED)
 	$(RUN) -m pytest $(PYTEST_ARGS)
@@ -108,7 +109,7 @@ $(DEMO)/.installed: pyproject.toml
 	$(NEEDS_PYTHON)
 	@echo "installing gridlayout, JAX and NumPy into $(DEMO), once"
 	@$(DEMO)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(DEMO)
-	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
 clean:
