@@ -34,7 +34,7 @@ _BLOCK = re.compile(
 PAGES = ("tutorial", "explorer")
 # Of the plot of ratios, in pixels.
 _LEFT, _WIDTH, _ROW, _TOP = 290, 420, 22, 64
-_TICKS = (0.5, 1, 2, 4)
+_TICKS = (0.125, 0.25, 0.5, 1, 2, 4)
 # Of the plots of a long run, in pixels.
 _AT, _PLOT, _HIGH, _APART = 70, 560, 110, 160
 
@@ -46,9 +46,9 @@ def measured() -> dict[str, Any]:
 
 
 def grid() -> str:
-    """A tensor, the cores that its parts are on, and the devices that hold the cores."""
+    """The shard of each core in a tile, with its padding."""
     layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
-    return layout.draw("fold", device=gl.DeviceGrid((2, 4))).svg
+    return layout.draw("physical").svg
 
 
 def _x(ratio: float) -> float:
@@ -69,29 +69,42 @@ def _row(row: dict[str, Any], y: float) -> Iterator[str]:
     ratio = row["ratio"]
     start, end = sorted((_x(1), _x(ratio)))
     yield tag("rect", x=start, y=y - 6, width=max(end - start, 1), height=12, class_="c6")
+    if "least" in row:
+        yield tag("path", d=f"M{_x(row['least']):.1f} {y}H{_x(row['most']):.1f}", class_="line2")
     yield tag("text", escape(row["what"]), x=18, y=y + 4)
     number = tag("text", f"{ratio:.2f}x", x=_LEFT + _WIDTH + 52, y=y)
     yield tag("g", number, class_="right")
 
 
+def _groups(found: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The rows of the picture of speed, whole steps first, under the words of their group."""
+    means = "in the geometric mean; lines from the least to the most"
+    yield f"whole steps against GSPMD, {means}", found["steps"]
+    for against, rows in groupby(found["ratios"], lambda row: row["against"]):
+        yield f"single measurements against {against}", list(rows)
+
+
 def speed() -> str:
     """Each ratio as a bar from 1, as long as what this library does, grouped by what it is of."""
     found = measured()
-    body, y = [], float(_TOP)
-    for against, rows in groupby(found["ratios"], lambda r: r["against"]):
-        body.append(tag("text", escape(f"against {against}"), x=18, y=y + 4, class_="sub"))
+    body, y, shown = [], float(_TOP), []
+    for words, rows in _groups(found):
+        body.append(tag("text", escape(words), x=18, y=y + 4, class_="sub"))
+        shown.append(words)
         y += _ROW
         for row in rows:
             body += _row(row, y)
+            shown.append(f"{row['what']}: {row['ratio']:.2f}x")
             y += _ROW
         y += _ROW / 2
     title = "Time taken, in that of others: bars to the left are faster"
     head = tag("text", title, x=18, y=24, class_="head")
-    note = tag("text", escape(f"{found['when']}; {found['where']}"), x=18, y=y + 4, class_="note")
-    text = "; ".join(f"{r['what']}: {r['ratio']:.2f}x {r['against']}" for r in found["ratios"])
+    when = f"whole steps {found['steps_when']}, the rest {found['when']}; {found['where']}"
+    note = tag("text", escape(when), x=18, y=y + 4, class_="note")
     axis = list(_axis(y - _ROW))
     return drawing(
-        title, text, _LEFT + _WIDTH + 70, y + 20, "".join([_PAPER, head, *axis, *body, note])
+        *(title, "; ".join(shown), _LEFT + _WIDTH + 70, y + 20),
+        "".join([_PAPER, head, *axis, *body, note]),
     ).svg
 
 

@@ -226,7 +226,7 @@ assert abs(ours - held) < 0.1 * held, (ours, held)
 
 @newest
 def test_the_peak_of_a_loss_with_label_smoothing():
-    # With YNNPACK a device holds besides what its kernels do not make: README.md, Limits.
+    # With YNNPACK a device holds besides what its kernels do not make: docs/limits.md.
     ended = run_alone(SMOOTHED_LOSS)
     assert ended.code == 0, ended.err[-3000:]
 

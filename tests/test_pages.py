@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from statistics import geometric_mean
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +19,7 @@ from readme import README, ROOT, blocks, commands, session_fails
 
 from gridlayout import palette
 
+UNEVEN = "uneven sizes, GSPMD's padded by hand"
 BETWEEN = "\x00between two blocks\n"
 
 
@@ -80,10 +82,14 @@ def test_the_readme_has_one_program_of_about_twenty_lines():
     assert 15 <= len([line for line in program.splitlines() if line.strip()]) <= 22
 
 
-def test_the_readme_begins_with_a_picture_and_five_lines():
+def test_the_readme_has_a_picture_and_an_example_for_each_reader():
     text = README.read_text()
-    order = ["<picture>", "## Install", "## Five lines", "## Where next", "## Speed"]
+    order = [
+        *("<picture>", "## Install", "## Train on", "```python", "## Describe", "```pycon"),
+        *("## See what", "```console", "## What it is measured to do", "## Where next"),
+    ]
     assert sorted(order, key=text.index) == order
+    assert len(text.split()) <= 900
     ((_, session),) = blocks(README, "pycon")
     assert session.count(">>> ") == 5
     assert session_fails(README) == 0
@@ -115,14 +121,42 @@ def test_the_ratios_are_those_that_were_measured():
     assert rows == [
         tuple(f"{r[n]:.2f}" if n == "ratio" else r[n] for n in names) for r in found["ratios"]
     ]
-    assert found["when"] in page
-    assert found["when"] in README.read_text()
+    said = " ".join(README.read_text().split("## What it is measured to do")[1].split())
+    for words in (found["when"], found["steps_when"]):
+        assert words in said
+        assert words.split(" and ")[-1] in page
+    steps = {row["what"]: row for row in found["steps"]}
+    first, *_, other, calls = steps.values()
+    numbers = [f"{row['ratio']:.2f} times" for row in (first, other, steps[UNEVEN], calls)]
+    assert all(number in page for number in numbers)
+    assert all(number.split()[0] in said for number in numbers)
+    assert f"({first['least']:.2f} to {first['most']:.2f} times)" in said
     for theme in ("light", "dark"):
         svg = (ROOT / "docs" / "static" / f"speed-{theme}.svg").read_text()
         texts = ["".join(e.itertext()) for e in ElementTree.fromstring(svg).iter()]
-        for row in found["ratios"]:
+        for row in found["steps"] + found["ratios"]:
             assert row["what"] in texts
             assert f"{row['ratio']:.2f}x" in texts
+        # Whole steps come first.
+        assert texts.index(found["steps"][-1]["what"]) < texts.index(found["ratios"][0]["what"])
+
+
+def test_the_means_of_steps_are_those_of_the_page():
+    """The numbers of the picture's whole steps are in the tables of docs/speed.md."""
+    found = json.loads((ROOT / "benchmarks" / "measured.json").read_text())["steps"]
+    page = (ROOT / "docs" / "speed.md").read_text()
+    pattern = r"^\| .* \| [\d.]+ ms \| ([\d.]+) times \| \d+, \d+ \| ([\d.]+) times \|$"
+    rows = [tuple(map(float, row)) for row in re.findall(pattern, page, re.MULTILINE)]
+    first, *others, kinds, calls = found
+    assert first["what"].startswith(f"{len(rows)} steps ")
+    for row, values in zip((first, calls), zip(*rows, strict=True), strict=True):
+        assert row["ratio"] == pytest.approx(geometric_mean(values), abs=0.005)
+        assert (row["least"], row["most"]) == (min(values), max(values))
+    for row in others:
+        words = f"{row['ratio']:.2f} times | {row['least']:.2f} to {row['most']:.2f} |"
+        (line,) = [line for line in page.splitlines() if words in line]
+        assert line.startswith(f"| {row['what'].split(',')[0]}")
+    assert f"The geometric mean is {kinds['ratio']:.2f} times" in page
 
 
 def test_the_site_has_programs_on_its_pages():

@@ -386,7 +386,7 @@ def test_users_meshes(types, is_set, step):
     run = steps(device, mesh)[step]
     explicit = AxisType.Explicit in types
     if explicit and (step == "put in jit" or (is_set and step in UNSUPPORTED)):
-        # README, "Limits": JAX takes no array of another mesh under a set Explicit one.
+        # docs/limits.md: JAX takes no array of another mesh under a set Explicit one.
         with jax.set_mesh(mesh) if is_set else nullcontext(), pytest.raises(ValueError):  # noqa: PT011
             run()
         return
