@@ -10,7 +10,7 @@ import gridlayout
 from gridlayout.commands.demo import add_demo
 from gridlayout.commands.dumps import add_compare, add_explain
 from gridlayout.commands.layouts import add_convert, add_draw, add_explore, add_gallery
-from gridlayout.commands.terminal import NAME
+from gridlayout.commands.terminal import NAME, REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog=NAME, description="Layouts of tensors on grids of cores.")
     parser.add_argument("--version", action="version", version=f"{NAME} {gridlayout.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     add_demo(commands)
     add_explain(commands)
     add_compare(commands)
@@ -30,6 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_explore(commands)
     add_gallery(commands)
     options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return REFUSED
     code: int = options.run(options)
     return code
 

@@ -189,12 +189,18 @@ def test_bad_options_are_refused_in_words(arguments, code, words, capsys, monkey
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["convert", GRID], ["draw"]])
+@pytest.mark.parametrize("arguments", [["dance"], ["convert", GRID], ["draw"]])
 def test_missing_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert "usage: gridlayout" in capsys.readouterr().err
+
+
+def test_without_a_command_all_are_listed(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert all(f"    {name} " in shown for name in COMMANDS)
 
 
 def test_no_command_prints_a_traceback():
