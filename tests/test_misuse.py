@@ -117,6 +117,44 @@ def test_put_takes_one_array_of_numbers(array, says):
         gl.put(array, LAYOUT, DEVICE)
 
 
+SWAPPED = {
+    "GridLayout": lambda: gl.GridLayout(X),
+    "GridLayout, of JAX": lambda: gl.GridLayout(jnp.asarray(X), grid=(2, 2)),
+    "put, array second": lambda: gl.put(X, X, DEVICE),
+    "put, array last": lambda: gl.put(X, DEVICE, X),
+    "put, a tree second": lambda: gl.put(X, {"w": X}, DEVICE),
+    "pack": lambda: gl.pack(X, X),
+    "relayout": lambda: gl.relayout(gl.put(X, LAYOUT, DEVICE), X),
+}
+
+
+@pytest.mark.parametrize("call", SWAPPED.values(), ids=SWAPPED)
+def test_an_array_in_a_wrong_place_is_shown_by_its_shape(call):
+    with pytest.raises(gl.LayoutError, match=r"(ndarray|Array) float32\[5,7\]") as caught:
+        call()
+    assert len(str(caught.value)) < 300
+    assert "0., " not in str(caught.value)
+
+
+@pytest.mark.parametrize("call", [(LAYOUT, X), (LAYOUT, DEVICE, X), (DEVICE, X, LAYOUT)])
+def test_put_takes_the_array_first(call):
+    with pytest.raises(
+        gl.LayoutError, match=r"array comes first: gl\.put\(array, layout, dev"
+    ) as e:
+        gl.put(*call)
+    assert len(str(e.value)) < 300
+
+
+def test_put_of_all_arguments_names_the_planned_put():
+    def loss(p, x, y):
+        return jnp.sum((x @ p["w"] - y) ** 2)
+
+    args = {"w": np.ones((7, 3), np.float32)}, X, np.ones((5, 3), np.float32)
+    plan = gl.plan(loss, *args)
+    with pytest.raises(gl.LayoutError, match=r"plan\.put\(args\) takes all arguments"):
+        gl.put(args, DEVICE, plan)
+
+
 @pytest.mark.parametrize("call", [gl.pack, lambda x, layout: gl.put(x, layout, DEVICE)])
 def test_random_keys_are_no_numbers(call):
     keys = jax.random.split(jax.random.key(0), 35).reshape(5, 7)
