@@ -12,7 +12,7 @@ from gridlayout.errors import LayoutError
 def add_demo(commands: Commands) -> None:
     """Add `demo`."""
     parser = commands.add_parser("demo", help="train a network on a grid of cores; show all of it")
-    parser.add_argument("--steps", type=int, default=100, help="training steps (default: 100)")
+    parser.add_argument("--steps", type=int, default=60, help="training steps (default: 60)")
     parser.add_argument(
         "-o",
         "--output",
