@@ -7,6 +7,7 @@ prints; without such a block it prints nothing. `console` blocks hold commands a
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from statistics import geometric_mean
@@ -18,6 +19,7 @@ from processes import run_alone
 from readme import README, ROOT, blocks, commands, session_fails
 
 from gridlayout import palette
+from gridlayout.__main__ import main
 
 UNEVEN = "uneven sizes, GSPMD's padded by hand"
 BETWEEN = "\x00between two blocks\n"
@@ -75,6 +77,17 @@ def test_programs_print_what_is_shown(page):
 def test_commands_print_what_is_shown(page):
     for arguments, shown in commands(page):
         assert printed(*arguments) == shown
+
+
+@pytest.mark.parametrize("page", [*pages("sh"), pytest.param(README, id="README")])
+def test_commands_with_no_output_shown_run(page, tmp_path, monkeypatch, capfd):
+    lines = [line for _, text in blocks(page, "", "sh") for line in text.splitlines()]
+    found = [line for line in lines if line.startswith("gridlayout ")]
+    assert found
+    monkeypatch.chdir(tmp_path)
+    for line in found:
+        assert main(shlex.split(line)[1:]) == 0
+    assert len([*tmp_path.iterdir()]) == sum(" -o " in line for line in found)
 
 
 def test_the_readme_has_one_program_of_about_twenty_lines():
