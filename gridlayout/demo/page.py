@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 
 import gridlayout as gl
 from gridlayout.demo.training import Training
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 
 
-def page(grid: Training, lines: list[str], plan: gl.Plan, default: gl.Simulation) -> str:
+def page(grid: Training, lines: list[str], plan: gl.Plan) -> str:
     """Return the HTML of the page. lines: what the demo has printed."""
-    return html_page("gridlayout: demo", framed([*_layouts(grid, lines), *_plan(plan, default)]))
+    return html_page("gridlayout: demo", framed([*_layouts(grid, lines), *_plan(plan)]))
 
 
 def _layouts(grid: Training, lines: list[str]) -> Iterator[str]:
     weights, x, y = grid.start
     layout = weights[0].layout
     yield '<p class="title">A network on a grid of cores</p>'
-    yield f"<pre>{chr(10).join(lines)}</pre>"
+    yield f"<pre>{escape(chr(10).join(lines))}</pre>"
     yield heading("The layout of the first weights")
     yield layout._repr_html_()
     yield paragraph("The same on each core, in tiles. Hatched positions are padding.")
@@ -30,14 +31,12 @@ def _layouts(grid: Training, lines: list[str]) -> Iterator[str]:
     yield gl.on_grid(grid.step).report(weights, x, y)._repr_html_()
 
 
-def _plan(plan: gl.Plan, default: gl.Simulation) -> Iterator[str]:
+def _plan(plan: gl.Plan) -> Iterator[str]:
     yield heading("A plan of a large network for real chips")
-    yield f"<pre>{str(plan).partition(chr(10) + 'equation ')[0]}</pre>"
+    yield f"<pre>{escape(str(plan).partition(chr(10) + 'equation ')[0])}</pre>"
     yield paragraph("What one chip computes, sends and holds over time, by the machine's figures:")
     yield plan.timeline().svg
     yield plan.memory().svg
-    yield paragraph("The plan beside the layouts that gl.put gives the arrays by default:")
-    yield gl.compare(plan, default)._repr_html_()
     yield heading("The equations of the plan")
     yield plan.simulation.table.html
     commands = [

@@ -36,7 +36,7 @@ def run(steps: int, path: str) -> int:
     planned = list(_planned(plan, default))
     print("\n".join(planned), flush=True)
     file = Path(path)
-    file.write_text(page(grid, [*measured, *planned], plan, default), encoding="utf-8")
+    file.write_text(page(grid, [*measured, *planned], plan), encoding="utf-8")
     print(f"\nSee the layouts, the program, the timeline and the plan:\n{file.resolve()}")
     print(f"({perf_counter() - start:.0f} s)")
     if apart <= _APART:
