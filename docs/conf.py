@@ -1,14 +1,15 @@
 """Sphinx's settings for the site; `make docs` builds it."""
 
-import importlib.metadata
 import sys
 from pathlib import Path
+
+import gridlayout
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "gridlayout"
 author = "The gridlayout authors"
-release = importlib.metadata.version("gridlayout")
+release = gridlayout.__version__
 extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
 nitpicky = True
 nitpick_ignore = [  # only ever printed, or made by the library
