@@ -36,7 +36,7 @@ def step(x: Any, layers: Any, momentum: Any) -> Any:
     return jax.tree.map(lambda w, m: w - 0.01 * m, layers, momentum), momentum
 
 
-def planned(fn: Callable[..., Any], layers: int, machine: str) -> tuple[float, gl.Plan]:
+def planned(fn: Callable[..., Any], layers: int, machine: str) -> tuple[float, gl.results.Plan]:
     """Seconds to plan a function of so many blocks, and the plan."""
     x = jax.ShapeDtypeStruct((ROWS, WIDTH), "bfloat16")
     weights = [[jax.ShapeDtypeStruct(shape, "bfloat16") for shape in LAYER]] * layers

@@ -27,6 +27,7 @@ from sphinx.util.logging import getLogger
 import gridlayout as gl
 
 SYSTEMS = ("megengine", "mli", "sophon", "strided", "tenstorrent", "xla")
+MODULES = ("cores", "results", *SYSTEMS)
 
 
 class Show(SphinxDirective):
@@ -117,11 +118,11 @@ class Links(SphinxTransform):
 
 @cache
 def public_names() -> dict[str, Any]:
-    """What the package and its systems offer, by the name that users write after `gl.`."""
+    """What the package and its modules offer, by the name that users write after `gl.`."""
     found = {name: getattr(gl, name) for name in gl.__all__}
-    for system in SYSTEMS:
-        module = import_module(f"gridlayout.{system}")
-        found |= {f"{system}.{name}": getattr(module, name) for name in module.__all__}
+    for own in MODULES:
+        module = import_module(f"gridlayout.{own}")
+        found |= {f"{own}.{name}": getattr(module, name) for name in module.__all__}
     return found
 
 

@@ -26,7 +26,7 @@ def own_points(shard: jax.Array) -> jax.Array:
     """Which places of this core's shard are points of the plate; the others are padding."""
     inside = jnp.ones(shard.shape, bool)
     for dim, size in enumerate(SHAPE):
-        first = gl.core_index(dim) * shard.shape[dim]
+        first = gl.cores.core_index(dim) * shard.shape[dim]
         place = jax.lax.broadcasted_iota("int32", shard.shape, dim)
         inside &= first + place < size
     return inside
@@ -34,10 +34,10 @@ def own_points(shard: jax.Array) -> jax.Array:
 
 def heat_step(shard: jax.Array) -> jax.Array:
     """A quarter of what flows from each neighbouring point; it is 0 beyond the plate's edges."""
-    above = gl.shift(shard[-1:], 1, 0, wrap=False)
-    below = gl.shift(shard[:1], -1, 0, wrap=False)
-    left = gl.shift(shard[:, -1:], 1, 1, wrap=False)
-    right = gl.shift(shard[:, :1], -1, 1, wrap=False)
+    above = gl.cores.shift(shard[-1:], 1, 0, wrap=False)
+    below = gl.cores.shift(shard[:1], -1, 0, wrap=False)
+    left = gl.cores.shift(shard[:, -1:], 1, 1, wrap=False)
+    right = gl.cores.shift(shard[:, :1], -1, 1, wrap=False)
     rows = jnp.concatenate([above, shard, below], axis=0)
     columns = jnp.concatenate([left, shard, right], axis=1)
     mean = (rows[:-2] + rows[2:] + columns[:, :-2] + columns[:, 2:]) / 4
@@ -47,7 +47,7 @@ def heat_step(shard: jax.Array) -> jax.Array:
 
 def hottest(shard: jax.Array) -> jax.Array:
     """The maximum over the whole grid, on every core."""
-    return jnp.broadcast_to(gl.pmax(shard.max(), (0, 1)), (1, 1))
+    return jnp.broadcast_to(gl.cores.pmax(shard.max(), (0, 1)), (1, 1))
 
 
 @jax.jit

@@ -8,61 +8,54 @@ needs JAX is imported when it is first asked for, so that describing a layout co
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
+from operator import attrgetter
+from sys import modules
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
-from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
-from gridlayout.affine.integer_set import AffineSet
-from gridlayout.affine.map import AffineExpr, AffineMap
+from gridlayout import megengine, mli, results, sophon, strided, tenstorrent, xla
+from gridlayout.affine.map import AffineMap
 from gridlayout.caching import cache_limit, cached_bytes, clear_caches
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.images import from_image, image
+from gridlayout.images import from_bytes, to_bytes
 from gridlayout.layouts.layout import Layout, register_drawer, register_shardings
-from gridlayout.layouts.location import Location
-from gridlayout.layouts.memory import Chip, Fit
-from gridlayout.layouts.summary import Summary
+from gridlayout.layouts.memory import Chip
+from gridlayout.lazy import by_name, load
 from gridlayout.safetensors import open_safetensors
 from gridlayout.text import parse
 
-# The one place of the version: pyproject.toml reads it here.
-__version__ = "0.2.0"
-
 if TYPE_CHECKING:
-    from gridlayout.conversion.convert import Conversion, convert
+    from gridlayout import cores
+    from gridlayout.conversion.convert import convert
     from gridlayout.dump.compare import compare
-    from gridlayout.dump.comparing.comparison import Comparison
-    from gridlayout.dump.explanation import Explanation, explain
-    from gridlayout.explorer.page import Explorer, explore
-    from gridlayout.image_files.opened import ImageFile, load_image, open_image
-    from gridlayout.image_files.saving import save_image
-    from gridlayout.ops.array.cores import all_gather, core_index, pmax, pmin, psum, shift
+    from gridlayout.dump.explanation import explain
+    from gridlayout.explorer.page import explore
+    from gridlayout.image_files.opened import load_bytes, open_bytes
+    from gridlayout.image_files.saving import save_bytes
     from gridlayout.ops.array.grid_array import GridArray
     from gridlayout.ops.array.map_shards import map_shards
     from gridlayout.ops.array.placing import from_physical
     from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.array.put_local import put_local
-    from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
+    from gridlayout.ops.array.relayout_plan import relayout_plan
     from gridlayout.ops.checkpoints.restoring import restore
-    from gridlayout.ops.checkpoints.saving import Saving, save
-    from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+    from gridlayout.ops.checkpoints.saving import save
+    from gridlayout.ops.interpret.on_grid import on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
-    from gridlayout.ops.planning.comparison import TimeComparison
     from gridlayout.ops.planning.making import plan, simulate
-    from gridlayout.ops.planning.plan import Plan
     from gridlayout.ops.planning.saved import load_plan
     from gridlayout.ops.planning.scaled import scaling
-    from gridlayout.ops.planning.scaling import Scaling
-    from gridlayout.ops.planning.simulation import Simulation
     from gridlayout.ops.primitives.user_rules import def_rule
     from gridlayout.ops.products.algorithms import ALGORITHMS
-    from gridlayout.ops.programs.report import Report
     from gridlayout.ops.trees.arrays import put, relayout, zeros_like
-    from gridlayout.ops.trees.summary import TreeSummary, summary
+    from gridlayout.ops.trees.summary import summary
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
-    from gridlayout.ops.user.slices import Slices, slices
+    from gridlayout.ops.user.slices import slices
     from gridlayout.sharding.cost import Cost
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.machines.chips import Links, Rates
@@ -87,79 +80,85 @@ register_shardings(_named_sharding)
 register_drawer(_drawn)  # `Layout.draw`: the views know layouts, layouts do not know the views
 
 # Where the names that need JAX live, and those that few programs ask for.
-_NAMES = {
-    "conversion.convert": "Conversion convert",
-    "dump.comparing.comparison": "Comparison",
-    "dump.compare": "compare",
-    "dump.explanation": "Explanation explain",
-    "explorer.page": "Explorer explore",
-    "image_files.opened": "ImageFile load_image open_image",
-    "image_files.saving": "save_image",
-    "sharding.device_grid": "DeviceGrid",
-    "sharding.meshes.emulate": "emulate_devices",
-    "ops.array.grid_array": "GridArray",
-    "ops.trees.arrays": "put relayout zeros_like",
-    "ops.array.put_local": "put_local",
-    "ops.array.placing": "from_physical",
-    "ops.moves.packing": "pack unpack",
-    "ops.checkpoints.saving": "save Saving",
-    "ops.checkpoints.restoring": "restore",
-    "ops.trees.summary": "summary TreeSummary",
-    "ops.array.policy": "fill_devices",
-    "ops.array.relayout_plan": "relayout_plan RelayoutPlan",
-    "ops.interpret.on_grid": "on_grid OnGrid",
-    "ops.interpret.with_layout": "with_layout",
-    "ops.products.algorithms": "ALGORITHMS",
-    "ops.array.map_shards": "map_shards",
-    "ops.array.cores": "core_index shift psum pmax pmin all_gather",
-    "ops.user.ring_attention": "ring_attention",
-    "ops.user.slices": "slices Slices",
-    "ops.primitives.user_rules": "def_rule",
-    "sharding.cost": "Cost",
-    "sharding.machines.chips": "Links Rates",
-    "sharding.machines.machine": "Machine",
-    "ops.programs.report": "Report",
-    "ops.planning.making": "plan simulate",
-    "ops.planning.scaled": "scaling",
-    "ops.planning.scaling": "Scaling",
-    "ops.planning.saved": "load_plan",
-    "ops.planning.plan": "Plan",
-    "ops.planning.simulation": "Simulation",
-    "ops.planning.comparison": "TimeComparison",
-    "ops.user.numpy": "numpy",
-    "ops.user.nn": "nn",
-}
-_LAZY = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES = by_name(
+    {
+        "conversion.convert": "convert",
+        "dump.compare": "compare",
+        "dump.explanation": "explain",
+        "explorer.page": "explore",
+        "image_files.opened": "load_bytes open_bytes",
+        "image_files.saving": "save_bytes",
+        "sharding.device_grid": "DeviceGrid",
+        "sharding.meshes.emulate": "emulate_devices",
+        "ops.array.grid_array": "GridArray",
+        "ops.trees.arrays": "put relayout zeros_like",
+        "ops.array.put_local": "put_local",
+        "ops.array.placing": "from_physical",
+        "ops.moves.packing": "pack unpack",
+        "ops.checkpoints.saving": "save",
+        "ops.checkpoints.restoring": "restore",
+        "ops.trees.summary": "summary",
+        "ops.array.policy": "fill_devices",
+        "ops.array.relayout_plan": "relayout_plan",
+        "ops.interpret.on_grid": "on_grid",
+        "ops.interpret.with_layout": "with_layout",
+        "ops.products.algorithms": "ALGORITHMS",
+        "ops.array.map_shards": "map_shards",
+        "ops.user.ring_attention": "ring_attention",
+        "ops.user.slices": "slices",
+        "ops.primitives.user_rules": "def_rule",
+        "sharding.cost": "Cost",
+        "sharding.machines.chips": "Links Rates",
+        "sharding.machines.machine": "Machine",
+        "ops.planning.making": "plan simulate",
+        "ops.planning.scaled": "scaling",
+        "ops.planning.saved": "load_plan",
+    }
+)
+_SUBMODULES = {"cores": "cores", "nn": "ops.user.nn", "numpy": "ops.user.numpy"}
 
-__all__ = ["AffineExpr", "AffineMap", "AffineSet", "Chip", "Conversion", "Fit", "GridLayout"]
-__all__ += ["Layout", "LayoutError", "LayoutWarning", "Location", "Summary", "convert", "parse"]
+__all__ = ["AffineMap", "Chip", "GridLayout", "Layout", "LayoutError", "LayoutWarning", "convert"]
+__all__ += ["parse"]
 __all__ += ["megengine", "mli", "sophon", "strided", "tenstorrent", "xla"]
-__all__ += ["ImageFile", "from_image", "image", "load_image", "open_image", "open_safetensors"]
-__all__ += ["save_image"]
-__all__ += ["Comparison", "Explanation", "Explorer", "compare", "explain", "explore"]
+__all__ += ["from_bytes", "load_bytes", "open_bytes", "open_safetensors", "save_bytes", "to_bytes"]
+__all__ += ["compare", "explain", "explore", "results"]
 __all__ += ["DeviceGrid", "Links", "Machine", "Rates", "emulate_devices"]
-__all__ += ["GridArray", "RelayoutPlan", "Saving", "TreeSummary", "fill_devices", "from_physical"]
-__all__ += ["pack", "put", "put_local", "relayout", "relayout_plan", "restore", "save", "summary"]
-__all__ += ["unpack", "zeros_like"]
-__all__ += ["ALGORITHMS", "Cost", "OnGrid", "Report", "Slices", "all_gather", "core_index"]
-__all__ += ["def_rule", "map_shards", "nn", "numpy", "on_grid", "pmax", "pmin", "psum"]
-__all__ += ["ring_attention", "shift", "slices", "with_layout"]
-__all__ += ["Plan", "Scaling", "Simulation", "TimeComparison", "load_plan", "plan", "scaling"]
-__all__ += ["simulate"]
+__all__ += ["GridArray", "fill_devices", "from_physical", "pack", "put", "put_local", "relayout"]
+__all__ += ["relayout_plan", "restore", "save", "summary", "unpack", "zeros_like"]
+__all__ += ["ALGORITHMS", "Cost", "cores", "def_rule", "map_shards", "nn", "numpy", "on_grid"]
+__all__ += ["ring_attention", "slices", "with_layout"]
+__all__ += ["load_plan", "plan", "scaling", "simulate"]
 __all__ += ["cache_limit", "cached_bytes", "clear_caches"]
+
+# Names of the last version, and where they are now. Two of them remain, without a warning.
+_MOVED = {
+    **{name: f"results.{name}" for name in results.__all__ if name != "BytesFile"},
+    "ImageFile": "results.BytesFile",
+    **{name: f"cores.{name}" for name in ("all_gather", "core_index", "shift")},
+    **{name: f"cores.{name}" for name in ("pmax", "pmin", "psum")},
+    **{"from_image": "from_bytes", "image": "to_bytes", "open_image": "open_bytes"},
+    **{"load_image": "load_bytes", "save_image": "save_bytes"},
+}
+_REMAIN = ("load_image", "save_image")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name == "__version__":  # kept in pyproject.toml alone
+        return version("gridlayout")
+    if name in _MOVED:
+        if name not in _REMAIN:
+            text = f"gl.{name} is called gl.{_MOVED[name]} now"
+            warn(f"{text}; the next version drops the old name", DeprecationWarning, stacklevel=2)
+        return attrgetter(_MOVED[name])(modules[__name__])
+    if name in _MODULES:
+        value = load(_MODULES[name], name)
+    elif name in _SUBMODULES:
+        value = load(_SUBMODULES[name])
+    else:
         raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
-    if _LAZY[name].startswith("ops."):
-        # Waits until another thread that imports the floor has given GridArray its operators.
-        import_module("gridlayout.ops")
-    module = import_module(f"gridlayout.{_LAZY[name]}")
-    value = module if name in ("numpy", "nn") else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*(name for name in globals() if name.startswith("__")), *__all__]
+    return [*(name for name in globals() if name.startswith("__")), "__version__", *__all__]

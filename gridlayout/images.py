@@ -1,6 +1,6 @@
-"""Images: the bytes of each core's buffer, in the form that a chip expects.
+"""The bytes of each core's buffer, in the form that a chip expects.
 
-    image(x, layout)[where.core][where.byte]     where = layout.locate(index)
+    to_bytes(x, layout)[where.core][where.byte]     where = layout.locate(index)
 
 An element takes `layout.stored_bits` bits, starting at bit `where.bit` of this byte. Elements
 smaller than a byte share bytes, the first in the low bits (`gridlayout.layouts.bits`). Block
@@ -29,18 +29,18 @@ Bytes = NDArray[np.uint8]
 TILE = 32 * 32  # elements per tile of a block format
 
 
-def image(x: Any, layout: Layout) -> Bytes:
+def to_bytes(x: Any, layout: Layout) -> Bytes:
     """Return the bytes of each core's buffer.
 
     x: an array of `layout.shape` and `layout.dtype`, on the host or on devices, or nested lists of
     numbers, which an integer dtype must hold exactly. Returns a uint8 array of shape
-    `layout.core_shape + (layout.bytes_per_core,)`. `image[core]` is the buffer of one core, and
-    `bytes(image)` contains all buffers in order. For a layout without core dims, the result is the
-    buffer.
+    `layout.core_shape + (layout.bytes_per_core,)`. `held[core]` is the buffer of one core, and
+    `bytes(held)` contains all buffers in order, if `held` is the result. For a layout without core
+    dims, the result is the buffer.
 
-    Element `index` is in `image[where.core]`, starting at byte `where.byte`, where `where` is
+    Element `index` is in `held[where.core]`, starting at byte `where.byte`, where `where` is
     `layout.locate(index)`. Its bytes are little-endian. (Sophon counts bytes from the start of the
-    memory; there the image starts at byte `layout.byte_of(0)`, the tensor's start.) Two 4-bit
+    memory; there the buffer starts at byte `layout.byte_of(0)`, the tensor's start.) Two 4-bit
     elements share a byte, the first in the low nibble (`where.bit` is 0 or 4), as in MegEngine and
     XLA. A bool is a byte of 0 or 1. Tiles in a block format are encoded.
 
@@ -52,7 +52,7 @@ def image(x: Any, layout: Layout) -> Bytes:
 
     >>> from gridlayout import megengine
     >>> layout = megengine.format((1, 64, 1, 1), "NCHW64", "int4")
-    >>> held = image([[[[n % 8]] for n in range(64)]], layout)
+    >>> held = to_bytes([[[[n % 8]] for n in range(64)]], layout)
     >>> held.shape, held[:4].tobytes().hex(), layout.locate((0, 1, 0, 0)).bit
     ((32,), '10325476', 4)
     """
@@ -62,18 +62,18 @@ def image(x: Any, layout: Layout) -> Bytes:
     return encoded(held, layout).reshape(*layout.core_shape, layout.bytes_per_core)
 
 
-def from_image(data: Any, layout: Layout) -> NDArray[Any]:
-    """Return the logical array of an image; padding is ignored.
+def from_bytes(data: Any, layout: Layout) -> NDArray[Any]:
+    """Return the logical array of the bytes of cores; padding is ignored.
 
-    data: the result of `image`, a uint8 array of shape `core_shape + (bytes_per_core,)`; or the
+    data: the result of `to_bytes`, a uint8 array of shape `core_shape + (bytes_per_core,)`; or the
     concatenated bytes of all cores as `bytes`, `bytearray`, `memoryview` or a flat uint8 array.
     Returns a NumPy array of `layout.shape` and `layout.dtype`. A bool is True if its byte is not 0.
     `LayoutError` for another number of bytes.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((2, 3), "int4", grid=(1, 2))
-    >>> held = image([[1, 2, 3], [4, 5, -6]], layout)
-    >>> held.shape, bytes(held[0, 1]), from_image(bytes(held), layout).tolist()
+    >>> held = to_bytes([[1, 2, 3], [4, 5, -6]], layout)
+    >>> held.shape, bytes(held[0, 1]), from_bytes(bytes(held), layout).tolist()
     ((1, 2, 2), b'\\x03\\n', [[1, 2, 3], [4, 5, -6]])
     """
     check_stored(layout)

@@ -156,13 +156,13 @@ for name, layout, index in systems:
 # ## From one to another
 #
 # Since all are maps of the same kind, any layout can be turned into any other. `pack` moves the
-# elements, and `image` makes the bytes, for example to hand weights to a chip. Here are the first
-# two pixels in NCHW4: four channels each.
+# elements, and `to_bytes` makes the bytes, for example to hand weights to a chip. Here are the
+# first two pixels in NCHW4: four channels each.
 
 # %%
 numbers = np.arange(120, dtype=np.float32).reshape(shape)
 small = numbers.astype(np.int8)
-print(gl.pack(small, nchw4)[0, 0, 0, :2].tolist(), bytes(gl.image(small, nchw4)[:8]).hex(" "))
+print(gl.pack(small, nchw4)[0, 0, 0, :2].tolist(), bytes(gl.to_bytes(small, nchw4)[:8]).hex(" "))
 
 # %% [markdown]
 # `relayout` moves an array on devices from one layout to another. The plan says what has to change

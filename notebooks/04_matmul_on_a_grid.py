@@ -143,22 +143,22 @@ for name in ("ring", "k_split"):
 # %% [markdown]
 # ## Cannon by hand
 #
-# `map_shards` runs a function on every core, with that core's own block. `gl.shift` hands blocks to
-# a neighbour. That is all that Cannon's algorithm takes: first row i of blocks moves i places to
-# the left, and column j moves j places up; then multiply, and let the blocks go round.
+# `map_shards` runs a function on every core, with that core's own block. `gl.cores.shift` hands
+# blocks to a neighbour. That is all that Cannon's algorithm takes: first row i of blocks moves i
+# places to the left, and column j moves j places up; then multiply, and let the blocks go round.
 
 # %%
 CORES = 3
 
 
 def cannon(a, b):
-    i, j = gl.core_index()
+    i, j = gl.cores.core_index()
     for step in range(1, CORES):
-        a = jnp.where(i >= step, gl.shift(a, -1, 1), a)
-        b = jnp.where(j >= step, gl.shift(b, -1, 0), b)
+        a = jnp.where(i >= step, gl.cores.shift(a, -1, 1), a)
+        b = jnp.where(j >= step, gl.cores.shift(b, -1, 0), b)
     total = a @ b
     for _ in range(1, CORES):
-        a, b = gl.shift(a, -1, 1), gl.shift(b, -1, 0)
+        a, b = gl.cores.shift(a, -1, 1), gl.cores.shift(b, -1, 0)
         total += a @ b
     return total
 

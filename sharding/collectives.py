@@ -251,7 +251,7 @@ def check_sendable(dtype: np.dtype[Any]) -> None:
     if dtypes.bits(dtype) < 4:
         raise LayoutError(
             f"{dtype.name} can't be stored on devices, because their collectives corrupt elements "
-            "of 1 and 2 bits: use int4 or int8 there; gl.image supports it"
+            "of 1 and 2 bits: use int4 or int8 there; gl.to_bytes supports it"
         )
 
 

@@ -80,7 +80,7 @@ case("calls", lambda: one(lambda: gl.put(a, large, device), lambda: x + x)())
 # All is well after each of them, and what was agreed on is not asked again.
 np.testing.assert_array_equal(np.asarray(x), a)
 scaled = gl.on_grid(lambda x: x * 2)
-kernel = lambda shard: gl.psum(shard, 0)
+kernel = lambda shard: gl.cores.psum(shard, 0)
 for again in (False, True):
     before = len(exchanges)
     moved = gl.relayout(x, plain)

@@ -214,7 +214,7 @@ def found(plan):
 
 
 def test_a_plan_is_compared_with_dumps(plan, found):
-    assert isinstance(found, gl.TimeComparison)
+    assert isinstance(found, gl.results.TimeComparison)
     for program, level in zip(found.programs[1:], range(3), strict=True):
         loaded = gl.tenstorrent.load(dump_of("mlp", level))
         assert program.simulation.time == gl.simulate(loaded, machine="p150").time == program.whole

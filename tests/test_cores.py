@@ -31,8 +31,8 @@ def test_every_core_gets_its_buffer_and_its_coordinates(grid):
 
     def fn(shard):
         assert shard.shape == x.layout.local_shape
-        i, j = gl.core_index()
-        return shard + 1000 * i + 100_000 * gl.core_index(-1) + 0 * j
+        i, j = gl.cores.core_index()
+        return shard + 1000 * i + 100_000 * gl.cores.core_index(-1) + 0 * j
 
     found = gl.map_shards(fn, x, out=x.layout)
     i, j = np.indices(grid)[..., None, None, None, None]
@@ -45,7 +45,7 @@ def test_shift_is_a_roll_of_cores(grid):
     x = laid(grid)
     offsets = [(1, 0), (-1, 1), (2, 1), (-3, 0), (7, 1)]
     outs = [x.layout] * len(offsets)
-    found = gl.map_shards(lambda s: [gl.shift(s, o, d) for o, d in offsets], x, out=outs)
+    found = gl.map_shards(lambda s: [gl.cores.shift(s, o, d) for o, d in offsets], x, out=outs)
     for (offset, dim), each in zip(offsets, found, strict=True):
         np.testing.assert_array_equal(buffers(each), np.roll(buffers(x), offset, dim))
 
@@ -55,7 +55,7 @@ def test_shift_without_wrapping_fills(grid):
     x, held = laid(grid), buffers(laid(grid))
     offsets = [(1, 0), (-1, 1), (2, 1), (-9, 0)]
     outs = [x.layout] * len(offsets)
-    fn = lambda s: [gl.shift(s, o, d, wrap=False, fill=-1) for o, d in offsets]  # noqa: E731
+    fn = lambda s: [gl.cores.shift(s, o, d, wrap=False, fill=-1) for o, d in offsets]  # noqa: E731
     for (offset, dim), each in zip(offsets, gl.map_shards(fn, x, out=outs), strict=True):
         expected = np.full_like(held, -1)
         for core in np.ndindex(grid):
@@ -73,9 +73,14 @@ def test_collectives_are_over_the_cores_and_no_idle_slots(grid, dtype):
 
     def fn(shard):
         shard = shard - 200
-        gathered = gl.all_gather(shard, 1)
+        gathered = gl.cores.all_gather(shard, 1)
         assert gathered.shape == (grid[1], *shard.shape)
-        return gl.psum(shard, (0, 1)), gl.pmax(shard, 0), -gl.pmin(-shard, 1), gathered[-1]
+        return (
+            gl.cores.psum(shard, (0, 1)),
+            gl.cores.pmax(shard, 0),
+            -gl.cores.pmin(-shard, 1),
+            gathered[-1],
+        )
 
     found = [buffers(each) for each in gl.map_shards(fn, x, out=(x.layout,) * 4)]
     expected = [
@@ -107,7 +112,7 @@ def test_gradients_of_the_function_on_the_buffers():
     x = gl.put(np.random.default_rng(1).normal(size=(5, 7)), layout, DEVICE)
 
     def smooth(x):
-        fn = lambda s: jnp.sin(s) * gl.shift(s, 1, 0) + gl.psum(s, 1)  # noqa: E731
+        fn = lambda s: jnp.sin(s) * gl.cores.shift(s, 1, 0) + gl.cores.psum(s, 1)  # noqa: E731
         return jnp.sum(gl.map_shards(fn, x, out=layout).physical ** 2)
 
     def plain(p):
@@ -157,7 +162,7 @@ def test_under_vmap():
     layout = gl.GridLayout((5, 7), grid=(3, 2))
     x = np.random.default_rng(1).normal(size=(4, 5, 7)).astype(np.float32)
     stacked = jax.vmap(lambda a: gl.put(a, layout, DEVICE))(x)
-    fn = lambda shard: shard + gl.psum(shard, 0)  # noqa: E731
+    fn = lambda shard: shard + gl.cores.psum(shard, 0)  # noqa: E731
     found = jax.vmap(lambda a: gl.map_shards(fn, a, out=layout).to_logical())(stacked)
     for each, one in zip(found, x, strict=True):
         expected = gl.map_shards(fn, gl.put(one, layout, DEVICE), out=layout)
@@ -177,10 +182,10 @@ X = laid((2, 4))
         (lambda: gl.map_shards(jnp.exp, X, out=laid((4, 2)).layout), "core grid \\(4, 2\\)"),
         (lambda: gl.map_shards(jnp.sum, X, out=X.layout), r"float32\[\] on a core"),
         (lambda: gl.map_shards(lambda s: (s, s), X, out=X.layout), "the function returns"),
-        (lambda: gl.map_shards(lambda s: gl.shift(s, 1, 2), X, out=X.layout), "grid dim 2"),
-        (lambda: gl.map_shards(lambda s: gl.shift(s, 1.0), X, out=X.layout), "offset 1.0"),
-        (lambda: gl.shift(1, 1), "inside gl.map_shards"),
-        (lambda: gl.core_index(0), "inside gl.map_shards"),
+        (lambda: gl.map_shards(lambda s: gl.cores.shift(s, 1, 2), X, out=X.layout), "grid dim 2"),
+        (lambda: gl.map_shards(lambda s: gl.cores.shift(s, 1.0), X, out=X.layout), "offset 1.0"),
+        (lambda: gl.cores.shift(1, 1), "inside gl.map_shards"),
+        (lambda: gl.cores.core_index(0), "inside gl.map_shards"),
         (
             lambda: gl.map_shards(
                 jnp.add, X, gl.put(np.ones(SHAPE), X.layout, gl.DeviceGrid((1,))), out=X.layout

@@ -256,7 +256,7 @@ def test_the_remapped_offset():
     assert linear(1, 1, 6, 100) == (262, 100)
     layout = gl.GridLayout((2, 3, 64, 128))
     assert layout.linear == linear
-    assert layout.locate((1, 1, 6, 100)) == gl.Location(
+    assert layout.locate((1, 1, 6, 100)) == gl.results.Location(
         core=(0, 0), local=(262, 100), offset=262 * 128 + 100, byte=4 * (262 * 128 + 100)
     )
     assert layout.logical_index((0, 0, 262, 100)) == (1, 1, 6, 100)

@@ -637,7 +637,7 @@ UNPRINTABLE = {
     "limit": lambda: gl.cache_limit(HUGE),
     "strides": lambda: gl.megengine.strided((5,), (HUGE,), "int8"),
     "start": lambda: gl.sophon.local((1, 1, 1, 1), "int8", start=HUGE),
-    "elements": lambda: gl.image([HUGE], gl.GridLayout((1,), "int8")),
+    "elements": lambda: gl.to_bytes([HUGE], gl.GridLayout((1,), "int8")),
 }
 
 

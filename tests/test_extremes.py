@@ -124,7 +124,7 @@ def test_users_kernels_have_it_too():
     a[3, 1] = np.nan
 
     def scaled(x):
-        return gl.map_shards(lambda part: part * gl.pmax(part.max(), (0, 1)), x, out=layout)
+        return gl.map_shards(lambda part: part * gl.cores.pmax(part.max(), (0, 1)), x, out=layout)
 
     x = gl.put(a, layout, DEVICE)
     assert np.isnan(np.asarray(scaled(x))).all()
@@ -135,5 +135,5 @@ def test_users_kernels_have_it_too():
 def test_idle_slots_of_types_without_infinity_do_not_count():
     layout = gl.GridLayout((3, 4), "float8_e4m3fn", grid=(3, 1))
     x = gl.put(np.full((3, 4), -2, np.float32).astype(layout.dtype), layout, DEVICE)
-    found = gl.map_shards(lambda part: gl.pmax(part, 0), x, out=layout)
+    found = gl.map_shards(lambda part: gl.cores.pmax(part, 0), x, out=layout)
     np.testing.assert_array_equal(np.asarray(found).astype(float), -2)

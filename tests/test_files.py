@@ -15,8 +15,8 @@ READERS = {
     "open_safetensors": gl.open_safetensors,
     "load_plan": gl.load_plan,
     "Machine.load": gl.Machine.load,
-    "load_image": gl.load_image,
-    "open_image": gl.open_image,
+    "load_bytes": gl.load_bytes,
+    "open_bytes": gl.open_bytes,
     "restore": lambda path: gl.restore(path, {"w": np.zeros(3)}),
 }
 

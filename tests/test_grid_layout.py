@@ -65,7 +65,7 @@ def test_sizes_and_places(case):
         assert layout.linear(*index) == brute.collapsed(index)
         assert layout.index_map(*index) == physical
         at, offset = layout.locate(index), brute.offset(index)
-        assert at == gl.Location(
+        assert at == gl.results.Location(
             physical[: len(brute.grid)],
             physical[len(brute.grid) :],
             offset,
@@ -364,8 +364,8 @@ def test_block_formats_change_bytes_and_nothing_else(tile_format, size):
     assert block.bytes_per_core == 2 * 2 * size
     assert block != plain
     assert block.same_physical(plain)
-    assert block.locate((69, 39)) == gl.Location((1, 0), (1, 1, 2, 7), 3143, None)
-    assert plain.locate((69, 39)) == gl.Location((1, 0), (1, 1, 2, 7), 3143, 6286)
+    assert block.locate((69, 39)) == gl.results.Location((1, 0), (1, 1, 2, 7), 3143, None)
+    assert plain.locate((69, 39)) == gl.results.Location((1, 0), (1, 1, 2, 7), 3143, 6286)
     # A change of the element type leaves the format of the old one behind.
     assert block.with_dtype("float32").nbytes == 2 * 2 * 2 * 32 * 32 * 4
 

@@ -1,4 +1,4 @@
-"""`gl.save_image`, `gl.load_image`, `gl.open_image`: against `gl.image`, which `locate` judges."""
+"""`gl.save_bytes`, `gl.load_bytes`, `gl.open_bytes`: against `gl.to_bytes`, judged by `locate`."""
 
 import hashlib
 import json
@@ -38,14 +38,14 @@ def small_windows(monkeypatch):
 
 
 def files_of(path):
-    """The bytes that an image consists of, in the order of the files' names."""
+    """All bytes of the files, in the order of the files' names."""
     return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
 def assert_round_trip(x, layout, path, per_core, expected=None):
-    """What is written is `gl.image`, and what is read, in whole and in part, is what that says."""
-    gl.save_image(x, layout, path, per_core=per_core)
-    held, expected = gl.image(x, layout), x if expected is None else expected
+    """What is written is `gl.to_bytes`, and what is read, in whole and in part, is that."""
+    gl.save_bytes(x, layout, path, per_core=per_core)
+    held, expected = gl.to_bytes(x, layout), x if expected is None else expected
     if per_core:
         named = {"_".join(map(str, ("core", *core))): core for core in indices(layout.core_shape)}
         assert {file.stem for file in files_of(path)} == set(named)
@@ -53,15 +53,15 @@ def assert_round_trip(x, layout, path, per_core, expected=None):
             assert file.read_bytes() == bytes(held[named[file.stem]])
     else:
         assert path.read_bytes() == bytes(held)
-    image = gl.open_image(path)
-    assert (image.layout, image.shape, image.dtype) == (layout, x.shape, x.dtype)
+    opened = gl.open_bytes(path)
+    assert (opened.layout, opened.shape, opened.dtype) == (layout, x.shape, x.dtype)
     for core in list(indices(layout.core_shape))[:3]:
-        assert bytes(image.core(core)) == bytes(held[core])
+        assert bytes(opened.core(core)) == bytes(held[core])
     for part in PARTS[x.ndim] if x.size else ():
-        found = image[part]
+        found = opened[part]
         assert (found.shape, found.dtype) == (np.shape(expected[part]), x.dtype), part
         assert found.tobytes() == expected[part].tobytes(), part
-    found = gl.load_image(path)
+    found = gl.load_bytes(path)
     assert (found.shape, found.dtype) == (x.shape, x.dtype)
     assert found.tobytes() == expected.tobytes()
 
@@ -111,7 +111,7 @@ def test_block_formats_are_encoded_and_decoded(tile_format, tmp_path, monkeypatc
         tensor_layout(x.shape, "float32", page_alignment=512, shard_shape=(32, 96), **options),
     ]
     for n, layout in enumerate(layouts):
-        expected = gl.from_image(gl.image(x, layout), layout)
+        expected = gl.from_bytes(gl.to_bytes(x, layout), layout)
         assert not np.array_equal(expected, x)
         for most in (400, 2000, 1 << 17):
             monkeypatch.setattr(windows, "ELEMENTS", most)
@@ -122,7 +122,7 @@ def test_tiles_are_decoded_a_few_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr("gridlayout.image_files.elements._TILES", 2)
     x = np.random.default_rng(0).normal(size=(70, 131)).astype(np.float32)
     layout = gl.GridLayout(x.shape, "float32", (1, 1), (32, 32), tile_format="bfp_bf8")
-    expected = gl.from_image(gl.image(x, layout), layout)
+    expected = gl.from_bytes(gl.to_bytes(x, layout), layout)
     assert_round_trip(x, layout, tmp_path / "x", False, expected)
 
 
@@ -132,8 +132,8 @@ def test_a_map_without_an_inverse_is_packed_whole(tmp_path, small_windows):
         layout.inverse_in_bounds  # noqa: B018
     x = example((60,), "int16")
     for big_endian in (x, x.astype(">i2")):
-        gl.save_image(big_endian, layout, tmp_path / "x")
-        assert (tmp_path / "x").read_bytes() == bytes(gl.image(x, layout))
+        gl.save_bytes(big_endian, layout, tmp_path / "x")
+        assert (tmp_path / "x").read_bytes() == bytes(gl.to_bytes(x, layout))
     assert_round_trip(x, layout, tmp_path / "y", True)
 
 
@@ -143,15 +143,15 @@ def test_what_is_no_element_is_never_read(dtype, tmp_path, small_windows):
         x, path = example(SHAPE, dtype), tmp_path / str(n)
         value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * x.dtype.itemsize)) - 1
         ones = np.full(x.shape, value, f"u{x.dtype.itemsize}").view(x.dtype)
-        mask = gl.image(ones, layout.with_oob(None))
+        mask = gl.to_bytes(ones, layout.with_oob(None))
         if dtype == "bool":  # an element whose bits are not all 0 is true
             for _ in range(min(layout.stored_bits, 8) - 1):
                 mask |= mask << 1
-        gl.save_image(x, layout, path, per_core=n % 2 == 0)
+        gl.save_bytes(x, layout, path, per_core=n % 2 == 0)
         for file, core in zip(files_of(path), mask.reshape(len(files_of(path)), -1), strict=True):
             file.write_bytes(bytes(np.frombuffer(file.read_bytes(), np.uint8) | ~core))
-        assert gl.open_image(path, check=False)[...].tobytes() == x.tobytes()
-        assert gl.open_image(path, check=False)[1:, 2].tobytes() == x[1:, 2].tobytes()
+        assert gl.open_bytes(path, check=False)[...].tobytes() == x.tobytes()
+        assert gl.open_bytes(path, check=False)[1:, 2].tobytes() == x[1:, 2].tobytes()
 
 
 def test_nan_in_the_padding_of_arrays_on_devices_is_not_written(tmp_path):
@@ -159,14 +159,14 @@ def test_nan_in_the_padding_of_arrays_on_devices_is_not_written(tmp_path):
     for device in (gl.DeviceGrid((len(jax.devices()),)), gl.DeviceGrid((1,))):
         for layout in (gl.GridLayout((5, 7), grid=(2, 3), tile=(2, 2)), gl.parse("f32[5,7]{0,1}")):
             laid = laid_out.poisoned(x, layout, device)
-            gl.save_image(laid, path=tmp_path / "x")
-            assert (tmp_path / "x").read_bytes() == bytes(gl.image(x, layout))
-            gl.save_image(laid, None, tmp_path / "y")
-            assert (tmp_path / "y").read_bytes() == bytes(gl.image(x, layout))
+            gl.save_bytes(laid, path=tmp_path / "x")
+            assert (tmp_path / "x").read_bytes() == bytes(gl.to_bytes(x, layout))
+            gl.save_bytes(laid, None, tmp_path / "y")
+            assert (tmp_path / "y").read_bytes() == bytes(gl.to_bytes(x, layout))
             other = gl.GridLayout((5, 7), grid=(3, 1), oob=-1)
-            gl.save_image(laid, other, tmp_path / "z")
-            assert gl.open_image(tmp_path / "z").layout == other
-            assert (tmp_path / "z").read_bytes() == bytes(gl.image(x, other))
+            gl.save_bytes(laid, other, tmp_path / "z")
+            assert gl.open_bytes(tmp_path / "z").layout == other
+            assert (tmp_path / "z").read_bytes() == bytes(gl.to_bytes(x, other))
 
 
 def test_arrays_of_any_kind(tmp_path, small_windows):
@@ -179,8 +179,8 @@ def test_arrays_of_any_kind(tmp_path, small_windows):
         *(np.load(tmp_path / "x.npy", mmap_mode="r"), jnp.asarray(x), x.tolist()),
         *(x.astype(">i2"), np.asfortranarray(x), wide[::2, ::-3]),
     ):
-        gl.save_image(other, layout, str(tmp_path / "x"))
-        assert (tmp_path / "x").read_bytes() == bytes(gl.image(x, layout))
+        gl.save_bytes(other, layout, str(tmp_path / "x"))
+        assert (tmp_path / "x").read_bytes() == bytes(gl.to_bytes(x, layout))
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0,), (), (0, 200), (200, 0)])
@@ -195,40 +195,40 @@ def test_nothing_and_scalars(shape, tmp_path, small_windows):
         x = np.ones(layout.shape, layout.dtype)
         for per_core in (False, True):
             assert_round_trip(x, layout, tmp_path / f"{n}{per_core}", per_core)
-    assert gl.open_image(tmp_path / "2False").core().size == layout.nbytes
+    assert gl.open_bytes(tmp_path / "2False").core().size == layout.nbytes
     if not shape:
         with pytest.raises(TypeError, match="0-d"):
-            len(gl.open_image(tmp_path / "2False"))
+            len(gl.open_bytes(tmp_path / "2False"))
 
 
-def test_an_open_image_is_read_like_an_array(tmp_path):
+def test_an_open_file_is_read_like_an_array(tmp_path):
     layout = gl.GridLayout((4, 6), "int16", grid=(2, 2))
     x = np.arange(24, dtype=np.int16).reshape(4, 6)
-    gl.save_image(x, layout, tmp_path / "x.bin")
-    image = gl.open_image(tmp_path / "x.bin")
-    assert repr(image) == f"ImageFile({str(tmp_path / 'x.bin')!r}, int16[4,6], 4 cores of 12 B)"
-    assert (image.nbytes, image.ndim, len(image)) == (48, 2, 4)
-    np.testing.assert_array_equal(np.asarray(image), x)
-    np.testing.assert_array_equal(np.asarray(image, np.float64), x)
-    np.testing.assert_array_equal(list(image), x)
-    np.testing.assert_array_equal(image.read((slice(1, 3), 2)), x[1:3, 2])
-    core = image.core((1, 0))
+    gl.save_bytes(x, layout, tmp_path / "x.bin")
+    opened = gl.open_bytes(tmp_path / "x.bin")
+    assert repr(opened) == f"BytesFile({str(tmp_path / 'x.bin')!r}, int16[4,6], 4 cores of 12 B)"
+    assert (opened.nbytes, opened.ndim, len(opened)) == (48, 2, 4)
+    np.testing.assert_array_equal(np.asarray(opened), x)
+    np.testing.assert_array_equal(np.asarray(opened, np.float64), x)
+    np.testing.assert_array_equal(list(opened), x)
+    np.testing.assert_array_equal(opened.read((slice(1, 3), 2)), x[1:3, 2])
+    core = opened.core((1, 0))
     assert isinstance(core, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         core[0] = 1
-    image[:].sort()  # a copy, which may be written to
+    opened[:].sort()  # a copy, which may be written to
     for wrong in (4, (0, 6), (0, 0, 0), (..., ...), None, 1.5, True, "x", [0], slice("a")):
         with pytest.raises(gl.LayoutError, match="index"):
-            image[wrong]
+            opened[wrong]
     with pytest.raises(gl.LayoutError, match="several"):
-        image[..., ...]
+        opened[..., ...]
     with pytest.raises(gl.LayoutError, match="core"):
-        image.core((2, 0))
+        opened.core((2, 0))
 
 
 def test_a_sidecar_says_what_the_bytes_are(tmp_path):
     layout = gl.parse("bf16[3,5]{1,0:T(2,4)}")
-    gl.save_image(np.ones((3, 5), "bfloat16"), layout, tmp_path / "x.bin")
+    gl.save_bytes(np.ones((3, 5), "bfloat16"), layout, tmp_path / "x.bin")
     assert sorted(os.listdir(tmp_path)) == ["x.bin", "x.bin.json"]
     data = (tmp_path / "x.bin").read_bytes()
     assert json.loads((tmp_path / "x.bin.json").read_text()) == {
@@ -249,11 +249,11 @@ def test_a_sidecar_says_what_the_bytes_are(tmp_path):
 def test_progress_is_told_of_every_byte(tmp_path, small_windows):
     layout = gl.GridLayout((12, 15), "int16", grid=(2, 2))
     x, told = np.ones((12, 15), np.int16), []
-    gl.save_image(x, layout, tmp_path / "x", progress=told.append)
+    gl.save_bytes(x, layout, tmp_path / "x", progress=told.append)
     assert sum(told) == layout.nbytes
     assert len(told) > 1
     told.clear()
-    gl.load_image(tmp_path / "x", progress=told.append)
+    gl.load_bytes(tmp_path / "x", progress=told.append)
     assert sum(told) == layout.nbytes + x.nbytes
 
 
@@ -268,16 +268,16 @@ import gridlayout as gl
 source, path, text = sys.argv[1:]
 layout = gl.parse(text)
 x = np.load(source, mmap_mode="r")
-gl.save_image(np.zeros((2, 2)), gl.GridLayout((2, 2), "float64"), path)  # what is imported and kept
-gl.open_image(path)[:]
+gl.save_bytes(np.zeros((2, 2)), gl.GridLayout((2, 2), "float64"), path)  # what is imported and kept
+gl.open_bytes(path)[:]
 tracemalloc.start()
 with open("/proc/self/status") as status:
     held = next(int(line.split()[1]) for line in status if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, ((held + (24 << 10)) << 10,) * 2)
-gl.save_image(x, layout, path)
-image = gl.open_image(path)
+gl.save_bytes(x, layout, path)
+opened = gl.open_bytes(path)
 for first in range(0, len(x), 512):
-    found = image[first : first + 512]
+    found = opened[first : first + 512]
     assert (found == x[first : first + 512]).all() or layout.tile_format
 assert tracemalloc.get_traced_memory()[1] < 24 << 20, tracemalloc.get_traced_memory()
 try:
@@ -326,7 +326,7 @@ def test_large_tensors_need_little_memory(name, large, tmp_path):
 def test_no_jax_is_needed(tmp_path):
     program = (
         "import sys, numpy as np, gridlayout as gl; path = sys.argv[1];"
-        "gl.save_image(np.ones(3), gl.GridLayout((3,), 'float64', grid=(2,)), path);"
-        "assert gl.load_image(path).tolist() == [1, 1, 1]; assert 'jax' not in sys.modules"
+        "gl.save_bytes(np.ones(3), gl.GridLayout((3,), 'float64', grid=(2,)), path);"
+        "assert gl.load_bytes(path).tolist() == [1, 1, 1]; assert 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, tmp_path / "x"], check=True, timeout=120)

@@ -20,16 +20,16 @@ X = np.arange(24, dtype=np.int16).reshape(4, 6)
 
 
 @pytest.fixture(params=[False, True], ids=["one file", "a file a core"])
-def image(request, tmp_path):
-    """An image of X; its path is followed by whether it is of a file a core."""
+def saved(request, tmp_path):
+    """The bytes of X in files; their path is followed by whether it is of a file a core."""
     path = tmp_path / "x.bin"
-    gl.save_image(X, LAYOUT, path, per_core=request.param)
+    gl.save_bytes(X, LAYOUT, path, per_core=request.param)
     return path, request.param
 
 
-def file_of(image):
+def file_of(saved):
     """The file that holds the last core's bytes."""
-    path, per_core = image
+    path, per_core = saved
     return path / "core_1_1.bin" if per_core else path
 
 
@@ -40,87 +40,87 @@ def everything(folder):
 
 
 def read_all(path):
-    """Every way to read an image."""
-    yield lambda: gl.load_image(path)
-    yield lambda: gl.open_image(path).check()
-    yield lambda: gl.open_image(path)[3, 5]
-    yield lambda: gl.open_image(path).core((1, 1))
+    """Every way to read the bytes."""
+    yield lambda: gl.load_bytes(path)
+    yield lambda: gl.open_bytes(path).check()
+    yield lambda: gl.open_bytes(path)[3, 5]
+    yield lambda: gl.open_bytes(path).core((1, 1))
 
 
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def test_bits_that_flipped_are_refused_where_they_are_read(image):
-    file = file_of(image)
+def test_bits_that_flipped_are_refused_where_they_are_read(saved):
+    file = file_of(saved)
     data = bytearray(file.read_bytes())
     data[-1] ^= 16
     file.write_bytes(data)
-    for read in read_all(image[0]):
+    for read in read_all(saved[0]):
         words = "the checksum of the bytes of core \\(1, 1\\) differs"
         with pytest.raises(gl.LayoutError, match=words) as error:
             read()
         assert repr(str(file)) in str(error.value)
-    opened = gl.open_image(image[0])
+    opened = gl.open_bytes(saved[0])
     np.testing.assert_array_equal(opened[:2], X[:2])  # other cores are as they were
-    assert gl.open_image(image[0], check=False)[3, 5] == X[3, 5] ^ (16 << 8)
+    assert gl.open_bytes(saved[0], check=False)[3, 5] == X[3, 5] ^ (16 << 8)
     with pytest.raises(gl.LayoutError, match="the checksum of the bytes"):
-        gl.open_image(image[0], check=False).check()
+        gl.open_bytes(saved[0], check=False).check()
 
 
 @pytest.mark.parametrize("size", [0, 1, 11, 13, 47, 49, 1000])
-def test_files_of_another_size_are_refused_when_they_are_opened(image, size):
-    file = file_of(image)
+def test_files_of_another_size_are_refused_when_they_are_opened(saved, size):
+    file = file_of(saved)
     file.write_bytes((file.read_bytes() * 99)[:size])
     with pytest.raises(
         gl.LayoutError, match=rf"has {size} B, but the layout in .* takes (48|12) B"
     ) as error:
-        gl.open_image(image[0])
+        gl.open_bytes(saved[0])
     assert repr(str(file)) in str(error.value)
 
 
-def test_files_that_are_missing_or_no_files(image):
-    file = file_of(image)
+def test_files_that_are_missing_or_no_files(saved):
+    file = file_of(saved)
     file.unlink()
     with pytest.raises(gl.LayoutError, match="can't be read") as error:
-        gl.load_image(image[0])
+        gl.load_bytes(saved[0])
     assert str(file) in str(error.value)
     file.mkdir()
     with pytest.raises(gl.LayoutError, match=file.name):
-        gl.load_image(image[0])
+        gl.load_bytes(saved[0])
     file.rmdir()
     os.mkfifo(file)  # reading one would wait for ever
     with pytest.raises(gl.LayoutError, match=file.name):
-        gl.load_image(image[0])
+        gl.load_bytes(saved[0])
 
 
-def test_a_file_may_be_a_link(image, tmp_path):
-    file = file_of(image)
+def test_a_file_may_be_a_link(saved, tmp_path):
+    file = file_of(saved)
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
-    np.testing.assert_array_equal(gl.load_image(image[0]), X)
-    gl.save_image(X + 1, LAYOUT, image[0], per_core=image[1])  # the link is replaced
+    np.testing.assert_array_equal(gl.load_bytes(saved[0]), X)
+    gl.save_bytes(X + 1, LAYOUT, saved[0], per_core=saved[1])  # the link is replaced
     assert not file.is_symlink()
-    np.testing.assert_array_equal(gl.load_image(image[0]), X + 1)
+    np.testing.assert_array_equal(gl.load_bytes(saved[0]), X + 1)
     assert elsewhere.stat().st_size in (12, 48)
 
 
-def test_sidecars_and_bytes_of_different_images_are_refused(image, tmp_path):
-    path, per_core = image
+def test_sidecars_and_bytes_of_different_tensors_are_refused(saved, tmp_path):
+    path, per_core = saved
     other = tmp_path / "y.bin"
-    gl.save_image(X + 1, LAYOUT, other, per_core=per_core)
+    gl.save_bytes(X + 1, LAYOUT, other, per_core=per_core)
     shutil.copy(other.with_name("y.bin.json"), path.with_name("x.bin.json"))
     for read in read_all(path):
         with pytest.raises(gl.LayoutError, match=r"x\.bin.*the checksum of the bytes"):
             read()
-    gl.save_image(X, LAYOUT.replace(grid=(4, 2)), other, per_core=per_core)
+    gl.save_bytes(X, LAYOUT.replace(grid=(4, 2)), other, per_core=per_core)
     shutil.copy(other.with_name("y.bin.json"), path.with_name("x.bin.json"))
     with pytest.raises(gl.LayoutError, match=r"x\.bin"):
-        gl.load_image(path)
+        gl.load_bytes(path)
 
 
-def test_cores_that_changed_places_are_refused(image):
-    path, per_core = image
+def test_cores_that_changed_places_are_refused(saved):
+    path, per_core = saved
     if per_core:
         (path / "core_0_0.bin").rename(path / "z")
         (path / "core_1_1.bin").rename(path / "core_0_0.bin")
@@ -129,7 +129,7 @@ def test_cores_that_changed_places_are_refused(image):
         data = path.read_bytes()
         path.write_bytes(data[36:] + data[12:36] + data[:12])
     with pytest.raises(gl.LayoutError, match=r"checksum of the bytes of core \(0, 0\) differs"):
-        gl.load_image(path)
+        gl.load_bytes(path)
 
 
 # -- sidecars --------------------------------------------------------------------------------------
@@ -166,27 +166,27 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_sidecars_that_do_not_hold_together(name, image):
-    sidecar = image[0].with_name("x.bin.json")
+def test_sidecars_that_do_not_hold_together(name, saved):
+    sidecar = saved[0].with_name("x.bin.json")
     record = json.loads(sidecar.read_text())
     sidecar.write_text(json.dumps({**record, **HOSTILE[name]}))
     tracemalloc.start()
     try:
         with pytest.raises(gl.LayoutError, match=r"x\.bin\.json"):
-            gl.open_image(image[0])
+            gl.open_bytes(saved[0])
         assert tracemalloc.get_traced_memory()[1] < 1 << 22
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.parametrize("key", ["format", "version", "layout", "shape", "per_core", "checksums"])
-def test_sidecars_without_a_key(key, image):
-    sidecar = image[0].with_name("x.bin.json")
+def test_sidecars_without_a_key(key, saved):
+    sidecar = saved[0].with_name("x.bin.json")
     record = json.loads(sidecar.read_text())
     del record[key]
     sidecar.write_text(json.dumps(record))
     with pytest.raises(gl.LayoutError, match=f"x.bin.json.*{key}|x.bin.json.*layout"):
-        gl.open_image(image[0])
+        gl.open_bytes(saved[0])
 
 
 TEXTS = {
@@ -202,45 +202,47 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_files_that_are_no_sidecars(name, image):
-    sidecar = image[0].with_name("x.bin.json")
+def test_files_that_are_no_sidecars(name, saved):
+    sidecar = saved[0].with_name("x.bin.json")
     sidecar.write_bytes(TEXTS[name])
     with pytest.raises(gl.LayoutError, match=r"x\.bin\.json' is not a sidecar"):
-        gl.load_image(image[0])
-    before = everything(image[0].parent)
-    with pytest.raises(gl.LayoutError, match="is not the sidecar of an image: give another path"):
-        gl.save_image(X, LAYOUT, image[0], per_core=image[1])
-    assert everything(image[0].parent) == before
+        gl.load_bytes(saved[0])
+    before = everything(saved[0].parent)
+    with pytest.raises(
+        gl.LayoutError, match=r"is not a sidecar of gl\.save_bytes: give another path"
+    ):
+        gl.save_bytes(X, LAYOUT, saved[0], per_core=saved[1])
+    assert everything(saved[0].parent) == before
 
 
-def test_a_sidecar_that_is_too_large_is_not_read(image):
-    os.truncate(image[0].with_name("x.bin.json"), 1 << 40)
+def test_a_sidecar_that_is_too_large_is_not_read(saved):
+    os.truncate(saved[0].with_name("x.bin.json"), 1 << 40)
     tracemalloc.start()
     with pytest.raises(gl.LayoutError, match="larger than"):
-        gl.open_image(image[0])
+        gl.open_bytes(saved[0])
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 
 
-def test_bytes_changed_anywhere_in_a_sidecar_never_read_wrong(image):
-    sidecar = image[0].with_name("x.bin.json")
+def test_bytes_changed_anywhere_in_a_sidecar_never_read_wrong(saved):
+    sidecar = saved[0].with_name("x.bin.json")
     text, rng = sidecar.read_bytes(), np.random.default_rng(1)
     for _ in range(150):
         changed = bytearray(text)
         changed[rng.integers(len(text))] = rng.integers(256)
         sidecar.write_bytes(changed)
         with suppress(gl.LayoutError):
-            np.testing.assert_array_equal(gl.load_image(image[0]), X)
+            np.testing.assert_array_equal(gl.load_bytes(saved[0]), X)
 
 
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def test_an_image_is_replaced_by_another(image):
-    path, per_core = image
-    before = gl.open_image(path)
-    gl.save_image(X + 1, LAYOUT, path, per_core=per_core)
-    np.testing.assert_array_equal(gl.load_image(path), X + 1)
+def test_bytes_are_replaced_by_others(saved):
+    path, per_core = saved
+    before = gl.open_bytes(path)
+    gl.save_bytes(X + 1, LAYOUT, path, per_core=per_core)
+    np.testing.assert_array_equal(gl.load_bytes(path), X + 1)
     if not per_core:  # what was mapped is as it was
         np.testing.assert_array_equal(before[:], X)
     assert not [name for name in everything(path.parent) if name.endswith(".tmp")]
@@ -265,15 +267,15 @@ def fail_with(number):
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_an_error_leaves_everything_as_it_was(name, image, monkeypatch):
-    path, per_core = image
+def test_an_error_leaves_everything_as_it_was(name, saved, monkeypatch):
+    path, per_core = saved
     before = everything(path.parent)
     options = FAILURES[name](monkeypatch)
     with pytest.raises((gl.LayoutError, KeyboardInterrupt)):
-        gl.save_image(X + 1, LAYOUT, path, per_core=per_core, **options)
+        gl.save_bytes(X + 1, LAYOUT, path, per_core=per_core, **options)
     new = path.with_name("new")
     with pytest.raises((gl.LayoutError, KeyboardInterrupt)):
-        gl.save_image(X + 1, LAYOUT, new, per_core=per_core, **options)
+        gl.save_bytes(X + 1, LAYOUT, new, per_core=per_core, **options)
     assert not new.exists()
     assert everything(path.parent) == before
 
@@ -282,20 +284,20 @@ def test_what_a_block_format_cannot_encode_leaves_everything_as_it_was(tmp_path,
     monkeypatch.setattr(windows, "ELEMENTS", 1024)
     layout = gl.GridLayout((64, 64), "float32", (2, 2), (32, 32), tile_format="bfp_bf8")
     x = np.ones((64, 64), np.float32)
-    gl.save_image(x, layout, tmp_path / "x")
+    gl.save_bytes(x, layout, tmp_path / "x")
     before = everything(tmp_path)
     x[63, 63] = np.nan
     with pytest.raises(gl.LayoutError, match="infinities or NaN"):
-        gl.save_image(x, layout, tmp_path / "x")
+        gl.save_bytes(x, layout, tmp_path / "x")
     assert everything(tmp_path) == before
 
 
-def test_when_names_can_not_be_given_there_is_no_image(image, monkeypatch):
+def test_when_names_can_not_be_given_there_are_no_bytes(saved, monkeypatch):
     monkeypatch.setattr(os, "replace", fail_with(errno.EPERM))
     with pytest.raises(gl.LayoutError, match=r"x\.bin' can't be written"):
-        gl.save_image(X + 1, LAYOUT, image[0], per_core=image[1])
-    with pytest.raises(gl.LayoutError, match=r"x\.bin' is not an image: .*x\.bin\.json"):
-        gl.open_image(image[0])
+        gl.save_bytes(X + 1, LAYOUT, saved[0], per_core=saved[1])
+    with pytest.raises(gl.LayoutError, match=r"x\.bin' holds no bytes of cores: .*x\.bin\.json"):
+        gl.open_bytes(saved[0])
 
 
 def test_files_of_others_are_not_replaced(tmp_path):
@@ -315,67 +317,71 @@ def test_files_of_others_are_not_replaced(tmp_path):
     for name, per_core, words in (
         ("a", False, "not a regular file"),
         ("b", True, "not a folder"),
-        ("c", False, r"c\.json' exists and is not the sidecar"),
-        ("c", True, r"c\.json' exists and is not the sidecar"),
-        ("d", True, "holds 'notes', which is not a file of this image"),
-        ("e", True, "holds 'core_0_0.bin', which is not a file of this image"),
+        ("c", False, r"c\.json' exists and is not a sidecar"),
+        ("c", True, r"c\.json' exists and is not a sidecar"),
+        ("d", True, "holds 'notes', which gl.save_bytes did not write"),
+        ("e", True, "holds 'core_0_0.bin', which gl.save_bytes did not write"),
         ("f", False, "not a regular file"),
-        ("notes.txt", False, r"is not an image, because it has no sidecar 'notes\.txt\.json'"),
-        ("cores", True, r"is not an image, because it has no sidecar 'cores\.json'"),
-        ("link", False, r"is not an image, because it has no sidecar 'link\.json'"),
+        (
+            "notes.txt",
+            False,
+            r"gl.save_bytes did not write it, because it has no sidecar 'notes\.txt\.json'",
+        ),
+        ("cores", True, r"gl.save_bytes did not write it, because it has no sidecar 'cores\.json'"),
+        ("link", False, r"gl.save_bytes did not write it, because it has no sidecar 'link\.json'"),
         ("b/x", False, "can't be written"),
         ("no/x", True, "can't be written"),
         ("n" * 300, False, "can't be written"),
     ):
         with pytest.raises(gl.LayoutError, match=words):
-            gl.save_image(X, LAYOUT, tmp_path / name, per_core=per_core)
+            gl.save_bytes(X, LAYOUT, tmp_path / name, per_core=per_core)
     assert everything(tmp_path) == before
-    gl.save_image(X, LAYOUT, tmp_path / "a", per_core=True)  # an empty folder is as good as none
-    np.testing.assert_array_equal(gl.load_image(tmp_path / "a"), X)
+    gl.save_bytes(X, LAYOUT, tmp_path / "a", per_core=True)  # an empty folder is as good as none
+    np.testing.assert_array_equal(gl.load_bytes(tmp_path / "a"), X)
     (tmp_path / "b").write_text("")  # and so is an empty file
-    gl.save_image(X, LAYOUT, tmp_path / "b")
-    np.testing.assert_array_equal(gl.load_image(tmp_path / "b"), X)
+    gl.save_bytes(X, LAYOUT, tmp_path / "b")
+    np.testing.assert_array_equal(gl.load_bytes(tmp_path / "b"), X)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write and read everything")
-def test_folders_and_files_without_permission(image):
-    path, per_core = image
+def test_folders_and_files_without_permission(saved):
+    path, per_core = saved
     path.parent.chmod(0o500)
     with pytest.raises(gl.LayoutError, match="can't be written"):
-        gl.save_image(X, LAYOUT, path.with_name("y"), per_core=per_core)
+        gl.save_bytes(X, LAYOUT, path.with_name("y"), per_core=per_core)
     path.parent.chmod(0o700)
-    file_of(image).chmod(0)
+    file_of(saved).chmod(0)
     with pytest.raises(gl.LayoutError, match="can't be read"):
-        gl.load_image(path)
+        gl.load_bytes(path)
 
 
 STEPS = gl.Layout((4, 6), "int16", (), (1, 0))
 PARTLY = SimpleNamespace(shape=(4, 6), dtype=X.dtype, is_fully_addressable=False)
 REFUSED = {
-    "no path": (lambda path: gl.save_image(X, LAYOUT), "needs a path"),
-    "no layout": (lambda path: gl.save_image(X, path=path), "ndarray has no layout"),
-    "the order of arguments": (lambda path: gl.save_image(X, path, LAYOUT), "must be a gl.Layout"),
-    "no name": (lambda path: gl.save_image(X, LAYOUT, "/"), "no file name"),
-    "a folder above": (lambda path: gl.save_image(X, LAYOUT, ".."), "no file name"),
-    "bytes": (lambda path: gl.save_image(X, LAYOUT, b"x"), "a str or a pathlib.Path"),
-    "a null": (lambda path: gl.save_image(X, LAYOUT, "a\0b"), "a str or a pathlib.Path"),
-    "another shape": (lambda path: gl.save_image(X.T, LAYOUT, path), r"has shape \(6, 4\)"),
-    "another dtype": (lambda path: gl.save_image(X * 1.0, LAYOUT, path), "is float64"),
-    "steps": (lambda path: gl.save_image(X, STEPS, path), "has no text that gl.parse reads"),
+    "no path": (lambda path: gl.save_bytes(X, LAYOUT), "needs a path"),
+    "no layout": (lambda path: gl.save_bytes(X, path=path), "ndarray has no layout"),
+    "the order of arguments": (lambda path: gl.save_bytes(X, path, LAYOUT), "must be a gl.Layout"),
+    "no name": (lambda path: gl.save_bytes(X, LAYOUT, "/"), "no file name"),
+    "a folder above": (lambda path: gl.save_bytes(X, LAYOUT, ".."), "no file name"),
+    "bytes": (lambda path: gl.save_bytes(X, LAYOUT, b"x"), "a str or a pathlib.Path"),
+    "a null": (lambda path: gl.save_bytes(X, LAYOUT, "a\0b"), "a str or a pathlib.Path"),
+    "another shape": (lambda path: gl.save_bytes(X.T, LAYOUT, path), r"has shape \(6, 4\)"),
+    "another dtype": (lambda path: gl.save_bytes(X * 1.0, LAYOUT, path), "is float64"),
+    "steps": (lambda path: gl.save_bytes(X, STEPS, path), "has no text that gl.parse reads"),
     "many cores": (
-        lambda path: gl.save_image(X, LAYOUT.replace(grid=(1 << 10, 1 << 10)), path),
-        "1048576 cores; an image has at most 524288",
+        lambda path: gl.save_bytes(X, LAYOUT.replace(grid=(1 << 10, 1 << 10)), path),
+        "1048576 cores; files of bytes hold at most 524288",
     ),
     "a view": (
-        lambda path: gl.save_image(X, gl.strided.layout((4, 6), (0, 1), "int16"), path),
+        lambda path: gl.save_bytes(X, gl.strided.layout((4, 6), (0, 1), "int16"), path),
         "read-only view",
     ),
     "parts elsewhere": (
-        lambda path: gl.save_image(PARTLY, LAYOUT, path),
+        lambda path: gl.save_bytes(PARTLY, LAYOUT, path),
         r"full = x.to_logical\(\) in every process",
     ),
     "a GridArray with parts elsewhere": (
-        lambda path: gl.save_image(SimpleNamespace(storage=PARTLY, layout=LAYOUT), path=path),
+        lambda path: gl.save_bytes(SimpleNamespace(storage=PARTLY, layout=LAYOUT), path=path),
         r"full = x.to_logical\(\) in every process",
     ),
 }

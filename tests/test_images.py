@@ -1,4 +1,4 @@
-"""`gl.image`: the bytes of each core, against bytes that are put one by one where `locate` says.
+"""`gl.to_bytes`: the bytes of each core, against bytes that are put one by one where `locate` says.
 
 The judge shares no code with the library but `locate`, and `byte_of` for what holds no element.
 """
@@ -53,12 +53,12 @@ def brute(x, layout):
 def test_bytes_lie_where_elements_are_said_to(dtype):
     for name, layout in systems(dtype).items():
         x = example(SHAPE, dtype)
-        held = gl.image(x, layout)
+        held = gl.to_bytes(x, layout)
         assert held.dtype == np.uint8, name
         assert held.shape == (*layout.core_shape, layout.bytes_per_core), name
         for core, expected in brute(x, layout).items():
             assert bytes(held[core]) == expected, (name, core)
-        found = gl.from_image(held, layout)
+        found = gl.from_bytes(held, layout)
         assert (found.shape, found.dtype) == (x.shape, x.dtype), name
         assert found.tobytes() == x.tobytes(), name
 
@@ -69,12 +69,12 @@ def test_what_is_no_element_is_never_read(dtype):
         x = example(SHAPE, dtype)
         value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * x.dtype.itemsize)) - 1
         ones = np.full(x.shape, value, f"u{x.dtype.itemsize}").view(x.dtype)
-        mask = gl.image(ones, layout.with_oob(None))
+        mask = gl.to_bytes(ones, layout.with_oob(None))
         if dtype == "bool":  # an element whose bits are not all 0 is true
             for _ in range(min(layout.stored_bits, 8) - 1):
                 mask |= mask << 1
-        poisoned = gl.image(x, layout) | ~mask
-        assert gl.from_image(poisoned, layout).tobytes() == x.tobytes(), name
+        poisoned = gl.to_bytes(x, layout) | ~mask
+        assert gl.from_bytes(poisoned, layout).tobytes() == x.tobytes(), name
 
 
 # -- sub-byte types --------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_nchw64_of_int4_has_two_elements_a_byte():
     """ "NCHW32和NCHW64分别针对int8和int4数据类型": 64 channels of 4 bits, 32 bytes."""
     layout = gl.megengine.format((1, 64, 1, 1), "NCHW64", "int4")
     x = (np.arange(64) % 16 - 8).astype("int4").reshape(layout.shape)
-    held = gl.image(x, layout)
+    held = gl.to_bytes(x, layout)
     assert layout.nbytes == 32
     assert held.shape == (32,)
     for c in range(64):
@@ -97,7 +97,7 @@ def test_nchw64_of_int4_has_two_elements_a_byte():
 def test_odd_rows_of_four_bits_begin_at_whole_bytes():
     # MegEngine packs a row's elements a, b as a + (b << 4), and fills up the row's last byte.
     layout = gl.megengine.format((1, 1, 2, 3), "NCHW", "uint4")
-    held = gl.image(np.array([1, 2, 3, 4, 5, 6], "uint4").reshape(layout.shape), layout)
+    held = gl.to_bytes(np.array([1, 2, 3, 4, 5, 6], "uint4").reshape(layout.shape), layout)
     assert held.tolist() == [1 + (2 << 4), 3, 4 + (5 << 4), 6]
 
 
@@ -108,16 +108,16 @@ def test_jax_joins_small_elements_in_the_same_order(dtype):
     x = example((4, 8), dtype)
     physical = gl.pack(x, layout).reshape(2, 2, -1, per_byte)
     expected = jax.lax.bitcast_convert_type(physical, jnp.uint8)
-    np.testing.assert_array_equal(gl.image(x, layout), expected)
+    np.testing.assert_array_equal(gl.to_bytes(x, layout), expected)
 
 
 def test_xla_gives_small_elements_a_byte_unless_e_says_less():
     x = np.array([[-1, 2, -3]], "int4")
-    assert gl.image(x, gl.parse("s4[1,3]{1,0}")).tolist() == [0x0F, 0x02, 0x0D]
-    assert gl.image(x, gl.parse("s4[1,3]{1,0:E(4)}")).tolist() == [0x2F, 0x0D]
+    assert gl.to_bytes(x, gl.parse("s4[1,3]{1,0}")).tolist() == [0x0F, 0x02, 0x0D]
+    assert gl.to_bytes(x, gl.parse("s4[1,3]{1,0:E(4)}")).tolist() == [0x2F, 0x0D]
     truth = np.array([[True, False, True, True, False, False, False, False, True]])
-    assert gl.image(truth, gl.parse("pred[1,9]{1,0:E(1)}")).tolist() == [0b1101, 1]
-    assert gl.image(truth, gl.parse("pred[1,9]{1,0}")).tolist() == truth[0].astype(int).tolist()
+    assert gl.to_bytes(truth, gl.parse("pred[1,9]{1,0:E(1)}")).tolist() == [0b1101, 1]
+    assert gl.to_bytes(truth, gl.parse("pred[1,9]{1,0}")).tolist() == truth[0].astype(int).tolist()
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 12, 16, 24, 64])
@@ -164,12 +164,12 @@ def test_tiles_of_block_formats_are_encoded(tile_format, face):
         layout = gl.GridLayout(
             *(x.shape, "bfloat16", (2, 1), (32, 32)), face=face, tile_format=tile_format, oob=oob
         )
-        held = gl.image(x, layout)
+        held = gl.to_bytes(x, layout)
         assert held.shape == (2, 1, 3 * BLOCK_FORMATS[tile_format])
         expected = tiles_of(x, (2, 1), oob or 0)
         for core, tiles in expected.items():
             assert bytes(held[core]) == b"".join(bytes(bfp.encode(t, tile_format)) for t in tiles)
-        found = gl.from_image(held, layout)
+        found = gl.from_bytes(held, layout)
         assert (found.shape, found.dtype.name) == (x.shape, "bfloat16")
         decoded = [bfp.decode(bfp.encode(t, tile_format), tile_format) for t in expected[0, 0]]
         np.testing.assert_array_equal(
@@ -192,21 +192,21 @@ def test_every_system_with_tiles_encodes_them(tile_format):
             x.shape, "float32", tile_format=tile_format, tile_order="swizzled"
         ),
     ):
-        held = gl.image(x, layout)
+        held = gl.to_bytes(x, layout)
         assert bytes(held) == b"".join(expected)
         decoded = bfp.decode(np.frombuffer(expected[4], np.uint8), tile_format)
-        np.testing.assert_array_equal(gl.from_image(held, layout)[32:, 32:64], decoded)
+        np.testing.assert_array_equal(gl.from_bytes(held, layout)[32:, 32:64], decoded)
     # Tiles stored transposed share exponents along columns of the tensor.
     turned = gl.tenstorrent.tensor_layout(
         x.shape, "float32", tile_format=tile_format, tile_order="transposed"
     )
-    held = gl.image(x, turned)
+    held = gl.to_bytes(x, turned)
     assert bytes(held) == b"".join(bytes(bfp.encode(tile.T, tile_format)) for tile in tiles)
     # A bank aligns pages: each tile begins at a multiple of 512 bytes.
     aligned = gl.tenstorrent.tensor_layout(
         x.shape, "float32", tile_format=tile_format, page_alignment=512, shard_shape=(32, 96)
     )
-    held = gl.image(x, aligned)
+    held = gl.to_bytes(x, aligned)
     assert held.shape == (2, aligned.bytes_per_core)
     pitch = -(-size // 512) * 512
     for k, tile in enumerate(expected):
@@ -214,7 +214,7 @@ def test_every_system_with_tiles_encodes_them(tile_format):
         assert page == tile + bytes(pitch - size)
     metal = gl.tenstorrent.metal(x.shape, "float32", **options)
     np.testing.assert_array_equal(
-        gl.from_image(held, aligned), gl.from_image(b"".join(expected), metal)
+        gl.from_bytes(held, aligned), gl.from_bytes(b"".join(expected), metal)
     )
 
 
@@ -224,16 +224,16 @@ def test_every_system_with_tiles_encodes_them(tile_format):
 def test_arrays_of_any_kind():
     layout = gl.GridLayout((3, 5), "int16", grid=(2, 2), oob=-1)
     x = np.arange(15, dtype=np.int16).reshape(3, 5)
-    held = gl.image(x, layout)
+    held = gl.to_bytes(x, layout)
     assert bytes(held[1, 1]) == np.array([13, 14, -1, -1, -1, -1], "<i2").tobytes()
     laid = gl.put(x, layout, gl.DeviceGrid((len(jax.devices()),)))
     for other in (jnp.asarray(x), x.tolist(), x.astype(">i2"), laid):
-        np.testing.assert_array_equal(gl.image(other, layout), held)
+        np.testing.assert_array_equal(gl.to_bytes(other, layout), held)
     for data in (
         *(held, held.ravel(), bytes(held), bytearray(held), memoryview(held), jnp.asarray(held)),
         *(b"".join(bytes(held[core]) for core in indices(layout.core_shape)), held[::-1][::-1]),
     ):
-        found = gl.from_image(data, layout)
+        found = gl.from_bytes(data, layout)
         np.testing.assert_array_equal(found, x)
         found[0, 0] = 9  # a copy that may be written to
         assert held[0, 0, 0] == 0
@@ -242,27 +242,27 @@ def test_arrays_of_any_kind():
 def test_one_core_is_its_buffer():
     layout = gl.parse("f32[3,5]{1,0:T(2,2)}")
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    held = gl.image(x, layout)
+    held = gl.to_bytes(x, layout)
     assert held.shape == (layout.nbytes,)
     where = layout.locate((2, 3))
     assert bytes(held[where.core][where.byte :][:4]) == np.float32(13).tobytes()
-    assert gl.image(x, gl.GridLayout((3, 5))).tobytes() == x.tobytes()
+    assert gl.to_bytes(x, gl.GridLayout((3, 5))).tobytes() == x.tobytes()
 
 
-def test_the_image_of_local_memory_begins_where_the_tensor_does():
+def test_the_buffer_in_local_memory_begins_where_the_tensor_does():
     layout = gl.sophon.local((1, 5, 1, 3), "int8", strides=(8, 4, 3, 1), start=128, chip=TOY)
-    held = gl.image(np.arange(15).reshape(1, 5, 1, 3).tolist(), layout)
+    held = gl.to_bytes(np.arange(15).reshape(1, 5, 1, 3).tolist(), layout)
     assert held.shape == (4, layout.bytes_per_core)
     assert held[0].tolist() == [0, 1, 2, 0, 12, 13, 14, 0]
     assert layout.locate((0, 4, 0, 0)).byte - layout.byte_of(0) == 4
-    assert gl.from_image(held, layout).ravel().tolist() == list(range(15))
+    assert gl.from_bytes(held, layout).ravel().tolist() == list(range(15))
 
 
 def test_broadcasts_are_read_and_never_written():
     view = gl.megengine.strided((3, 2), (0, 1), "int8")
-    assert gl.from_image(b"\x07\x08", view).tolist() == [[7, 8]] * 3
+    assert gl.from_bytes(b"\x07\x08", view).tolist() == [[7, 8]] * 3
     with pytest.raises(gl.LayoutError, match="read-only view"):
-        gl.image(np.zeros((3, 2), np.int8), view)
+        gl.to_bytes(np.zeros((3, 2), np.int8), view)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0,), (3, 0)])
@@ -271,36 +271,36 @@ def test_nothing(shape):
         gl.GridLayout(shape, "int4", grid=(2,) * len(shape)),
         gl.xla.layout(shape, "int4", element_bits=4),
     ):
-        held = gl.image(np.zeros(shape, "int4"), layout)
+        held = gl.to_bytes(np.zeros(shape, "int4"), layout)
         assert held.shape == (*layout.core_shape, layout.bytes_per_core)
-        assert gl.from_image(held, layout).shape == shape
+        assert gl.from_bytes(held, layout).shape == shape
     if len(shape) == 2:
         blocks = gl.GridLayout(shape, "bfloat16", tile=(32, 32), tile_format="bfp_bf8")
-        held = gl.image(np.zeros(shape, "bfloat16"), blocks)
+        held = gl.to_bytes(np.zeros(shape, "bfloat16"), blocks)
         assert held.shape == (1, 1, blocks.bytes_per_core)
-        assert gl.from_image(held, blocks).shape == shape
+        assert gl.from_bytes(held, blocks).shape == shape
 
 
 def test_scalars():
     layout = gl.xla.layout((), "float32")
-    assert bytes(gl.image(1.0, layout)) == b"\x00\x00\x80\x3f"
-    assert gl.from_image(b"\x00\x00\x80\x3f", layout) == 1.0
+    assert bytes(gl.to_bytes(1.0, layout)) == b"\x00\x00\x80\x3f"
+    assert gl.from_bytes(b"\x00\x00\x80\x3f", layout) == 1.0
 
 
 def test_a_byte_that_is_not_0_is_true_and_high_bits_are_no_part_of_a_small_element():
-    assert gl.from_image(b"\x00\x02\x01", gl.parse("pred[3]{0}")).tolist() == [False, True, True]
-    found = gl.from_image(b"\xf1\x2f", gl.parse("s4[2]{0}"))
+    assert gl.from_bytes(b"\x00\x02\x01", gl.parse("pred[3]{0}")).tolist() == [False, True, True]
+    found = gl.from_bytes(b"\xf1\x2f", gl.parse("s4[2]{0}"))
     assert found.tolist() == [1, -1]
     assert (found == np.array([1, -1], "int4")).all()
     ragged = np.array([0xF1, 0x2F], np.uint8).view("int4")
-    assert gl.image(ragged, gl.GridLayout((2,), "int4", grid=(1,))).tolist() == [[0xF1]]
+    assert gl.to_bytes(ragged, gl.GridLayout((2,), "int4", grid=(1,))).tolist() == [[0xF1]]
 
 
 def test_no_jax_is_needed():
     program = (
         "import sys, gridlayout as gl;"
         "layout = gl.megengine.format((1, 64, 1, 1), 'NCHW64', 'int4');"
-        "x = [[[[1]]] * 64]; held = gl.image(x, layout); gl.from_image(held, layout);"
+        "x = [[[[1]]] * 64]; held = gl.to_bytes(x, layout); gl.from_bytes(held, layout);"
         "assert held.tolist() == [0x11] * 32; assert 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
@@ -310,52 +310,55 @@ def test_no_jax_is_needed():
 
 GRID = gl.GridLayout((2, 3), "int8", grid=(2, 1))
 REFUSED = {
-    "no layout": (lambda: gl.image([1], "f32[1]"), "layout must be a gl.Layout.*not str"),
-    "no layout, back": (lambda: gl.from_image(b"", None), "layout must be a gl.Layout"),
-    "shape": (lambda: gl.image(np.zeros((3, 2), np.int8), GRID), r"has shape \(3, 2\)"),
+    "no layout": (lambda: gl.to_bytes([1], "f32[1]"), "layout must be a gl.Layout.*not str"),
+    "no layout, back": (lambda: gl.from_bytes(b"", None), "layout must be a gl.Layout"),
+    "shape": (lambda: gl.to_bytes(np.zeros((3, 2), np.int8), GRID), r"has shape \(3, 2\)"),
     "dtype": (
-        lambda: gl.image(np.zeros((2, 3)), GRID),
+        lambda: gl.to_bytes(np.zeros((2, 3)), GRID),
         r"is float64, but the layout is int8: convert one, e.g. x.astype\('int8'\)",
     ),
-    "objects": (lambda: gl.image(np.array([[None] * 3] * 2), GRID), "dtype 'object'"),
-    "ragged": (lambda: gl.image([[1, 2], [3]], GRID), r"list \[\[1, 2\], \[3\]\] can't be read"),
-    "ragged, back": (lambda: gl.from_image([[1, 2], [3]], GRID), r"list .* must be an array of u"),
-    "too large": (lambda: gl.image([[1, 2, 300], [3, 4, 5]], GRID), "array of int8.*300"),
+    "objects": (lambda: gl.to_bytes(np.array([[None] * 3] * 2), GRID), "dtype 'object'"),
+    "ragged": (lambda: gl.to_bytes([[1, 2], [3]], GRID), r"list \[\[1, 2\], \[3\]\] can't be read"),
+    "ragged, back": (lambda: gl.from_bytes([[1, 2], [3]], GRID), r"list .* must be an array of u"),
+    "too large": (lambda: gl.to_bytes([[1, 2, 300], [3, 4, 5]], GRID), "array of int8.*300"),
     "too large for 4 bits": (
-        lambda: gl.image([9, 1], gl.GridLayout((2,), "int4")),
+        lambda: gl.to_bytes([9, 1], gl.GridLayout((2,), "int4")),
         r"list \[9, 1\] holds numbers that int4, the layout's dtype, can't represent",
     ),
-    "a fraction": (lambda: gl.image([[1, 2, 2.5], [3, 4, 5]], GRID), "2.5.*can't represent"),
-    "neither 0 nor 1": (lambda: gl.image([2, 1], gl.GridLayout((2,), "bool")), "can't represent"),
-    "digits": (lambda: gl.image(["1", "2"], gl.GridLayout((2,), "float32")), "are no numbers"),
-    "None": (lambda: gl.image(None, gl.GridLayout((), "float32")), "None .*are no numbers"),
+    "a fraction": (lambda: gl.to_bytes([[1, 2, 2.5], [3, 4, 5]], GRID), "2.5.*can't represent"),
+    "neither 0 nor 1": (
+        lambda: gl.to_bytes([2, 1], gl.GridLayout((2,), "bool")),
+        "can't represent",
+    ),
+    "digits": (lambda: gl.to_bytes(["1", "2"], gl.GridLayout((2,), "float32")), "are no numbers"),
+    "None": (lambda: gl.to_bytes(None, gl.GridLayout((), "float32")), "None .*are no numbers"),
     "E too small": (
-        lambda: gl.image([1.0], gl.parse("f32[1]{0:E(16)}")),
+        lambda: gl.to_bytes([1.0], gl.parse("f32[1]{0:E(16)}")),
         "an element takes 16 bits, but float32 has 32",
     ),
     "E too small, back": (
-        lambda: gl.from_image(b"0", gl.parse("s4[1]{0:E(2)}")),
+        lambda: gl.from_bytes(b"0", gl.parse("s4[1]{0:E(2)}")),
         "an element takes 2 bits, but int4 has 4",
     ),
     "bytes missing": (
-        lambda: gl.from_image(bytes(5), GRID),
+        lambda: gl.from_bytes(bytes(5), GRID),
         r"data of shape \(5,\) must be of shape \(2, 1, 3\), or 6 consecutive bytes",
     ),
     "cores in another shape": (
-        lambda: gl.from_image(np.zeros((2, 3), np.uint8), GRID),
+        lambda: gl.from_bytes(np.zeros((2, 3), np.uint8), GRID),
         r"data of shape \(2, 3\) must be of shape \(2, 1, 3\)",
     ),
-    "words": (lambda: gl.from_image(np.zeros(6, np.int8), GRID), "dtype int8 must be uint8"),
-    "text": (lambda: gl.from_image("abc", GRID), "must be uint8"),
+    "words": (lambda: gl.from_bytes(np.zeros(6, np.int8), GRID), "dtype int8 must be uint8"),
+    "text": (lambda: gl.from_bytes("abc", GRID), "must be uint8"),
     "infinite block": (
-        lambda: gl.image(
+        lambda: gl.to_bytes(
             np.full((32, 32), np.inf, np.float32),
             gl.GridLayout((32, 32), tile=(32, 32), tile_format="bfp_bf8"),
         ),
         "infinities or NaN",
     ),
     "whole block": (
-        lambda: gl.image(
+        lambda: gl.to_bytes(
             np.zeros((32, 32), np.int32),
             gl.GridLayout((32, 32), "int32", tile=(32, 32), tile_format="bfp_bf8"),
         ),

@@ -26,11 +26,11 @@ assert repr(x)
 import tempfile
 path = tempfile.mkdtemp() + "/x.bin"
 try:
-    gl.save_image(x, path=path)
+    gl.save_bytes(x, path=path)
 except gl.LayoutError as error:
     assert "x.to_logical() in every process" in str(error)
-    gl.save_image(x.to_logical(), x.layout, path)
-np.testing.assert_array_equal(gl.load_image(path), a)
+    gl.save_bytes(x.to_logical(), x.layout, path)
+np.testing.assert_array_equal(gl.load_bytes(path), a)
 print("fine", flush=True)
 """
 

@@ -1,6 +1,10 @@
 """Names that users try first: replicated, locate, at, padding of kernels, and what errors name."""
 
 import re
+import subprocess
+import sys
+from operator import attrgetter
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +15,7 @@ from tiers import few
 
 import gridlayout as gl
 
+ROOT = Path(__file__).parent.parent
 COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
 DEVICE = gl.DeviceGrid(MESH)
@@ -170,7 +175,7 @@ def test_names_of_parts_of_mesh_axes_are_explained_where_they_are_printed():
 
 
 def total(shard):
-    return jnp.broadcast_to(gl.psum(shard.sum(), (0, 1)), shard.shape)
+    return jnp.broadcast_to(gl.cores.psum(shard.sum(), (0, 1)), shard.shape)
 
 
 def masked_total(shard, mask):
@@ -267,3 +272,50 @@ def test_a_grid_with_idle_cores_warns_once_where_it_is_put():
     for shape, grid in (((16,), (1, 8)), ((5, 7), (5, 7)), ((0, 3), (2, 2)), ((9,), (8,))):
         put(shape, grid)
     gl.put({"a": np.zeros(3, "f4")}, DEVICE)
+
+
+# -- the vocabulary --------------------------------------------------------------------------------
+
+MISSING = "nothing"
+# Names of the last version, and of where each is now.
+MOVED = {
+    **{name: f"results.{name}" for name in gl.results.__all__ if name != "BytesFile"},
+    **{name: f"cores.{name}" for name in gl.cores.__all__},
+    **{"ImageFile": "results.BytesFile", "image": "to_bytes", "from_image": "from_bytes"},
+    **{"open_image": "open_bytes", "load_image": "load_bytes", "save_image": "save_bytes"},
+}
+
+
+def test_the_vocabulary_is_small_and_one_table_has_all_of_it():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `gl\.(\w+)` \| (.+) \|$", text.partition("\n## Names\n")[2], re.M)
+    names = [name for name, _ in rows]
+    assert sorted(names) == sorted(gl.__all__)
+    assert len(names) <= 60
+    assert len({line for _, line in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_names_of_the_last_version_say_where_they_are_now(name):
+    now = attrgetter(MOVED[name])(gl)
+    assert name not in dir(gl)
+    assert name not in gl.__all__
+    if name in ("load_image", "save_image"):
+        assert getattr(gl, name) is now
+        return
+    for _ in range(2):  # it warns each time, and stays an alias
+        with pytest.warns(DeprecationWarning, match=rf"gl\.{name} is called gl\.{MOVED[name]} now"):
+            assert getattr(gl, name) is now
+    assert name not in vars(gl)
+
+
+@pytest.mark.parametrize("door", [gl.cores, gl.results])
+def test_modules_of_the_vocabulary_offer_their_names_and_no_others(door):
+    assert sorted(name for name in dir(door) if not name.startswith("_")) == sorted(door.__all__)
+    with pytest.raises(AttributeError, match=f"'{door.__name__}' has no attribute 'nothing'"):
+        getattr(door, MISSING)
+
+
+def test_describing_results_does_not_start_jax():
+    code = "import sys, gridlayout as gl; gl.results.Location; assert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

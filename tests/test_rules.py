@@ -164,7 +164,7 @@ def test_a_wrong_decision_is_refused(decide, words):
 def test_a_rule_s_collectives_are_found_and_remembered():
     @gl.def_rule("ceil")
     def rule(eqn, a):
-        return gl.map_shards(lambda s: gl.psum(s, 1), a, out=a.layout)
+        return gl.map_shards(lambda s: gl.cores.psum(s, 1), a, out=a.layout)
 
     device = gl.DeviceGrid((len(jax.devices()),))
     layout = gl.GridLayout((4, 16), grid=(1, len(jax.devices())))

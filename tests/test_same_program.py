@@ -278,7 +278,7 @@ def packed(x):
 
 def shifted(x):
     def back(shard):
-        return gl.shift(shard, 1, 0)
+        return gl.cores.shift(shard, 1, 0)
 
     return [gl.map_shards(back, x, out=x.layout, padding=n) for n in (0, 1, 0, 1)]
 

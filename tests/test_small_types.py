@@ -38,7 +38,7 @@ def test_packing_moves_every_value(dtype, layout):
 @pytest.mark.parametrize("dtype", [name for name in ("int1", "uint1") if name in MLIR_NAMES])
 def test_elements_of_1_bit_are_described_and_refused_by_jax(dtype):
     layout, x = gl.GridLayout((3, 11), dtype, (3, 1)), np.ones((3, 11), dtype)
-    assert (layout.bytes_per_core, gl.image(x, layout).tolist()) == (2, [[[255, 7]]] * 3)
+    assert (layout.bytes_per_core, gl.to_bytes(x, layout).tolist()) == (2, [[[255, 7]]] * 3)
     assert gl.parse(str(layout)) == layout
     for refused in (lambda: gl.pack(x, layout), lambda: gl.put(x, layout, gl.DeviceGrid((1,)))):
         with pytest.raises(gl.LayoutError, match=f"{dtype}.* can't be .*int8"):
@@ -193,9 +193,9 @@ def test_bools_of_one_to_four_bits_are_read_from_files(tmp_path):
     """The bits of an element's neighbours in a byte are not its own."""
     for k, (width, x) in enumerate(product((1, 2, 4, 8, 16), ([0, 1, 0, 0], [1, 0, 1, 1]))):
         x, layout = np.array(x, bool), gl.parse(f"pred[4]{{0:E({width})}}")
-        gl.save_image(x, layout, tmp_path / str(k))
-        opened = gl.open_image(tmp_path / str(k))
-        for found in (gl.load_image(tmp_path / str(k)), opened[...], [opened[n] for n in range(4)]):
+        gl.save_bytes(x, layout, tmp_path / str(k))
+        opened = gl.open_bytes(tmp_path / str(k))
+        for found in (gl.load_bytes(tmp_path / str(k)), opened[...], [opened[n] for n in range(4)]):
             np.testing.assert_array_equal(found, x)
 
 

@@ -27,7 +27,7 @@ def assert_is(view, expected, buffer):
     assert view.shape == (expected.shape or (1,))
     assert view.buffer_size == buffer.size
     np.testing.assert_array_equal(
-        gl.from_image(buffer.tobytes(), view), expected.reshape(view.shape)
+        gl.from_bytes(buffer.tobytes(), view), expected.reshape(view.shape)
     )
     if not expected.size:
         return
@@ -99,7 +99,7 @@ def test_views_run_on_devices_as_views():
     np.testing.assert_array_equal(np.asarray(laid), array[1:3, ::-1])
     for path in ("program", "gather"):
         np.testing.assert_array_equal(gl.unpack(buffer, laid.layout, path=path), array[1:3, ::-1])
-    np.testing.assert_array_equal(gl.from_image(buffer.tobytes(), laid.layout), array[1:3, ::-1])
+    np.testing.assert_array_equal(gl.from_bytes(buffer.tobytes(), laid.layout), array[1:3, ::-1])
 
 
 # -- row-major and column-major --------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_column_major_is_numpys(shape):
     for n, ours, theirs in zip(shape, layout.strides_bytes, expected.strides, strict=True):
         assert n == 1 or ours == theirs
     x = np.arange(layout.size, dtype=np.float32).reshape(shape)
-    assert gl.image(x, layout).tobytes() == x.tobytes("F")
+    assert gl.to_bytes(x, layout).tobytes() == x.tobytes("F")
     assert gl.parse(str(layout)) == layout
 
 
@@ -174,5 +174,5 @@ def test_rows_of_four_bits_can_be_cut():
     view = FOUR_BITS.slice(slice(1, 3), slice(2, None))
     assert (view.shape, view.strides, view.start) == ((2, 4), (6, 1), 8)
     x = (np.arange(24) % 16 - 8).astype("int4").reshape(4, 6)
-    held = gl.image(x, FOUR_BITS)
-    np.testing.assert_array_equal(gl.from_image(held, view), x[1:3, 2:])
+    held = gl.to_bytes(x, FOUR_BITS)
+    np.testing.assert_array_equal(gl.from_bytes(held, view), x[1:3, 2:])

@@ -29,9 +29,10 @@ def compare(
     chip, pass_name, function: as in `gl.explain`, for all dumps. All sizes are in bytes of one
     chip, counted as `gridlayout.costs.Costs` describes.
 
-    If one program is a plan of `gl.plan` or a `Simulation`, the result is a `gl.TimeComparison`:
-    all programs are compared by their time on its machine. They may then be plans of one machine,
-    results of `gl.simulate`, TTNN dumps, and programs of `gl.tenstorrent.load`.
+    If one program is a plan of `gl.plan` or a `Simulation`, the result is a
+    `gl.results.TimeComparison`: all programs are compared by their time on its machine. They may
+    then be plans of one machine, results of `gl.simulate`, TTNN dumps, and programs of
+    `gl.tenstorrent.load`.
 
     Raises `LayoutError` for dumps that `gl.explain` refuses or that have no layout, dumps of
     different kinds (HLO and TTNN) or for different chips, and dumps without a common value.

@@ -1,4 +1,4 @@
-"""Image files: the bytes of each core in files, with a text file that describes them.
+"""The bytes of each core in files, with a text file that describes them.
 
 The bytes are those of `gridlayout.images`. `saving.py` writes them in small pieces, `opened.py`
 maps the files and reads any part of the tensor (`windows.py`, `elements.py`). The description is

@@ -23,9 +23,9 @@ def elements_at(data: Bytes, core: Index, offset: Index, layout: Layout) -> NDAr
     core's buffer; these two broadcast together. Returns an array of their common shape and the
     layout's dtype. A bool is True if its byte is not 0.
 
-    >>> from gridlayout import GridLayout, image
+    >>> from gridlayout import GridLayout, to_bytes
     >>> layout = GridLayout((2, 3), "int4", grid=(1, 2))
-    >>> held = image([[1, 2, 3], [4, 5, -6]], layout).ravel()
+    >>> held = to_bytes([[1, 2, 3], [4, 5, -6]], layout).ravel()
     >>> elements_at(held, np.array([1, 1]), np.array([0, 2]), layout)
     array([3, -6], dtype=int4)
     """

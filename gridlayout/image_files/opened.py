@@ -1,4 +1,4 @@
-"""`open_image` and `load_image`: image files, memory-mapped and read in part, or read in full."""
+"""`open_bytes` and `load_bytes`: files, memory-mapped and read in part, or read in full."""
 
 from __future__ import annotations
 
@@ -34,57 +34,57 @@ _MAPS = 64  # files of one core that are mapped at a time
 Progress = Callable[[int], None]
 
 
-def open_image(path: str | os.PathLike[str], *, check: bool = True) -> ImageFile:
-    """Open an image that `gl.save_image` wrote; its bytes are memory-mapped and read on request.
+def open_bytes(path: str | os.PathLike[str], *, check: bool = True) -> BytesFile:
+    """Open what `gl.save_bytes` wrote; its bytes are memory-mapped and read on request.
 
-    path: the path that was given to `gl.save_image`. check: whether to compare the checksum of a
+    path: the path that was given to `gl.save_bytes`. check: whether to compare the checksum of a
     core's bytes before they are first read; this reads all bytes of that core. Otherwise only the
     requested bytes are read.
 
     `LayoutError` names a file that is missing or whose size differs from the sidecar and its
     layout, and contradictions in a sidecar. No memory is allocated by the sidecar's numbers. Bytes
-    that were changed, or belong to another image, are refused when their core is read.
+    that were changed, or belong to another tensor, are refused when their core is read.
 
     >>> import gridlayout as gl, tempfile
     >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     gl.save_image(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
-    ...     image = gl.open_image(f"{folder}/x.bin")
-    ...     image.core((0, 1)).view("<i2").tolist(), image[1:3, 2:4].tolist()
+    ...     gl.save_bytes(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
+    ...     opened = gl.open_bytes(f"{folder}/x.bin")
+    ...     opened.core((0, 1)).view("<i2").tolist(), opened[1:3, 2:4].tolist()
     ([3, 4, 5, 9, 10, 11], [[8, 9], [14, 15]])
     """
-    return ImageFile(read_sidecar(as_path(path)), as_flag(check, "check"))
+    return BytesFile(read_sidecar(as_path(path)), as_flag(check, "check"))
 
 
-def load_image(path: str | os.PathLike[str], *, progress: Progress | None = None) -> NDArray[Any]:
-    """Return the logical array of an image that `gl.save_image` wrote; padding is ignored.
+def load_bytes(path: str | os.PathLike[str], *, progress: Progress | None = None) -> NDArray[Any]:
+    """Return the logical array that `gl.save_bytes` wrote; padding is ignored.
 
-    path: the path that was given to `gl.save_image`. progress: called with the number of bytes of
+    path: the path that was given to `gl.save_bytes`. progress: called with the number of bytes of
     every core that was checked and of every piece of the array that was read; the total is
     `layout.nbytes` plus the array's bytes. Returns a NumPy array of the layout's shape and dtype. A
     bool is True if its byte is not 0. Elements in a block format are decoded.
 
-    `LayoutError` as for `gl.open_image`; all checksums are compared first.
+    `LayoutError` as for `gl.open_bytes`; all checksums are compared first.
 
     >>> import gridlayout as gl, tempfile
     >>> x = np.arange(10, dtype=np.float32).reshape(2, 5)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     gl.save_image(x, gl.parse("f32[2,5]{0,1:T(2,2)}"), f"{folder}/x.bin")
-    ...     gl.load_image(f"{folder}/x.bin").tolist()
+    ...     gl.save_bytes(x, gl.parse("f32[2,5]{0,1:T(2,2)}"), f"{folder}/x.bin")
+    ...     gl.load_bytes(f"{folder}/x.bin").tolist()
     [[0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0, 9.0]]
     """
     check_progress(progress, "a number of bytes")
-    found = open_image(path)
+    found = open_bytes(path)
     found.check(progress)
     return found._read(tuple(map(range, found.shape)), progress)
 
 
-class ImageFile:
-    """An image in files, opened by `gl.open_image`. Its bytes are memory-mapped and read-only.
+class BytesFile:
+    """The bytes of cores in files, opened by `gl.open_bytes`: memory-mapped and read-only.
 
-    layout: the `gl.Layout` of the image. path: the path that was given to `gl.save_image`. Slices,
-    integers and `...` read a part of the logical array: `image[2:4, ..., 0]`. Changes to open files
-    are not detected; `gl.save_image` replaces files and never changes them.
+    layout: the `gl.Layout` of the tensor. path: the path that was given to `gl.save_bytes`. Slices,
+    integers and `...` read a part of the logical array: `opened[2:4, ..., 0]`. Changes to open
+    files are not detected; `gl.save_bytes` replaces files and never changes them.
     """
 
     def __init__(self, sidecar: Sidecar, check: bool) -> None:
@@ -125,7 +125,7 @@ class ImageFile:
     def __repr__(self) -> str:
         layout = self.layout
         return (
-            f"ImageFile({str(self.path)!r}, {layout.dtype.name}[{','.join(map(str, layout.shape))}]"
+            f"BytesFile({str(self.path)!r}, {layout.dtype.name}[{','.join(map(str, layout.shape))}]"
             f", {layout.num_cores} cores of {layout.bytes_per_core} B)"
         )
 
@@ -170,7 +170,7 @@ class ImageFile:
             if checksum_of(data) != self._checksums[number]:
                 raise LayoutError(
                     f"{str(file)!r}: the checksum of the bytes of core {core} differs from that in "
-                    f"{str(sidecar_of(self.path))!r}: they were changed, or belong to another image"
+                    f"{str(sidecar_of(self.path))!r}: they were changed, or are of another tensor"
                 )
             self._unchecked.discard(number)
         return data
@@ -193,7 +193,7 @@ class ImageFile:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an image of a 0-d array")
+            raise TypeError("len() of the bytes of a 0-d array")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -201,7 +201,9 @@ class ImageFile:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("an image has no logical array to share: copy=False is not possible")
+            raise ValueError(
+                "files of bytes hold no logical array to share: copy=False is not possible"
+            )
         array = self.read()
         return array if dtype is None else array.astype(dtype)
 
@@ -236,7 +238,7 @@ class ImageFile:
 
 
 def _mapped(sidecar: Sidecar, path: Path) -> Bytes:
-    """The bytes of a file of the image, memory-mapped."""
+    """The bytes of one file, memory-mapped."""
     try:
         with opened(path) as file:
             size = _check_size(sidecar, path, file.fileno())
@@ -264,13 +266,13 @@ def _check_size(sidecar: Sidecar, path: Path, file: int | None = None) -> int:
         name = sidecar_of(sidecar.place.path)
         raise LayoutError(
             f"{str(path)!r} has {size} B, but the layout in {str(name)!r} takes {expected} B: the "
-            "file was truncated, or belongs to another image"
+            "file was truncated, or belongs to another tensor"
         )
     return size
 
 
 def _unreadable(path: Path, error: OSError) -> str:
-    return f"{str(path)!r}, a file of the image, can't be read: {error}"
+    return f"{str(path)!r}, a file of the bytes of cores, can't be read: {error}"
 
 
 def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:

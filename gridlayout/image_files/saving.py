@@ -1,4 +1,4 @@
-"""`save_image`: writes each core's bytes to files in small pieces, and then the sidecar."""
+"""`save_bytes`: writes each core's bytes to files in small pieces, and then the sidecar."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gridlayout.layouts.layout import Layout
 Progress = Callable[[int], None]
 
 
-def save_image(
+def save_bytes(
     x: Any,
     layout: Layout | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -42,7 +42,7 @@ def save_image(
     per_core: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write the bytes of each core, as `gl.image` makes them, to files.
+    """Write the bytes of each core, as `gl.to_bytes` returns them, to files.
 
     x: an array of `layout.shape` and `layout.dtype`: a NumPy array, possibly memory-mapped, a
     `jax.Array` or a `gl.GridArray`. layout: None means the layout of the `gl.GridArray`. path: a
@@ -52,33 +52,33 @@ def save_image(
     sha256 of each core's bytes. progress: called with the number of bytes of every piece written,
     `layout.nbytes` in total.
 
-    Padding and unused bytes are those of `gl.image`. The tensor is read in pieces of 2**17
+    Padding and unused bytes are those of `gl.to_bytes`. The tensor is read in pieces of 2**17
     elements, so a tensor larger than memory can be saved from `np.load(..., mmap_mode="r")`. Only a
     layout without a closed inverse is packed in memory. All files are written under temporary names
-    and renamed at the end, the sidecar last. After an error, an existing image is therefore
-    unchanged. Only an image, that is, files with a sidecar, or what is empty is replaced. A link at
+    and renamed at the end, the sidecar last. So what was there is unchanged
+    after an error. Only files with such a sidecar, or what is empty, are replaced. A link at
     one of the names is replaced, but not its target.
 
-    `LayoutError`: what `gl.image` refuses; no path; an array that is distributed over several
+    `LayoutError`: what `gl.to_bytes` refuses; no path; an array that is distributed over several
     processes; a layout without a text, or with more than 2**19 cores; a path that holds other
     files; a file that can't be written.
 
     >>> import gridlayout as gl, tempfile
     >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     gl.save_image(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
-    ...     gl.load_image(f"{folder}/x.bin")[1].tolist(), gl.open_image(f"{folder}/x.bin")
-    ([6, 7, 8, 9, 10, 11], ImageFile('...x.bin', int16[4,6], 4 cores of 12 B))
+    ...     gl.save_bytes(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
+    ...     gl.load_bytes(f"{folder}/x.bin")[1].tolist(), gl.open_bytes(f"{folder}/x.bin")
+    ([6, 7, 8, 9, 10, 11], BytesFile('...x.bin', int16[4,6], 4 cores of 12 B))
     """
     if path is None:
-        raise LayoutError("save_image needs a path: save_image(x, layout, path)")
+        raise LayoutError("save_bytes needs a path: save_bytes(x, layout, path)")
     layout = _layout_of(x) if layout is None else layout
     check_stored(layout)
     place = Place(as_path(path), as_flag(per_core, "per_core"))
     check_progress(progress, "a number of bytes")
     if layout.num_cores > MAX_CORES:
         raise LayoutError(
-            f"{layout!r} has {layout.num_cores} cores; an image has at most {MAX_CORES}"
+            f"{layout!r} has {layout.num_cores} cores; files of bytes hold at most {MAX_CORES}"
         )
     text = text_of(layout)
     _check_is_here(x)
@@ -87,14 +87,14 @@ def save_image(
         _check_free(place, layout)
         _write(array, layout, text, place, progress or (lambda count: None))
     except OSError as error:
-        raise LayoutError(f"the image {str(place.path)!r} can't be written: {error}") from error
+        raise LayoutError(f"{str(place.path)!r} can't be written: {error}") from error
 
 
 def _layout_of(x: Any) -> Layout:
     layout = getattr(x, "layout", None)
     if not isinstance(layout, Layout):
         raise LayoutError(
-            f"{type(x).__name__} has no layout: call save_image(x, layout, path), or give a "
+            f"{type(x).__name__} has no layout: call save_bytes(x, layout, path), or give a "
             "gl.GridArray, which has one"
         )
     return layout
@@ -106,20 +106,20 @@ def _check_is_here(x: Any) -> None:
     is_here = getattr(storage, "is_fully_addressable", True)
     if not is_here and (storage is not x or not getattr(x, "is_fully_replicated", False)):
         raise LayoutError(
-            "this process holds only a part of the array, but an image needs all cores: call "
-            "full = x.to_logical() in every process (for a jax.Array, "
-            "jax.experimental.multihost_utils.process_allgather), and gl.save_image(full, "
+            "this process holds only a part of the array, but the bytes of all cores are saved "
+            "together: call full = x.to_logical() in every process (for a jax.Array, "
+            "jax.experimental.multihost_utils.process_allgather), and gl.save_bytes(full, "
             "x.layout, path) in the process with jax.process_index() == 0"
         )
 
 
 def _check_free(place: Place, layout: Layout) -> None:
-    """Raise `LayoutError` if files that do not belong to an image would be replaced."""
+    """Raise `LayoutError` if files that `save_bytes` did not write would be replaced."""
     path, sidecar = place.path, sidecar_of(place.path)
     is_image = os.path.lexists(sidecar)
     if is_image and not is_sidecar_file(sidecar):
         raise LayoutError(
-            f"{str(sidecar)!r} exists and is not the sidecar of an image: give another path"
+            f"{str(sidecar)!r} exists and is not a sidecar of gl.save_bytes: give another path"
         )
     if place.per_core and path.is_dir():
         own = {place.file_of(core).name for core in _cores(layout)}
@@ -127,15 +127,15 @@ def _check_free(place: Place, layout: Layout) -> None:
             others = [e.name for e in entries if e.name not in own or e.is_dir()]
         if others:
             raise LayoutError(
-                f"the folder {str(path)!r} holds {others[0]!r}, which is not a file of this "
-                "image: remove it, or give another folder"
+                f"the folder {str(path)!r} holds {others[0]!r}, which gl.save_bytes did "
+                "not write: remove it, or give another folder"
             )
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
         kind = "folder" if place.per_core else "regular file"
         raise LayoutError(f"{str(path)!r} exists and is not a {kind}: give another path")
     if os.path.lexists(path) and not is_image and not _is_empty(path):
         raise LayoutError(
-            f"{str(path)!r} exists and is not an image, because it has no sidecar "
+            f"{str(path)!r} exists and gl.save_bytes did not write it, because it has no sidecar "
             f"{sidecar.name!r}: remove it, or give another path"
         )
 

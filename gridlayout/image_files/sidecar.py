@@ -1,4 +1,4 @@
-"""Sidecars: JSON files that describe the bytes of images.
+"""Sidecars: JSON files that describe the bytes of cores in files.
 
     PATH        the bytes of all cores; or a folder with one file per core
     PATH.json   the sidecar
@@ -36,7 +36,7 @@ CHECKSUM = "sha256"
 
 @dataclass(frozen=True)
 class Place:
-    """The files of an image: its path, and whether it is a folder with one file per core."""
+    """The files of one tensor: their path, and whether it is a folder with one file per core."""
 
     path: Path
     per_core: bool
@@ -53,14 +53,14 @@ class Place:
 
 
 def sidecar_of(path: Path) -> Path:
-    """The path of the sidecar of the image at a path."""
+    """The path of the sidecar of the bytes at a path."""
     return path.with_name(f"{path.name}.json")
 
 
 def as_path(path: Any) -> Path:
     """Return `path` as a `Path` that ends in a file name; otherwise raise `LayoutError`.
 
-    >>> as_path("images/w.bin").name
+    >>> as_path("weights/w.bin").name
     'w.bin'
     """
     given = os.fspath(path) if isinstance(path, os.PathLike) else path
@@ -84,13 +84,13 @@ def text_of(layout: Layout) -> str:
         except LayoutError:
             continue
     raise LayoutError(
-        f"{layout!r} has no text that gl.parse reads, but an image is saved with the text of its "
+        f"{layout!r} has no text that gl.parse reads, but bytes are saved with the text of their "
         "layout: use a layout from the constructor of a system"
     )
 
 
 def text_of_sidecar(layout: Layout, text: str, per_core: bool, checksums: Sequence[str]) -> str:
-    """The JSON text of the sidecar of an image; `text` is the layout's text."""
+    """The JSON text of a sidecar; `text` is the layout's text."""
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -125,18 +125,20 @@ class Sidecar:
 
 
 def read_sidecar(path: Path) -> Sidecar:
-    """Read the sidecar of the image at a path; `LayoutError` names the file and the problem."""
+    """Read the sidecar of the bytes at a path; `LayoutError` names the file and the problem."""
     name = sidecar_of(path)
     try:
         return _sidecar(path, read_json(name, _MOST_BYTES))
     except FileNotFoundError:
         raise LayoutError(
-            f"{str(path)!r} is not an image: {str(name)!r}, which gl.save_image writes last, is "
-            "missing"
+            f"{str(path)!r} holds no bytes of cores: {str(name)!r}, which gl.save_bytes writes "
+            "last, is missing"
         ) from None
     except (OSError, ValueError, RecursionError) as error:  # LayoutError is a ValueError
         what = str(error) if isinstance(error, LayoutError) else f"{type(error).__name__}: {error}"
-        raise LayoutError(f"{str(name)!r} is not a sidecar of an image: {what[:400]}") from error
+        raise LayoutError(
+            f"{str(name)!r} is not a sidecar of gl.save_bytes: {what[:400]}"
+        ) from error
 
 
 def is_sidecar_file(path: Path) -> bool:
@@ -167,7 +169,9 @@ def _sidecar(path: Path, record: Any) -> Sidecar:
             raise LayoutError(f"{key} is {_short(found)}, but its layout has {_short(expected)}")
     layout.index_map  # noqa: B018  # raises if an expression exceeds the limits of AffineExpr
     if layout.size > prod(layout.physical_shape):
-        raise LayoutError(f"{layout!r} sends several elements to one place, so it has no image")
+        raise LayoutError(
+            f"{layout!r} sends several elements to one place, so it has no bytes of its own"
+        )
     per_core = record.get("per_core")
     if not isinstance(per_core, bool):
         raise LayoutError(f"per_core is {_short(per_core)}, but must be true or false")

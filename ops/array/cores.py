@@ -196,7 +196,9 @@ def _index(names: Axes) -> jax.Array:
 def _cores(name: str) -> Cores:
     cores = _here.get()
     if cores is None:
-        raise LayoutError(f"gl.{name} acts on the core that runs it: call it inside gl.map_shards")
+        raise LayoutError(
+            f"gl.cores.{name} acts on the core that runs it: call it inside gl.map_shards"
+        )
     return cores
 
 

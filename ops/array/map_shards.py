@@ -48,13 +48,13 @@ def map_shards(
     """Run `fn` on each core's shard.
 
     fn: a function of one core's buffers, arrays of each layout's `local_shape` (tiled and padded as
-    stored), traced once for all cores. It may call a Pallas kernel, and `gl.core_index`,
-    `gl.shift`, `gl.psum`, `gl.pmax`, `gl.pmin` and `gl.all_gather`, which work on the grid of
-    cores. arrays: `GridArray`s on one device grid whose layouts have the same `core_shape`, and
-    plain arrays, which every core gets in full. out: the layout of the result, or a pytree of
-    layouts of the structure that `fn` returns; results have no known padding value, even if `out`
-    states one. `map_shards` itself moves no data. It is differentiable; the derivative is that of
-    `fn` on the buffers, padding included. `LayoutError` if grids or shapes do not fit.
+    stored), traced once for all cores. It may call a Pallas kernel, and the functions of
+    `gl.cores`, which work on the grid of cores. arrays: `GridArray`s on one device grid whose
+    layouts have the same `core_shape`, and plain arrays, which every core gets in full. out: the
+    layout of the result, or a pytree of layouts of the structure that `fn` returns; results have no
+    known padding value, even if `out` states one. `map_shards` itself moves no data. It is
+    differentiable; the derivative is that of `fn` on the buffers, padding included. `LayoutError`
+    if grids or shapes do not fit.
 
     padding: a value, as for a layout's `oob`, that is written to the padding of all `GridArray`s
     first, unless it is known to be there. With None the padding stays as it is; after `x + 1`, for
@@ -62,7 +62,8 @@ def map_shards(
     order after the others: bools, True at elements, False in padding. With `padding` or `mask`, the
     padding of results has no derivative.
 
-    >>> from gridlayout import DeviceGrid, GridLayout, core_index, psum, put
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> from gridlayout.cores import core_index, psum
     >>> layout = GridLayout((5,), "float32", grid=(3,))
     >>> x = put([1.0, 2, 3, 4, 5], layout, DeviceGrid((1,)))
     >>> map_shards(lambda shard: shard * 10 + core_index(0), x, out=layout).to_logical().tolist()

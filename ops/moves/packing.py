@@ -46,7 +46,7 @@ def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
 
     x: an array of `layout.shape` and `layout.dtype`. Returns an array of `layout.physical_shape`
     whose padding holds `layout.oob`, or 0 where that is undef. It holds one element per position;
-    `gl.image` gives the bytes for a chip, where several small elements may share a byte.
+    `gl.to_bytes` gives the bytes for a chip, where several small elements may share a byte.
     `LayoutError` for another shape or dtype, and for a layout that puts two elements in one place.
 
     >>> import jax.numpy as jnp
@@ -88,7 +88,7 @@ def as_array(x: Any, dtype: np.dtype[Any], *, drops_explicit: bool = True) -> ja
     """
     if dtypes.bits(dtype) == 1:  # JAX (0.10 to 0.12) holds 1 bit an element, but computes with 8
         raise LayoutError(
-            f"arrays of {dtype.name} can't be moved by JAX: use bool or int8; gl.image supports it"
+            f"arrays of {dtype.name} can't be moved by JAX: use bool or int8; gl.to_bytes takes it"
         )
     if not hasattr(x, "dtype"):
         x = dtypes.untyped(x, dtype)

@@ -86,7 +86,7 @@ def _traced(step: Step, mesh: Shape) -> Any:
 
 @dataclass(frozen=True)
 class ProgramReport(Report):
-    """A `gl.Report` of a compiled program; `operations` are its ops, one row each.
+    """A `gl.results.Report` of a compiled program; `operations` are its ops, one row each.
 
     The rows of `Report` are the primitives that run. Those of `operations` show what the compiler
     wrote: the line, the op, the layouts, and its hints to the chip.

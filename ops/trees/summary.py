@@ -108,7 +108,7 @@ class TreeSummary:
 
     @property
     def fits(self) -> tuple[Fit, ...]:
-        """Whether all of them fit the chip together: one `gl.Fit` per memory space.
+        """Whether all of them fit the chip together: one `gl.results.Fit` per memory space.
 
         Empty without a chip.
         """

@@ -169,7 +169,7 @@ def assert_image(layout, in_files):
     words = np.arange(layout.size * size, dtype=np.uint64) * 2654435761 >> np.uint64(7)
     raw = (words & np.uint64((1 << min(bits, 8)) - 1)).astype(np.uint8)
     x = raw.view(layout.dtype).reshape(layout.shape)
-    held = gl.image(x, layout)
+    held = gl.to_bytes(x, layout)
     first = layout.byte_of(0)
     stream = np.unpackbits(held.reshape(-1, layout.bytes_per_core), axis=-1, bitorder="little")
     stream = stream.reshape(*layout.core_shape, -1)
@@ -178,12 +178,12 @@ def assert_image(layout, in_files):
         start = 8 * (where.byte - first) + where.bit
         own = np.packbits(stream[where.core][start : start + width], bitorder="little")
         assert own.tobytes() == x[index].tobytes()[: len(own)], f"the bits of {index}"
-    assert_bits(gl.from_image(held, layout), x)
+    assert_bits(gl.from_bytes(held, layout), x)
     if in_files:
         with tempfile.TemporaryDirectory() as folder:
-            gl.save_image(x, layout, f"{folder}/image")
-            opened = gl.open_image(f"{folder}/image")
-            assert_bits(gl.load_image(f"{folder}/image"), x)
+            gl.save_bytes(x, layout, f"{folder}/image")
+            opened = gl.open_bytes(f"{folder}/image")
+            assert_bits(gl.load_bytes(f"{folder}/image"), x)
             for index in list(indices(layout.shape))[:LISTED:7]:
                 assert_bits(np.asarray(opened[index]), np.asarray(x[index]))
 

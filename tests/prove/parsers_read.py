@@ -36,7 +36,7 @@ def _image(data):
     """An image's sidecar, which is read before any bytes."""
     (scratch() / "x.bin").write_bytes(bytes(48))
     (scratch() / "x.bin.json").write_bytes(data)
-    return gl.load_image(scratch() / "x.bin")
+    return gl.load_bytes(scratch() / "x.bin")
 
 
 def _records(folder):
@@ -122,7 +122,7 @@ def _image_seed():
     layout = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
     x = np.arange(24, dtype="int16").reshape(4, 6)
     # Not where `_image` writes what it is given: those are no images, and not replaced.
-    gl.save_image(x, layout, scratch() / "seed.bin")
+    gl.save_bytes(x, layout, scratch() / "seed.bin")
     return [(scratch() / "seed.bin.json").read_bytes()]
 
 

@@ -56,7 +56,7 @@ class LayoutJudge(Judge):
         made = self.jax.jit(lambda x: flip(flip(x)), out_shardings=form)(x)
         made.block_until_ready()
         raw = ctypes.string_at(made.unsafe_buffer_pointer(), layout.nbytes)
-        assert raw == np.asarray(gl.image(x, layout)).tobytes(), "XLA wrote other bytes"
+        assert raw == np.asarray(gl.to_bytes(x, layout)).tobytes(), "XLA wrote other bytes"
 
     def finish(self):
         for text in self.texts:
