@@ -501,7 +501,7 @@ def test_a_block_format_is_what_makes_it_fit():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("toy", (2, 2), {"sram": 1024}), "memory_space 'sram' is not one of system, mmio"),
+        (("toy", (2, 2), {"l1": 1, "dram": 1, "sram": 1}), "memories l1, dram, sram are too many"),
         (("toy", (2, 2), {"l1": -1}), "capacity of l1, .*>= 0"),
         (("toy", (2, 2), {"l1": "1 MB"}), "capacity of l1, .*whole numbers"),
         (("toy", (2, 2), 1024), "capacity 1024 must be a dict of bytes by memory space"),

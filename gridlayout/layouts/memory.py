@@ -15,6 +15,7 @@ from gridlayout.layouts.reader import dims_text
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 HOST_SPACES = ("system", "mmio")
+ON_CHIP = ("l1", "dram")  # of each core, and of all cores
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 # The names of these spaces in tt-mlir's document.
 _NAMES = {"System": "system", "SystemMMIO": "mmio", "DeviceDRAM": "dram", "DeviceL1": "l1"}
@@ -40,8 +41,18 @@ class Chip:
     support; if empty, they support any tile. banks: the number of equal parts of DRAM; a shard is
     in one bank, pages are distributed over all banks.
 
+    A chip may have its own names for the memory of each core, which layouts call l1, and for the
+    one that all cores share, which they call dram: `{"scratchpad": 2**20, "hbm": 2**34}`. shared:
+    the name of the shared one. It has to be stated if both names are the chip's own; a single own
+    name is otherwise that of the memory which has no other, and of each core's if both are free.
+    Layouts keep the words l1 and dram; what
+    fits, and how much, is printed in the chip's. `LayoutError` for more than one memory of a kind.
+
     >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
     1024
+    >>> mine = Chip("mine", (2, 2), {"scratchpad": 1024, "hbm": 2**20}, shared="hbm")
+    >>> print(mine.fit("l1", 512, 512))
+    fits: 512 B of 1024 B scratchpad on each core, 512 B free
     """
 
     name: str
@@ -49,6 +60,7 @@ class Chip:
     capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
     tiles: tuple[Shape, ...] = ()
     banks: int = 1
+    shared: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -60,12 +72,44 @@ class Chip:
                 '{"l1": 1024}'
             )
         for space, capacity in self.capacity.items():
-            one_of(space, MEMORY_SPACES, "memory_space")
+            if not isinstance(space, str) or not space.isprintable() or not space.strip():
+                raise LayoutError(f"name {space!r} of a memory must be a str that can be printed")
             as_shape((capacity,), f"capacity of {space},")
+        _names_of(self.capacity, self.shared)
         if not isinstance(self.tiles, Sequence) or isinstance(self.tiles, str):
             raise LayoutError(f"tiles {self.tiles!r} must be a sequence of shapes, as ((32, 32),)")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
         positive((self.banks,), "banks")
+
+    def called(self, space: str) -> str:
+        """Return the chip's name for what layouts call l1 or dram; another space as it is.
+
+        >>> Chip("mine", (2, 2), {"scratchpad": 1024}).called("l1")
+        'scratchpad'
+        """
+        return _names_of(self.capacity, self.shared).get(space, space)
+
+    def titled(self, space: str) -> str:
+        """Return the name of a memory in a text: the chip's own, else L1 or DRAM."""
+        name = self.called(space)
+        return name.upper() if name in ON_CHIP else name
+
+    def space_of(self, name: Any) -> Any:
+        """Return what layouts call the memory that this chip calls `name`; others as they are.
+
+        >>> Chip("mine", (2, 2), {"scratchpad": 1024}).space_of("scratchpad")
+        'l1'
+        """
+        own = {self.called(space): space for space in ON_CHIP}
+        return own.get(name, name) if isinstance(name, str) else name
+
+    def room(self, space: str) -> int | None:
+        """Return the bytes of a space, per core for l1, in total for others; None if not stated.
+
+        >>> Chip("mine", (2, 2), {"scratchpad": 1024}).room("l1")
+        1024
+        """
+        return self.capacity.get(self.called(space))
 
     def places(self, grid: Sequence[int]) -> bool:
         """Whether the chip has cores for a virtual grid.
@@ -101,8 +145,32 @@ class Chip:
         'fits: 512 B of 1024 B l1 on each core, 512 B free; no op of toy computes with 4x4 tiles'
         """
         unusable = None if tile is None or not self.tiles or tile in self.tiles else tile
-        capacity = self.capacity.get(space)
-        return Fit(space, per_core, needed, capacity, unusable, self.name, grid, self.grid)
+        room, named = self.room(space), self.called(space)
+        return Fit(space, per_core, needed, room, unusable, self.name, grid, self.grid, named)
+
+
+def _names_of(capacity: Mapping[str, int], shared: str | None) -> dict[str, str]:
+    """Return a chip's own names, by what layouts call the memory; `LayoutError` if unclear."""
+    own = [name for name in capacity if name not in MEMORY_SPACES]
+    if shared is not None and (shared not in capacity or shared in ("l1", *HOST_SPACES)):
+        others = [name for name in capacity if name not in ("l1", *HOST_SPACES)]
+        fix = f"name one of {', '.join(others)}" if others else "state its bytes in capacity"
+        raise LayoutError(f"shared {shown(shared)} is no memory that all cores share: {fix}")
+    free = [space for space in ON_CHIP if space not in capacity]
+    if len(own) > len(free) or (shared in own and "dram" not in free):
+        raise LayoutError(
+            f"the memories {', '.join(capacity)} are too many: a chip has one memory of each core "
+            "and one that all cores share, apart from the host's system and mmio; leave out the "
+            "others"
+        )
+    if len(own) == 2 and shared is None:
+        raise LayoutError(
+            f"{own[0]} and {own[1]}: state the one that all cores share, shared={own[1]!r} or "
+            f"shared={own[0]!r}; the other one is each core's"
+        )
+    names = {} if shared is None else {"dram": shared}
+    rest = [space for space in free if space not in names]
+    return names | dict(zip(rest, [name for name in own if name != shared], strict=False))
 
 
 # The tiles that Tenstorrent's ops support; tiles of fewer than 16 rows are for the host.
@@ -147,7 +215,7 @@ class Fit:
     for l1, in total for a shared space. unusable_tile: the layout's tile if no op of the chip
     supports it (tt-mlir, "FPU/Noc compatible"); this does not affect `bool`, which is about memory
     only. grid: the layout's grid if it does not fit the chip's grid `chip_grid`; then `bool` is
-    False.
+    False. space is what layouts call the memory, memory its name on the chip.
     """
 
     space: str
@@ -158,6 +226,10 @@ class Fit:
     chip: str = ""
     grid: Shape | None = None
     chip_grid: Shape = ()
+    memory: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", self.memory or self.space)
 
     @property
     def free(self) -> int | None:
@@ -176,9 +248,9 @@ class Fit:
         if self.grid is not None:
             lost = f"grid {dims_text(self.grid)} does not fit {dims_text(self.chip_grid)} cores; "
         if self.capacity is None:
-            return f"{lost}{self.needed} B of {self.space} {where}, no stated capacity{tile}"
+            return f"{lost}{self.needed} B of {self.memory} {where}, no stated capacity{tile}"
         verdict = "fits" if self else "does not fit"
-        room = f"{self.capacity} B {self.space} {where}, {self.free} B free"
+        room = f"{self.capacity} B {self.memory} {where}, {self.free} B free"
         return f"{verdict}: {lost}{self.needed} B of {room}{tile}"
 
 

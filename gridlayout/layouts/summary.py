@@ -144,12 +144,12 @@ def _room(fit: Fit) -> str:
     if fit.grid is not None:
         lacks.append(f"grid {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)} cores")
     if fit.free is not None and fit.free < 0:
-        lacks.append(f"lacks {size(-fit.free)} of {fit.space}{where}")
+        lacks.append(f"lacks {size(-fit.free)} of {fit.memory}{where}")
     if lacks:
         return f"NO, {', '.join(lacks)}"
     if fit.free is None:
-        return f"no capacity stated for {fit.space}"
-    return f"{size(fit.free)} of {fit.space} left{where}"
+        return f"no capacity stated for {fit.memory}"
+    return f"{size(fit.free)} of {fit.memory} left{where}"
 
 
 def _cores_text(layout: Mapped) -> str:

@@ -45,7 +45,7 @@ def fits(fit: Fit | None) -> str:
         return f"NO: {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)}"
     if fit.free is not None:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
-        words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
+        words.insert(0, f"{'' if fit else 'NO: '}{fit.memory}, {room}")
     return "; ".join(words) or "-"
 
 

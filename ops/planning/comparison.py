@@ -12,7 +12,7 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 from gridlayout.draw.bars import Measure, bars
-from gridlayout.layouts.memory import number, size
+from gridlayout.layouts.memory import ON_CHIP, number, size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Equation, Simulation
@@ -113,17 +113,18 @@ class TimeComparison:
     def measures(self) -> list[tuple[str, list[float | None], list[str]]]:
         """Each measure: its name, its numbers, and their texts."""
         made = [each.simulation for each in self.programs]
+        l1, dram = map(made[0].machine.chip.titled, ON_CHIP)
         peaks = [max((n for _, n in each.in_dram), default=0) for each in made]
         times: list[tuple[str, Sequence[float | None]]] = [
             ("time", [each.time for each in made]),
-            ("from DRAM to DRAM", [each.whole for each in self.programs]),
+            (f"from {dram} to {dram}", [each.whole for each in self.programs]),
             *((f"  {kind}", sums) for kind, sums in self.by_kind.items()),
             ("  of it between cores", [sum(e.movement for e in s.equations) for s in made]),
         ]
         sizes: list[tuple[str, Sequence[float | None]]] = [
             ("to a core from others", [each.received for each in made]),
-            ("L1 peak of one core", [each.peak_bytes for each in made]),
-            ("DRAM peak", [n or None for n in peaks]),
+            (f"{l1} peak of one core", [each.peak_bytes for each in made]),
+            (f"{dram} peak", [n or None for n in peaks]),
         ]
         counts = [sum(1 for e in each.equations if e.seconds) for each in made]
         return [

@@ -54,7 +54,8 @@ def plan(
     ends sooner if the plan is proven to be the best; tracing and pricing plans are not counted.
     progress: called with the time of the best plan, the bound, and the elapsed seconds.
     memory_space: for chips of several cores, the space of arguments and results: "dram", as in
-    compiled programs, or "l1"; by default whichever takes the least time.
+    compiled programs, or "l1", or the chip's own name of one; by default whichever takes the least
+    time.
 
     When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
     yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be

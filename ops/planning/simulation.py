@@ -188,7 +188,7 @@ class Simulation:
     def capacity(self) -> int | None:
         """The bytes of a device's memory, or of a core's L1; None where the machine states none."""
         if self.machine.has_cores:
-            return self.machine.chip.capacity.get("l1")
+            return self.machine.chip.room("l1")
         return self.machine.device_capacity
 
     @property
@@ -219,7 +219,8 @@ class Simulation:
         """
         in_dram = any(nbytes for _, nbytes in self.in_dram) and not self.peak_bytes
         steps = [Held(name, nbytes) for name, nbytes in (self.in_dram if in_dram else self.held)]
-        subtitle = f"DRAM of {self.machine.chip.name}" if in_dram else f"one of {self._devices}"
+        dram = self.machine.chip.titled("dram")
+        subtitle = f"{dram} of {self.machine.chip.name}" if in_dram else f"one of {self._devices}"
         capacity = None if in_dram else self.capacity
         return held_over_time(f"{self.title}: bytes held", subtitle, steps, capacity)
 

@@ -116,7 +116,7 @@ class Placed(NamedTuple):
 
 def room_in_l1(machine: Machine) -> int:
     """Return the bytes of a core's L1 for values, without the circular buffers of its kernels."""
-    return int(machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffer_share))
+    return int((machine.chip.room("l1") or 0) * (1 - LIMITS.buffer_share))
 
 
 class _Search:
@@ -261,9 +261,10 @@ class _Search:
                 most = more
                 at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
                 names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]
+        l1 = self.machine.chip.titled("l1")
         return (
-            f"a core's {room_in_l1(self.machine):,} B of L1 for values are too few at {at} for the "
-            f"values that have to be there: {'; '.join(names)}. Leave them to the plan, or fix "
+            f"a core's {room_in_l1(self.machine):,} B of {l1} for values are too few at {at} for "
+            f"the values that have to be there: {'; '.join(names)}. Leave them to the plan, or fix "
             "them with memory_space='dram'"
         )
 
@@ -287,11 +288,12 @@ class _Search:
     def _shared_by(self, dram: Collection[int]) -> int:
         """Return a core's share of the values in DRAM; `LayoutError` where DRAM is too small."""
         shared = sum(self._shared(v) for v in dram)
-        room = self.machine.chip.capacity.get("dram")
+        room = self.machine.chip.room("dram")
         if room is not None and shared > room:
+            dram = self.machine.chip.titled("dram")
             cores = prod((self.machine.mesh or ())[-len(self.machine.chip.grid) :])
             raise LayoutError(
-                f"{shared * cores:,} B in DRAM do not fit a chip of {room * cores:,} B: plan "
+                f"{shared * cores:,} B in {dram} do not fit a chip of {room * cores:,} B: plan "
                 "for more chips"
             )
         return shared

@@ -15,6 +15,7 @@ from gridlayout.arguments import in_short, one_of, shown
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import ON_CHIP
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import Policy, fill_devices, same_grid_and_tile
 from gridlayout.ops.choose.chains import with_chains
@@ -247,7 +248,7 @@ def traced_for(
     args, leaves, stated = _arguments(lifted.fn, lifted.first + tuple(args))
     chips, device = _device(machine, leaves, lifted.device)
     if space is not None:
-        one_of(space, ("l1", "dram"), "memory_space")
+        space = one_of(device.machine.chip.space_of(space), ON_CHIP, "memory_space")
         if not device.machine.has_cores:
             raise LayoutError(
                 f"memory_space {space!r} is for machines whose chips have cores, such as 'n150': "

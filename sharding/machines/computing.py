@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from gridlayout.arguments import Shape
-from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.memory import ON_CHIP, Chip
 from gridlayout.sharding.machines.chips import Rates
 
 
@@ -127,6 +127,7 @@ class Computing:
     @property
     def device_capacity(self) -> int | None:
         """The bytes that a device can hold in all its memories; None if the chip states none."""
-        each, cores = self.chip.capacity, prod(self.chip.grid)
-        known = [each[space] * n for space, n in (("l1", cores), ("dram", 1)) if space in each]
+        own, shared = map(self.chip.room, ON_CHIP)
+        known = [*([] if own is None else [own * prod(self.chip.grid)])]
+        known += [] if shared is None else [shared]
         return sum(known) if known else None

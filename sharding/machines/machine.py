@@ -206,8 +206,10 @@ class Machine(Sending):
         if cores == 1 or self.rates is None or not self.rates.noc:
             return self
         own, chip = self.rates, self.chip
-        shared = {space: n if space == "l1" else n // cores for space, n in chip.capacity.items()}
-        core = Chip(f"cores of {chip.name}", (1,) * len(chip.grid), shared, chip.tiles)
+        own_memory = chip.called("l1")
+        room = {name: n if name == own_memory else n // cores for name, n in chip.capacity.items()}
+        name, grid = f"cores of {chip.name}", (1,) * len(chip.grid)
+        core = replace(chip, name=name, grid=grid, capacity=room, banks=1)
         rates = replace(
             own,
             flops=own.flops / cores,

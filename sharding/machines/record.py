@@ -19,7 +19,7 @@ def record_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "version": _VERSION,
-        "chip": asdict(arguments["chip"]),
+        "chip": {k: v for k, v in asdict(arguments["chip"]).items() if k != "shared" or v},
         "mesh": arguments["mesh"],
         "links": [asdict(each) for each in arguments["links"]],
         "rates": None if rates is None else asdict(rates),
