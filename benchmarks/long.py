@@ -144,7 +144,7 @@ def steps(seconds: float) -> Iterator[Step | float]:
             start = process_time()
             loss = training.run(number)
             taken = process_time() - start
-            known, cached, number = training.repeated(), gl.cached_bytes(), number + 1
+            known, cached, number = training.repeated(), gl.caches.nbytes(), number + 1
             arrays = len(jax.live_arrays())
             yield Step(
                 *((monotonic() - begin) / 60, taken, known, resident_bytes(), cached, arrays),
@@ -225,13 +225,13 @@ def process(seconds: float, limit: int) -> tuple[list[Step], float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60, help="of the first run")
-    parser.add_argument("--limit", type=int, default=128, help="gl.cache_limit, in MiB")
+    parser.add_argument("--limit", type=int, default=128, help="gl.caches.limit, in MiB")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--only", type=float, help=argparse.SUPPRESS)  # seconds, in this process
     given = parser.parse_args()
     if given.only is not None:
         gl.emulate_devices(8)
-        gl.cache_limit(given.limit << 20)
+        gl.caches.limit(given.limit << 20)
         for step in steps(given.only):
             print(json.dumps(step), flush=True)
         return

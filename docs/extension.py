@@ -27,7 +27,7 @@ from sphinx.util.logging import getLogger
 import gridlayout as gl
 
 SYSTEMS = ("megengine", "mli", "sophon", "strided", "tenstorrent", "xla")
-MODULES = ("cores", "results", *SYSTEMS)
+MODULES = ("caches", "cores", "results", *SYSTEMS)
 
 
 class Show(SphinxDirective):
@@ -106,7 +106,7 @@ class Links(SphinxTransform):
     def apply(self, **_: Any) -> None:
         """Wrap the names' nodes in references."""
         for literal in list(self.document.findall(nodes.literal)):
-            name = re.fullmatch(r"gl((?!\.(nn|numpy)\.)(\.[A-Za-z]\w*)+)", literal.astext())
+            name = re.fullmatch(r"gl((?!\.(nn|numpy|scipy)\.)(\.[A-Za-z]\w*)+)", literal.astext())
             if name and not isinstance(literal.parent, (nodes.title, nodes.reference)):
                 target = {"reftype": "obj", "reftarget": f"gridlayout{name[1]}"}
                 link = addnodes.pending_xref(

@@ -14,9 +14,8 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from gridlayout import megengine, mli, results, sophon, strided, tenstorrent, xla
+from gridlayout import caches, megengine, mli, results, sophon, strided, tenstorrent, xla
 from gridlayout.affine.map import AffineMap
-from gridlayout.caching import cache_limit, cached_bytes, clear_caches
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.trees.arrays import put, relayout, zeros_like
     from gridlayout.ops.trees.summary import summary
-    from gridlayout.ops.user import nn, numpy
+    from gridlayout.ops.user import nn, numpy, scipy
     from gridlayout.ops.user.ring_attention import ring_attention
     from gridlayout.ops.user.slices import slices
     from gridlayout.sharding.cost import Cost
@@ -115,20 +114,25 @@ _MODULES = by_name(
         "ops.planning.saved": "load_plan",
     }
 )
-_SUBMODULES = {"cores": "cores", "nn": "ops.user.nn", "numpy": "ops.user.numpy"}
+_SUBMODULES = {
+    "cores": "cores",
+    "nn": "ops.user.nn",
+    "numpy": "ops.user.numpy",
+    "scipy": "ops.user.scipy",
+}
 
 __all__ = ["AffineMap", "Chip", "GridLayout", "Layout", "LayoutError", "LayoutWarning", "convert"]
 __all__ += ["parse"]
 __all__ += ["megengine", "mli", "sophon", "strided", "tenstorrent", "xla"]
 __all__ += ["from_bytes", "load_bytes", "open_bytes", "open_safetensors", "save_bytes", "to_bytes"]
-__all__ += ["compare", "explain", "explore", "results"]
+__all__ += ["caches", "compare", "explain", "explore", "results"]
 __all__ += ["DeviceGrid", "Links", "Machine", "Rates", "emulate_devices"]
 __all__ += ["GridArray", "fill_devices", "from_physical", "pack", "put", "put_local", "relayout"]
 __all__ += ["relayout_plan", "restore", "save", "summary", "unpack", "zeros_like"]
 __all__ += ["ALGORITHMS", "Cost", "cores", "def_rule", "map_shards", "nn", "numpy", "on_grid"]
+__all__ += ["scipy"]
 __all__ += ["ring_attention", "slices", "with_layout"]
 __all__ += ["load_plan", "plan", "scaling", "simulate"]
-__all__ += ["cache_limit", "cached_bytes", "clear_caches"]
 
 # Names of the last version, and where they are now. Two of them remain, without a warning.
 _MOVED = {
@@ -137,6 +141,8 @@ _MOVED = {
     **{name: f"cores.{name}" for name in ("all_gather", "core_index", "shift")},
     **{name: f"cores.{name}" for name in ("pmax", "pmin", "psum")},
     **{"from_image": "from_bytes", "image": "to_bytes", "open_image": "open_bytes"},
+    **{"cache_limit": "caches.limit", "cached_bytes": "caches.nbytes"},
+    "clear_caches": "caches.clear",
     **{"load_image": "load_bytes", "save_image": "save_bytes"},
 }
 _REMAIN = ("load_image", "save_image")

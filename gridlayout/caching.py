@@ -53,7 +53,7 @@ def cached(fn: Any = None, /, *, size: Size = _ENTRY, entries: int | None = None
     """Decorate a function to remember its results, as `functools.lru_cache` does.
 
     size: the bytes of an entry, or a function that returns those of a result. A sixteenth of
-    `cache_limit` is for the results of all decorated functions together. Each time that half of it
+    `limit` is for the results of all decorated functions together. Each time that half of it
     was filled, the results are dropped that no call asked for meanwhile.
     entries: instead, the most results of this function; for small results of many texts.
 
@@ -131,7 +131,7 @@ _uses = count()
 class Kept(Generic[Key, Value]):
     """A dict of compiled programs and what belongs to them.
 
-    Fifteen sixteenths of `cache_limit` are for all such dicts together; the least recently used
+    Fifteen sixteenths of `limit` are for all such dicts together; the least recently used
     entries of all of them are dropped beyond it. An entry lives no longer than its dict.
     """
 
@@ -260,14 +260,14 @@ class _Caches:
 _CACHES = _Caches()
 
 
-def clear_caches() -> None:
+def clear() -> None:
     """Drop all that the library has cached: plans, tables of indices, compiled programs.
 
     Arrays, layouts and functions that you hold stay, and compile again when they are called. The
     caches of JAX stay too; `jax.clear_caches()` empties those and the library's.
 
-    >>> clear_caches()
-    >>> cached_bytes()
+    >>> clear()
+    >>> nbytes()
     0
     """
     _CACHES.clear()
@@ -288,41 +288,41 @@ def drop_all() -> None:
     _CACHES.clear(wait=False)
 
 
-def cached_bytes() -> int:
+def nbytes() -> int:
     """Return an estimate of the bytes that the library's caches hold on the host.
 
-    It counts plans, compiled programs and tables of indices; `gl.cache_limit` bounds it. What JAX
+    It counts plans, compiled programs and tables of indices; `gl.caches.limit` bounds it. What JAX
     caches for functions that you pass to `jax.jit` is not included.
 
-    >>> cached_bytes() <= cache_limit()
+    >>> nbytes() <= limit()
     True
     """
     return sum(_CACHES.filled) + _CACHES.program_bytes
 
 
-def cache_limit(limit: int | None = None) -> int:
+def limit(nbytes: int | None = None) -> int:
     """Return the most bytes that the library's caches may hold on the host; 1 GiB by default.
 
-    limit: the new value, in bytes; None leaves it. A sixteenth is for plans and tables of indices,
+    nbytes: the new value; None leaves it. A sixteenth is for plans and tables of indices,
     the rest for compiled programs. Beyond it, what was not used for the longest time is dropped,
     and computed or compiled again when it is needed. The program used last is always kept.
     `LayoutError` if the limit is not a positive whole number.
 
-    >>> before = cache_limit()
-    >>> cache_limit(256 << 20)
+    >>> before = limit()
+    >>> limit(256 << 20)
     268435456
-    >>> cache_limit(before) == before
+    >>> limit(before) == before
     True
     """
-    if limit is not None:
-        limit = as_int(limit, "the limit of the caches")
-        if limit < 1:
+    if nbytes is not None:
+        nbytes = as_int(nbytes, "the limit of the caches")
+        if nbytes < 1:
             raise LayoutError(
-                f"the limit of the caches is {limit} bytes, and must be at least 1; "
-                "gl.clear_caches() drops what they hold"
+                f"the limit of the caches is {nbytes} bytes, and must be at least 1; "
+                "gl.caches.clear() drops what they hold"
             )
-        _CACHES.limit = limit
-        while sum(_CACHES.filled) > limit // 16:
+        _CACHES.limit = nbytes
+        while sum(_CACHES.filled) > nbytes // 16:
             _CACHES.age()
         _CACHES.trim()
     return _CACHES.limit

@@ -77,12 +77,12 @@ def measured_alone(device):
 
 
 def limited(limit):
-    """`gl.cache_limit` with the old limit afterwards."""
-    before = gl.cache_limit()
+    """`gl.caches.limit` with the old limit afterwards."""
+    before = gl.caches.limit()
     try:
-        return gl.cache_limit(limit)
+        return gl.caches.limit(limit)
     finally:
-        gl.cache_limit(before)
+        gl.caches.limit(before)
 
 
 # A call, and those of its arguments that it can't do without; the others take anything too.
@@ -297,7 +297,7 @@ CALLS = {
     "core_map": (DEVICE.core_map, {"grid": (2, 2)}),
     "placement": (DEVICE.placement, {"grid": (2, 2)}),
     "emulate_devices": (gl.emulate_devices, {"count": 8}),
-    "cache_limit": (limited, {"limit": 1 << 30}),
+    "caches.limit": (limited, {"limit": 1 << 30}),
     "def_rule": (gl.def_rule, {"primitive": "cos"}),
     "map_shards": (
         lambda x, out, padding=None, mask=False: gl.map_shards(
@@ -374,7 +374,6 @@ def test_every_public_function_is_called():
     """Of each module's public names, those that users call and that are no results of calls."""
     called = {getattr(call, "__name__", "") for call, _ in CALLS.values()} | {*CALLS}
     made = {"Cost", "GridArray", "LayoutError", "LayoutWarning", "explore"}
-    made |= {"cached_bytes", "clear_caches"}  # they take no arguments
     alike = {"pmax": "psum", "pmin": "psum"}
     missing = {
         name

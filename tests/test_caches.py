@@ -27,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("frozen")
 @pytest.fixture
 def limit():
     """Sets the limit of the caches; they are empty before, and have the old limit afterwards."""
-    before = gl.cache_limit()
-    gl.clear_caches()
-    yield gl.cache_limit
-    gl.cache_limit(before)
-    gl.clear_caches()
+    before = gl.caches.limit()
+    gl.caches.clear()
+    yield gl.caches.limit
+    gl.caches.limit(before)
+    gl.caches.clear()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_results_that_are_used_stay_and_others_are_dropped_beyond_the_limit(limi
     for n in range(1, 200):
         fn(0)
         fn(n)
-        assert gl.cached_bytes() <= limit() // 16 + 100
+        assert gl.caches.nbytes() <= limit() // 16 + 100
     assert ran == list(range(200))  # 0 was computed once, though 199 others came after it
     fn(1)
     assert ran[-1] == 1  # this one was dropped
@@ -100,14 +100,14 @@ def test_the_arrays_of_a_result_count(limit):
         return np.zeros(n), (n, np.zeros(n))
 
     table(1000)
-    assert 16_000 <= gl.cached_bytes() <= 20_000
+    assert 16_000 <= gl.caches.nbytes() <= 20_000
 
 
 def test_results_can_be_bounded_by_their_number(limit):
     fn, ran = counted(entries=2)
     assert [fn(n) for n in (1, 2, 3, 1)] == [1, 2, 3, 1]
     assert ran == [1, 2, 3, 1]
-    gl.clear_caches()
+    gl.caches.clear()
     fn(1)
     assert ran == [1, 2, 3, 1, 1]
 
@@ -139,7 +139,7 @@ def test_the_least_recently_used_value_of_all_dicts_is_dropped_first(limit):
     two.add(3, -3, Held(3 * MIB))
     assert [one.get(n) for n in range(3)] == [0, None, 2]
     assert [two.get(n) for n in range(4)] == [None, -1, -2, -3]
-    assert gl.cached_bytes() <= limit()
+    assert gl.caches.nbytes() <= limit()
 
 
 def test_what_several_values_hold_counts_once(limit):
@@ -148,7 +148,7 @@ def test_what_several_values_hold_counts_once(limit):
     for n in range(5):
         kept.add(n, n, held)
     assert len(kept) == 5
-    assert gl.cached_bytes() == 4 * MIB
+    assert gl.caches.nbytes() == 4 * MIB
 
 
 def test_the_last_value_is_kept_whatever_it_takes(limit):
@@ -164,11 +164,11 @@ def test_values_live_no_longer_than_their_dict(limit):
     kept, value = Kept(), Held(MIB)
     kept.add(1, value, value)
     seen = weakref.ref(value)
-    assert gl.cached_bytes() == MIB
+    assert gl.caches.nbytes() == MIB
     del kept, value
     gc.collect()
     assert seen() is None
-    assert gl.cached_bytes() == 0
+    assert gl.caches.nbytes() == 0
 
 
 @pytest.mark.parametrize("given", [0, -1, True, 2.5, "x", 2**100])
@@ -183,9 +183,9 @@ def test_a_smaller_limit_takes_effect_at_once(limit, device):
     fn = gl.on_grid(lambda x: x + 1)
     for n in range(3):
         fn(laid_out((8 + n, 8), device))
-    assert gl.cached_bytes() > MIB
+    assert gl.caches.nbytes() > MIB
     limit(MIB)
-    assert gl.cached_bytes() <= 2 * MIB  # the program used last
+    assert gl.caches.nbytes() <= 2 * MIB  # the program used last
     assert np.asarray(fn(laid_out((8, 8), device)))[0, 0] == 2
 
 
@@ -194,7 +194,7 @@ def test_a_smaller_limit_drops_recent_results_too(limit):
     for n in range(20):
         fn(n)
     limit(MIB)
-    assert gl.cached_bytes() <= MIB // 16
+    assert gl.caches.nbytes() <= MIB // 16
     assert fn(3) == 3
     assert ran[20:] == [3]
 
@@ -225,7 +225,7 @@ def test_new_shapes_stay_within_the_limit_and_compute_the_same(limit, device):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-5, atol=1e-6)
         moved = gl.relayout(found, gl.GridLayout(shape, "float32", grid=(4, 2)))
         np.testing.assert_array_equal(np.asarray(moved), np.asarray(found))
-        most = max(most, gl.cached_bytes())
+        most = max(most, gl.caches.nbytes())
     assert 2 * MIB < most <= 4 * MIB + 2 * MIB
 
 
@@ -252,8 +252,8 @@ def test_the_estimate_is_near_what_clearing_frees(limit, device):
     try:
         gl.on_grid(jax.grad(loss)).report(laid_out((33, 50), device))
         gc.collect()
-        estimate, before = gl.cached_bytes(), tracemalloc.get_traced_memory()[0]
-        gl.clear_caches()
+        estimate, before = gl.caches.nbytes(), tracemalloc.get_traced_memory()[0]
+        gl.caches.clear()
         freed = before - tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -315,12 +315,12 @@ def test_clearing_leaves_no_plans_and_layouts(limit, device):
     gc.unfreeze()  # conftest.py hides what is there from the collector
     try:
         used(0, device), used(1, device), used(2, device), used(3, device)
-        gl.clear_caches()
+        gl.caches.clear()
         before = objects()
         for k in range(400 if tiers.ALL else 6):
             used(k, device)
         assert objects() > before + 50
-        gl.clear_caches()
+        gl.caches.clear()
         jax.clear_caches()  # of the function that was jitted
         assert objects() <= before + 50
     finally:
@@ -335,9 +335,9 @@ def test_jax_clear_caches_empties_those_of_the_library(times, limit, device):
     for _ in range(times):
         gl.on_grid(lambda x: x + 1)(laid_out((5, 7), device))
         gl.relayout(laid_out((5, 7), device), gl.GridLayout((5, 7), "float32", grid=(4, 2)))
-        assert gl.cached_bytes() > MIB
+        assert gl.caches.nbytes() > MIB
         jax.clear_caches()
-        assert gl.cached_bytes() == 0
+        assert gl.caches.nbytes() == 0
 
 
 def test_everything_runs_again_after_clearing(limit, device):
@@ -345,7 +345,7 @@ def test_everything_runs_again_after_clearing(limit, device):
     gradient = jax.grad(gl.on_grid(loss))
     step = jax.jit(gl.on_grid(lambda x: x * 2))
     first = np.asarray(gradient(x)), np.asarray(step(x)), np.asarray(x)
-    for clear in (gl.clear_caches, jax.clear_caches):
+    for clear in (gl.caches.clear, jax.clear_caches):
         clear()
         again = np.asarray(gradient(x)), np.asarray(step(x)), np.asarray(x)
         for a, b in zip(first, again, strict=True):
@@ -357,9 +357,9 @@ def test_clearing_drops_a_lifted_functions_programs(limit, device):
     x = laid_out((5, 7), device)
     fn(x)
     assert len(fn._function.known) == 1
-    gl.clear_caches()
+    gl.caches.clear()
     assert len(fn._function.known) == 0
-    assert caching.cached_bytes() == 0
+    assert caching.nbytes() == 0
     fn(x)
     assert len(fn._function.known) == 1
 

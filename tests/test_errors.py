@@ -634,7 +634,7 @@ UNPRINTABLE = {
     "memory_space": lambda: gl.GridLayout((5,), memory_space=HUGE),
     "index": lambda: gl.GridLayout((5,)).locate((HUGE,)),
     "chip": lambda: gl.GridLayout((5,)).fits(HUGE),
-    "limit": lambda: gl.cache_limit(HUGE),
+    "limit": lambda: gl.caches.limit(HUGE),
     "strides": lambda: gl.megengine.strided((5,), (HUGE,), "int8"),
     "start": lambda: gl.sophon.local((1, 1, 1, 1), "int8", start=HUGE),
     "elements": lambda: gl.to_bytes([HUGE], gl.GridLayout((1,), "int8")),

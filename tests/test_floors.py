@@ -28,7 +28,7 @@ FLOORS = {
 }
 FRONT_DOORS = {
     *("gridlayout/__init__.py", "gridlayout/__main__.py"),
-    *("gridlayout/cores.py", "gridlayout/results.py", "gridlayout/lazy.py"),
+    *("gridlayout/caches.py", "gridlayout/cores.py", "gridlayout/results.py", "gridlayout/lazy.py"),
     "gridlayout/objects.py",  # trees of arrays, when they are given, are for the third floor
     "gridlayout/tenstorrent/__init__.py",  # `load`, when it is asked for, runs on the third floor
 }

@@ -212,7 +212,7 @@ squared = gl.on_grid(lambda x: (x @ x.T) @ x, policy=policy)
 assert np.asarray(squared(x)).sum() == 8 * 8 * 64
 if RANK == 1:
     grid = (1, 8)
-    gl.clear_caches()
+    gl.caches.clear()
 np.asarray(squared(x))
 print("went on", flush=True)
 """
@@ -262,9 +262,9 @@ def alone(number):
 def disturb(number):
     kind = own.randrange(6)
     if kind == 0:
-        gl.cache_limit(own.choice([1, 1 << 20, 2_000_000, 8 << 20, 1 << 30]))
+        gl.caches.limit(own.choice([1, 1 << 20, 2_000_000, 8 << 20, 1 << 30]))
     elif kind == 1:
-        gl.clear_caches()
+        gl.caches.clear()
     elif kind == 2:
         gc.collect()
     elif kind == 3 and RANK == 0:

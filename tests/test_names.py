@@ -281,6 +281,8 @@ MISSING = "nothing"
 MOVED = {
     **{name: f"results.{name}" for name in gl.results.__all__ if name != "BytesFile"},
     **{name: f"cores.{name}" for name in gl.cores.__all__},
+    **{"cache_limit": "caches.limit", "cached_bytes": "caches.nbytes"},
+    "clear_caches": "caches.clear",
     **{"ImageFile": "results.BytesFile", "image": "to_bytes", "from_image": "from_bytes"},
     **{"open_image": "open_bytes", "load_image": "load_bytes", "save_image": "save_bytes"},
 }
@@ -309,7 +311,7 @@ def test_names_of_the_last_version_say_where_they_are_now(name):
     assert name not in vars(gl)
 
 
-@pytest.mark.parametrize("door", [gl.cores, gl.results])
+@pytest.mark.parametrize("door", [gl.caches, gl.cores, gl.results])
 def test_modules_of_the_vocabulary_offer_their_names_and_no_others(door):
     assert sorted(name for name in dir(door) if not name.startswith("_")) == sorted(door.__all__)
     with pytest.raises(AttributeError, match=f"'{door.__name__}' has no attribute 'nothing'"):

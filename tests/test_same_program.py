@@ -33,10 +33,10 @@ pytestmark = pytest.mark.usefixtures("frozen")
 @pytest.fixture(autouse=True)
 def limit():
     """Sets the limit of the caches; they have the old one afterwards, and are empty."""
-    before = gl.cache_limit()
-    yield gl.cache_limit
-    gl.cache_limit(before)
-    gl.clear_caches()
+    before = gl.caches.limit()
+    yield gl.caches.limit
+    gl.caches.limit(before)
+    gl.caches.clear()
 
 
 def laid_out(shape, grid, device=DEVICE, dtype="float32"):
@@ -151,9 +151,9 @@ def test_programs_that_came_before_change_nothing(limit):
     names = [*calls] if tiers.ALL else ["loops", "gradient"]
     first = {}
     for name in names:
-        gl.clear_caches()
+        gl.caches.clear()
         first[name] = calls[name].said()
-    gl.clear_caches()
+    gl.caches.clear()
     limit(2_000_000)
     for name in [*names[::-1], *names]:
         assert calls[name].said() == first[name]
@@ -174,7 +174,7 @@ def test_a_plan_is_made_in_one_way(limit):
     x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in (SHAPE, (9, 9)))
     found = set()
     for size in SIZES:
-        gl.clear_caches()
+        gl.caches.clear()
         limit(size)
         plan = gl.plan(lambda x, w: jnp.tanh(x @ w).sum(0), x, w, machine="v5e 4x4")
         found.add((str(plan), repr(plan.layouts), repr(plan.results)))
@@ -212,7 +212,7 @@ def test_equal_layouts_are_planned_and_printed_in_one_way(name):
     first = EQUAL[name][0]
     texts = set()
     for layout in EQUAL[name]:
-        gl.clear_caches()
+        gl.caches.clear()
         x = gl.put(jax.ShapeDtypeStruct(layout.shape, "float32"), layout, DEVICE)
         report = gl.on_grid(lambda x: -x).report(x)
         texts.add(repr((report.rows, report.arguments, jax.typeof(x))))
@@ -231,7 +231,7 @@ def functions(text):
 
 def test_equal_layers_are_lowered_once_whatever_the_caches_hold(limit):
     call = call_of(*CALLS["layers"], DEVICE)
-    gl.clear_caches()
+    gl.caches.clear()
     limit(1)
     text = call.said()["program"]
     assert "@repeated" in text
@@ -242,8 +242,8 @@ def on_jit(fn, x):
     """What `jax.jit` lowers a function of `GridArray`s to, with caches of both sizes."""
     found = []
     for size in (1 << 30, 1):
-        gl.clear_caches()
-        gl.cache_limit(size)
+        gl.caches.clear()
+        gl.caches.limit(size)
         found.append(jax.jit(lambda x: fn(x)).lower(x).as_text())
     return found
 

@@ -105,10 +105,10 @@ class Calls:
     def caches(self):
         what = self.rng.randrange(3)
         if what == 0:
-            gl.clear_caches()
+            gl.caches.clear()
         elif what == 1:
-            gl.cache_limit(self.rng.choice((1 << 20, 8 << 20, 1 << 30)))
-        assert gl.cached_bytes() >= 0
+            gl.caches.limit(self.rng.choice((1 << 20, 8 << 20, 1 << 30)))
+        assert gl.caches.nbytes() >= 0
 
     def any(self):
         kinds = [name for name in vars(Calls) if not name.startswith("_")]
@@ -130,7 +130,7 @@ def test_eight_threads_call_everything():
         except Exception:
             errors.append(f"thread {seed}\n{traceback.format_exc()}")
 
-    before = gl.cache_limit()
+    before = gl.caches.limit()
     threads = [Thread(target=work, args=(seed,), daemon=True) for seed in range(8)]
     try:
         for each in threads:
@@ -138,7 +138,7 @@ def test_eight_threads_call_everything():
         for each in threads:
             each.join(300)
     finally:
-        gl.cache_limit(before)
+        gl.caches.limit(before)
     assert not errors, errors[0]
     assert not any(each.is_alive() for each in threads)
 
@@ -156,7 +156,7 @@ def test_the_caches_are_listed_while_functions_are_lifted():
     other.start()
     try:
         for _ in range(1000):
-            gl.cached_bytes()
+            gl.caches.nbytes()
     finally:
         stop.set()
         other.join()

@@ -1,4 +1,4 @@
-"""`jitted`: `jax.jit` for functions of layouts, whose programs count towards `gl.cache_limit`.
+"""`jitted`: `jax.jit` for functions of layouts, whose programs count towards `gl.caches.limit`.
 
 `jax.jit` keeps one program per value of its static arguments, up to thousands, however large. The
 functions move numbers, padding included, so they run without JAX's checks of numbers.

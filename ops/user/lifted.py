@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -44,6 +46,8 @@ class Lifted:
 
     def _bound(self, args: Any, kwargs: Any, report: bool = False) -> Any:
         leaves, structure = jax.tree.flatten((args, kwargs))
+        if not report and getattr(self.fn, "__name__", "") in _OF_TYPES:
+            return _of_types(self.fn, leaves, structure)
         if not report and _is_of_data(self.fn, args, kwargs, leaves):
             return _of_data(self.fn, leaves, structure)
         return with_static(self.fn, leaves, structure, report=report)
@@ -89,11 +93,21 @@ def with_static(
     return grid.report(*operands) if report else grid(*operands)
 
 
-# Functions of `jax.numpy` whose results have a shape that depends on the data, without `size=`.
+# Functions of `jax.numpy` whose results have a shape that depends on the data, unless a keyword
+# states it: `size=`, or the one that is named here; and those that print the data.
 _OF_DATA = {
-    *("argwhere", "compress", "extract", "flatnonzero", "intersect1d", "nonzero", "setdiff1d"),
-    *("setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts"),
-    *("unique_inverse", "unique_values"),
+    **dict.fromkeys(("argwhere", "array_repr", "array_str", "compress", "extract"), "size"),
+    **dict.fromkeys(("flatnonzero", "intersect1d", "nonzero", "setdiff1d", "setxor1d"), "size"),
+    **dict.fromkeys(("trim_zeros", "union1d", "unique", "unique_all", "unique_counts"), "size"),
+    **dict.fromkeys(("unique_inverse", "unique_values"), "size"),
+    **{"bincount": "length", "roots": "strip_zeros"},
+}
+
+# Functions whose results are no arrays: they depend on shapes and element types alone.
+_OF_TYPES = {
+    *("broadcast_shapes", "can_cast", "einsum_path", "get_printoptions", "iscomplexobj", "isdtype"),
+    *("isrealobj", "isscalar", "issubdtype", "iterable", "ndim", "printoptions", "promote_types"),
+    *("result_type", "set_printoptions", "shape", "size"),
 }
 
 
@@ -109,7 +123,23 @@ def _is_of_data(fn: Any, args: Any, kwargs: Any, leaves: Sequence[Any]) -> bool:
     elif name not in _OF_DATA:
         return False
     traced = is_traced() or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-    return kwargs.get("size") is None and not traced and any(map(is_grid, leaves))
+    stated = kwargs.get(_OF_DATA.get(name, "size"))
+    return stated is None and not traced and any(map(is_grid, leaves))
+
+
+def _of_types(fn: Any, leaves: Sequence[Any], structure: Any) -> Any:
+    """Return the result of a function that reads no data, such as `shape`."""
+    grids = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves if is_grid(leaf)]
+    found = []
+
+    def asked(*abstract: Any) -> None:
+        ready = iter(abstract)
+        held = [next(ready) if is_grid(leaf) else leaf for leaf in leaves]
+        args, kwargs = jax.tree.unflatten(structure, held)
+        found.append(fn(*args, **kwargs))
+
+    jax.eval_shape(asked, *grids)
+    return found[0]
 
 
 def _of_data(fn: Any, leaves: Sequence[Any], structure: Any) -> Any:
@@ -139,9 +169,40 @@ def lifted(fn: Callable[..., Any]) -> Lifted:
     return Lifted(fn)
 
 
+class Submodule(ModuleType):
+    """A submodule of a lifted library, such as `gl.numpy.linalg`; its functions are lifted."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__.replace("jax.", "gridlayout.", 1), module.__doc__)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lifted_attribute(self._module, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return submodule, (self._module.__name__,)
+
+
+@cached
+def submodule(name: str) -> Submodule:
+    """Return the lifted form of a module of JAX, one object per module."""
+    return Submodule(import_module(name))
+
+
+# They take no arrays: they make functions that draw random numbers.
+_AS_IS = ("jax.nn.initializers",)
+
+
 def lifted_attribute(module: Any, name: str) -> Any:
-    """Return `module.name`: lifted if it is a function; types, constants and submodules as is."""
+    """Return `module.name`: functions and submodules lifted, types and constants as they are."""
     value = getattr(module, name)
+    if isinstance(value, ModuleType):
+        return value if value.__name__ in _AS_IS else submodule(value.__name__)
     return (
         lifted(value)
         if callable(value)

@@ -45,7 +45,7 @@ def counted_lines(read, text, most):
 
 def held_bytes(read, text):
     """The most bytes that Python's objects take while a text is read or refused."""
-    gl.clear_caches()
+    gl.caches.clear()
     gc.collect()
     tracemalloc.start()
     try:
@@ -62,7 +62,7 @@ def excess(read, text_of):
     counted_lines(read, text_of(500), LINES)  # what is only done once
     found = []
     for text in texts:
-        gl.clear_caches()
+        gl.caches.clear()
         most = LINES + LINES_PER_CHARACTER * len(text)
         found.append(counted_lines(read, text, most))
         if found[-1] > most:

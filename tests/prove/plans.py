@@ -48,18 +48,18 @@ class Call:
 
 def differences(call, limits=LIMITS):
     """The differences between the texts of a call at first and with caches of several sizes."""
-    before, first = gl.cache_limit(), None
+    before, first = gl.caches.limit(), None
     try:
         for limit in limits:
-            gl.clear_caches()
-            gl.cache_limit(limit)
+            gl.caches.clear()
+            gl.caches.limit(limit)
             for caches in ("empty", "full"):
                 now = call.said()
                 first = first or now
                 if now != first:
                     yield f"{caches} caches of {limit:,} bytes: {_difference(first, now)}"
     finally:
-        gl.cache_limit(before)
+        gl.caches.limit(before)
 
 
 def _difference(first, now):
@@ -136,7 +136,7 @@ def main(name, count, start, length):
 
     devices.emulate(int(count))
     part = replace(CLAIMS["plans"].part(name), devices=int(count))
-    gl.cache_limit(LIMITS[1])
+    gl.caches.limit(LIMITS[1])
     found = {}
     for seed in reversed(range(int(start), int(start) + int(length))):
         drawn(part, OTHERS + seed)[0].said()
