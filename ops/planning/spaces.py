@@ -290,10 +290,10 @@ class _Search:
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.room("dram")
         if room is not None and shared > room:
-            dram = self.machine.chip.titled("dram")
+            name = self.machine.chip.titled("dram")
             cores = prod((self.machine.mesh or ())[-len(self.machine.chip.grid) :])
             raise LayoutError(
-                f"{shared * cores:,} B in {dram} do not fit a chip of {room * cores:,} B: plan "
+                f"{shared * cores:,} B in {name} do not fit a chip of {room * cores:,} B: plan "
                 "for more chips"
             )
         return shared
