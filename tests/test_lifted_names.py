@@ -136,7 +136,7 @@ CALLS = {
             "block_diag circulant companion fiedler fiedler_companion hankel lu lu_factor "
             "qr svd toeplitz"
         ),
-        "spd": "cho_factor cholesky det eigh expm hessenberg inv polar schur sqrtm",
+        "spd": "cholesky det eigh expm hessenberg inv polar schur sqrtm",
         "v 2": "convolution_matrix",
         "spd spd": "expm_frechet rsf2csf",
         "spd u": "qr_multiply solve solve_triangular",
@@ -208,7 +208,11 @@ OWN = {
         "multi_dot": (([X, X.T, S],), {}),
         "tensorinv": ((S.reshape(5, 5, 1),), {"ind": 1}),
     },
-    "nn": {"scaled_dot_general": ((X, X.T, (((1,), (0,)), ((), ()))), {})},
+    "nn": {
+        "one_hot": ((IV, 4), {}),
+        "scaled_dot_general": ((X, X.T, (((1,), (0,)), ((), ()))), {}),
+    },
+    "scipy.signal": {"stft": ((X,), {"nperseg": 4})},
     "scipy.ndimage": {"map_coordinates": ((X, [V, W]), {"order": 1})},
     "scipy.special": {
         "bessel_jn": ((V,), {"v": 2}),
@@ -253,7 +257,10 @@ UNSUPPORTED = {
         "scaled_matmul": "a kernel for block formats of one GPU, which JAX has no rule to divide",
     },
     "scipy.special": {"bernoulli": NO_ARRAY},
-    "scipy.linalg": listed(NO_ARRAY, "dft hadamard helmert hilbert invhilbert invpascal pascal"),
+    "scipy.linalg": {
+        **listed(NO_ARRAY, "dft hadamard helmert hilbert invhilbert invpascal pascal"),
+        "cho_factor": "its flag becomes an array, which cho_solve refuses: gl.on_grid of both",
+    },
 }
 # Submodules that are not lifted, and why.
 SUBMODULES = {
@@ -375,6 +382,13 @@ def test_densities_are_lifted(name):
     found = own.logpdf(laid(X), *arguments)
     assert isinstance(found, gl.GridArray)
     np.testing.assert_allclose(np.asarray(found), plain.logpdf(X, *arguments), rtol=1e-4)
+
+
+def test_a_factorization_and_its_solution_are_lifted_together():
+    solve = lambda s, u: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(s), u)  # noqa: E731
+    with pytest.raises(ValueError, match="static"):
+        gl.scipy.linalg.cho_solve(gl.scipy.linalg.cho_factor(laid(S)), laid(U))
+    np.testing.assert_allclose(np.asarray(gl.on_grid(solve)(laid(S), laid(U))), solve(S, U), 1e-4)
 
 
 def test_shapes_and_types_are_asked_inside_of_functions_too():
