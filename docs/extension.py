@@ -108,7 +108,8 @@ class Links(SphinxTransform):
         for literal in list(self.document.findall(nodes.literal)):
             name = re.fullmatch(r"gl((?!\.(nn|numpy|scipy)\.)(\.[A-Za-z]\w*)+)", literal.astext())
             if name and not isinstance(literal.parent, (nodes.title, nodes.reference)):
-                target = {"reftype": "obj", "reftarget": f"gridlayout{name[1]}"}
+                own = gl._MOVED.get(name[1][1:], name[1][1:])  # changelogs have old names
+                target = {"reftype": "obj", "reftarget": f"gridlayout.{own}"}
                 link = addnodes.pending_xref(
                     "", refdomain="py", refdoc=self.env.docname, refexplicit=True, **target
                 )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gridlayout import objects
-from gridlayout.dump.comparing.comparison import REPORT, Comparison, Input, compare_inputs
+from gridlayout.dump import comparing
+from gridlayout.dump.comparing.comparison import REPORT, Input, compare_inputs
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError
@@ -20,7 +21,7 @@ def compare(
     chip: Chip | str | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Comparison | objects.TimeComparison:
+) -> comparing.comparison.Comparison | objects.TimeComparison:
     """Compare dumps of one function: the costs of their layouts, and the values that differ.
 
     programs: 2 to 8 of: dumps, as `gl.explain` takes them; its results; and reports of
