@@ -8,7 +8,6 @@ needs JAX is imported when it is first asked for, so that describing a layout co
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from operator import attrgetter
 from sys import modules
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,9 @@ from gridlayout.layouts.memory import Chip
 from gridlayout.lazy import by_name, load
 from gridlayout.safetensors import open_safetensors
 from gridlayout.text import parse
+
+# The one place of the version: pyproject.toml reads it here.
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from gridlayout import cores
@@ -149,8 +151,6 @@ _REMAIN = ("load_image", "save_image")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":  # kept in pyproject.toml alone
-        return version("gridlayout")
     if name in _MOVED:
         if name not in _REMAIN:
             text = f"gl.{name} is called gl.{_MOVED[name]} now"
@@ -167,4 +167,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*(name for name in globals() if name.startswith("__")), "__version__", *__all__]
+    return [*(name for name in globals() if name.startswith("__")), *__all__]
