@@ -10,7 +10,7 @@ from gridlayout.demo.training import Training
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 
 
-def page(grid: Training, lines: list[str], plan: gl.Plan) -> str:
+def page(grid: Training, lines: list[str], plan: gl.results.Plan) -> str:
     """Return the HTML of the page. lines: what the demo has printed."""
     return html_page("gridlayout: demo", framed([*_layouts(grid, lines), *_plan(plan)]))
 
@@ -31,7 +31,7 @@ def _layouts(grid: Training, lines: list[str]) -> Iterator[str]:
     yield gl.on_grid(grid.step).report(weights, x, y)._repr_html_()
 
 
-def _plan(plan: gl.Plan) -> Iterator[str]:
+def _plan(plan: gl.results.Plan) -> Iterator[str]:
     yield heading("A plan of a large network for real chips")
     yield f"<pre>{escape(str(plan).partition(chr(10) + 'equation ')[0])}</pre>"
     yield paragraph("What one chip computes, sends and holds over time, by the machine's figures:")

@@ -60,7 +60,7 @@ def _measured(grid: Training, other: Training, apart: float) -> Iterator[str]:
     yield "GSPMD's arrays are padded by hand. Emulated devices share this computer's cores."
 
 
-def _planned(plan: gl.Plan, default: gl.Simulation) -> Iterator[str]:
+def _planned(plan: gl.results.Plan, default: gl.results.Simulation) -> Iterator[str]:
     rows, widths = LARGE
     yield ""
     yield f"A plan for {plan.device.size} chips ({MACHINE}), made without them: such a network in"

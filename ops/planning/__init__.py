@@ -2,7 +2,8 @@
 
 `making.py` has `gl.plan` and `gl.simulate`; read it first. A function is traced for the machine's
 mesh (`traced.py`), the best choices are searched until a time limit (`searching.py`; a `Clock` ends
-the search, and so does an interrupt), and the program of these choices is built like any other. Its
+the search, and so does an interrupt) among those of devices (`on_devices.py`) or of cores
+(`on_cores.py`), and the program of these choices is built like any other. Its
 report is the price: a `Simulation`. A `Plan` is the layouts with that price, the bound and the
 alternatives.
 

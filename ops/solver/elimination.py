@@ -88,18 +88,9 @@ def elimination_order(
 
     largest, most: as for `Exact.of`. Classes that come before their variable become its choices.
     """
-    counts = terms.counts
-    near: dict[int, set[int]] = {v: set() for v in counts}
-    for scope in terms.scopes:
-        if terms.size(scope, largest) > largest:
-            return None
-        for v in scope:
-            near[v].update(scope)
-    classes: dict[int, set[int]] = {v: set() for v in counts}
-    for u, v in terms.of.items():
-        classes[v].add(u)
-    for v in counts:
-        near[v] -= {v, *classes[v]}
+    if any(terms.size(scope, largest) > largest for scope in terms.scopes):
+        return None
+    near, classes = _neighbours(terms)
 
     def entries(v: int) -> int:
         if len(near[v]) >= DIMS:
@@ -109,7 +100,7 @@ def elimination_order(
         read = terms.size({v, *near[v]}, largest)
         return max(read, terms.size(near[v] | classes[v], largest)) if classes[v] else read
 
-    known = {v: entries(v) for v in counts}
+    known = {v: entries(v) for v in terms.counts}
     heap = [(size, v) for v, size in known.items()]
     heapify(heap)
     found, total = [], 0
@@ -136,6 +127,20 @@ def elimination_order(
                 known[w] = size
                 heappush(heap, (size, w))
     return found
+
+
+def _neighbours(terms: Terms) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """Return for each variable those in one table with it, and its variables of classes."""
+    near: dict[int, set[int]] = {v: set() for v in terms.counts}
+    classes: dict[int, set[int]] = {v: set() for v in terms.counts}
+    for scope in terms.scopes:
+        for v in scope:
+            near[v].update(scope)
+    for u, v in terms.of.items():
+        classes[v].add(u)
+    for v in terms.counts:
+        near[v] -= {v, *classes[v]}
+    return near, classes
 
 
 def eliminate(
