@@ -42,7 +42,7 @@ def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placem
               for d in fine.flat]  # fmt: skip
     grid = tuple(n // m for n, m in zip(shape, size, strict=True))
     numbers = np.array(starts, np.int64).reshape(*fine.shape, len(shape))
-    found = [_axes(numbers[..., k], device.fine.axis_names) for k in range(len(shape))]
+    found = [axes_in_order(numbers[..., k], device.fine.axis_names) for k in range(len(shape))]
     axes = [each for each in found if each is not None]
     if len(axes) < len(found) or [device.count(each) for each in axes] != list(grid):
         return None
@@ -68,7 +68,7 @@ def named_sharding(layout: Layout, device: DeviceGrid) -> NamedSharding:
     numbers = np.array(starts, np.int64).reshape(len(parts), len(size))
     for mesh, order in ((device.mesh, slice(None)), (device.fine, list(device.placements.order))):
         sizes = tuple(mesh.shape.values())
-        found = [_axes(each.reshape(sizes), mesh.axis_names) for each in numbers[order].T]
+        found = [axes_in_order(each.reshape(sizes), mesh.axis_names) for each in numbers[order].T]
         axes = [each for each in found if each is not None]
         if len(axes) == len(found):
             entries = [each[0] if len(each) == 1 else each or None for each in axes]
@@ -108,7 +108,7 @@ def _dims(box: Box) -> str:
     return "x".join(str(high - low) for low, high in box)
 
 
-def _axes(numbers: NDArray[np.int64], names: Sequence[Any]) -> tuple[str, ...] | None:
+def axes_in_order(numbers: NDArray[np.int64], names: Sequence[Any]) -> tuple[str, ...] | None:
     """Return the axes, the major first, along which the devices have these numbers; None if none.
 
     numbers: one per device, in the shape of the mesh.

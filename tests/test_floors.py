@@ -145,7 +145,8 @@ ROOMS = {
     "sharding": (
         *("number_checks", "limits", "collectives", "extremes", "cost", "choice", "meshes"),
         *("machines", "submesh"),
-        *("device_grid", "device_argument", "logical_sharding", "processes", "exchanges"),
+        *("device_grid", "device_argument", "logical_sharding", "stated_axes"),
+        *("processes", "exchanges"),
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),

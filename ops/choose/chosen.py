@@ -26,10 +26,11 @@ from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
+from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.digest import digest_of
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node, Path
+from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.descent import descended
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -217,7 +218,7 @@ def choices_for(
     None where each equation chooses by itself. results: the placements that each result may have,
     where its rule decides the first one; none for any placement.
     """
-    placed = [*operands, *(spec for some in results for spec in some)]
+    placed = [*operands, *graph.stated(env.device), *(x for some in results for x in some)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
     units = replace(units, margin=LIMITS.margin)
     if len(units.axes) > LIMITS.mesh_units:

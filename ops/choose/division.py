@@ -19,7 +19,6 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
 from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.factors import fits
@@ -189,13 +188,12 @@ class Units:
         placed = Placement(grid, axes, grid, (1,) * len(grid))
         return block_spec(shape, np.dtype(dtype), placed, memory_space)
 
-    def stated(self, layout: Layout, what: str) -> Division:
+    def stated(self, spec: Sharded, what: str) -> Division:
         """Return the division of a layout that the user states.
 
         what: names the layout in the `LayoutError` for one that has no division.
         """
-        placement = self.device.placement(layout.core_shape)
-        if (division := self.division(Sharded(layout, placement))) is None:
+        if (division := self.division(spec)) is None:
             raise LayoutError(
                 f"{what} does not divide dims among whole mesh axes, as plans need: give a grid "
                 f"whose dims are products of axes of the mesh {self.device.shape}"

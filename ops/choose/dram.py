@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.variables import Variable, Variables
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node
+from gridlayout.ops.decisions.stated import WITH_LAYOUT
+from gridlayout.ops.graph.node import Node
 from gridlayout.ops.solver.problem import Fetch
 
 

@@ -6,8 +6,9 @@ from collections import Counter
 from hashlib import sha256
 from typing import Any
 
+from gridlayout.ops.decisions.stated import STATED
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node
+from gridlayout.ops.graph.node import Node
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -29,7 +30,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
         _digest(
             *(node.name, _dims(node), node.flops, node.times, [*map(text, node.outs)]),
             [graph.traffic.get(each.outs) for each in node.members or (node,)],
-            str(node.params["layout"]) if node.name == WITH_LAYOUT else "",
+            str(node.params[STATED[node.name]]) if node.name in STATED else "",
         )
         for node in graph.nodes
     ]

@@ -20,10 +20,12 @@ from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.choose.labels import labels
 from gridlayout.ops.choose.ways import Ways
+from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node
+from gridlayout.ops.graph.node import Node
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.stated_axes import StatedAxes
 
 
 class Place(NamedTuple):
@@ -105,19 +107,31 @@ class Variables:
         node = self.graph.nodes[number]
         if node.factors is None:
             return Variable(False, [number], [None], np.zeros(1))
-        if node.name == WITH_LAYOUT:
-            return self._stated(number)
+        if (stated := node.placed(self.units.device)) is not None:
+            return self._stated(number, stated)
         choices, seconds = self.ways.of(node)
         return Variable(False, [number], list(choices), seconds)
 
-    def _stated(self, number: int) -> Variable:
-        """Return the variable of a `with_layout`, whose only choice is the division it states."""
-        layout = self.graph.nodes[number].params["layout"]
-        division = self.units.stated(layout, f"with_layout: {layout!r}")
-        rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
+    def _stated(self, number: int, stated: Sharded) -> Variable:
+        """Return the variable of a node whose placement the program states.
+
+        Its choices are the divisions that have the stated axes: one, unless dims are left open.
+        """
+        node = self.graph.nodes[number]
+        axes = node.constraint(self.units.device)
+        if axes is not None and None in axes:
+            found = [x for x in self.ways.of(node)[0] if self._has_axes(x.out, axes)]
+            if found:
+                return Variable(False, [number], found, np.zeros(len(found)))
+        division = self.units.stated(stated, f"{node.name}: {stated.layout!r}")
+        rest = (None,) * (len(node.ins) - 1)
         return Variable(
             False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
         )
+
+    def _has_axes(self, division: Division, axes: StatedAxes) -> bool:
+        own = map(self.units.mesh_axes, division)
+        return all(need is None or found == need for found, need in zip(own, axes, strict=True))
 
     # -- values ------------------------------------------------------------------------------------
 

@@ -23,8 +23,9 @@ from gridlayout.ops.choose.choice import Choice, scattered_dim
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
+from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import CARRY, SLICE, STACK, WITH_LAYOUT, Node
+from gridlayout.ops.graph.node import CARRY, SLICE, STACK, Node
 from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
@@ -127,7 +128,7 @@ class Ways:
         factors = None if node is None else node.factors
         if node is None or factors is None:
             return False
-        if node.name == WITH_LAYOUT:
+        if node.placed(self.units.device) is not None:
             return len(choice.ins) == len(node.ins) and choice.made == choice.out == choice.ins[0]
         if (along := self._along(node, choice)) is None:
             return False

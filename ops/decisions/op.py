@@ -19,8 +19,10 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
+from gridlayout.ops.decisions.stated import CONSTRAINTS
 
-# Parameters of JAX's own sharding of the logical array, which does not apply on the grid.
+# Parameters of JAX's own sharding of the logical array. They are read only of primitives that do
+# nothing but state it; the graph adds such ones (`stating_equation`).
 NOT_READ = ("sharding", "out_sharding")
 
 
@@ -94,7 +96,8 @@ class Op:
     ) -> Op:
         """Return the op of an equation, fused with `follower`, a transpose of its result."""
         outs = (eqn if follower is None else follower).outvars
-        ignored = {name: None for name in NOT_READ if name in eqn.params}
+        is_read = eqn.primitive.name in CONSTRAINTS
+        ignored = {name: None for name in NOT_READ if name in eqn.params and not is_read}
         return cls(
             eqn.primitive,
             {**eqn.params, **ignored} if ignored else eqn.params,

@@ -17,7 +17,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import BARRIER, WITH_LAYOUT, Node
+from gridlayout.ops.graph.node import BARRIER, Node
+from gridlayout.sharding.device_grid import DeviceGrid
 
 
 class Consumers:
@@ -27,9 +28,13 @@ class Consumers:
     """
 
     def __init__(
-        self, graph: Graph, known: Mapping[int, Value], requested: Sequence[Layout | None] = ()
+        self,
+        graph: Graph,
+        device: DeviceGrid,
+        known: Mapping[int, Value],
+        requested: Sequence[Layout | None] = (),
     ) -> None:
-        self._graph, self._known = graph, known
+        self._graph, self._device, self._known = graph, device, known
         self._results: dict[int, list[Layout | None]] = {}
         for k, v in enumerate(graph.outs):
             if v is not None:
@@ -70,8 +75,11 @@ class Consumers:
                     out = node.outs[node.atoms.index(v)]
                 elif all(0 in graph.shapes[out] for out in node.outs) or node.record.is_reduction:
                     continue
-                elif node.name == WITH_LAYOUT:
-                    found |= _one(node.params["layout"])
+                elif (stated := node.placed(self._device)) is not None:
+                    if self._is_usual(stated):
+                        found.add(stated.layout)
+                    else:
+                        others = True
                     continue
                 elif not (node.record.is_elementwise and self._is_like(node, v)):
                     others = True
@@ -93,8 +101,8 @@ class Consumers:
         """
         while value is not None and value not in self._known and value not in same:
             node = self._graph.makers.get(value)
-            if node is not None and node.name == WITH_LAYOUT:
-                return _one(node.params["layout"])
+            if node is not None and (stated := node.placed(self._device)) is not None:
+                return {stated.layout} if self._is_usual(stated) else set()
             if node is not None and node.label == BARRIER:
                 value = node.ins[node.outs.index(value)]
             else:
@@ -102,6 +110,10 @@ class Consumers:
                 value = self._first(node) if node is not None and is_like else None
         known = None if value is None or value in same else self._known.get(value)
         return _one(None if known is None else layout_of(known.spec))
+
+    def _is_usual(self, spec: Sharded) -> bool:
+        """Return whether a layout is placed as the device grid places it."""
+        return spec.placement == self._device.placement(spec.layout.core_shape)
 
     def _is_like(self, node: Node, value: int) -> bool:
         """Return whether an operand has the shape of a node's result."""

@@ -9,6 +9,7 @@ from jax.extend import core
 
 from gridlayout.ops.decisions.jaxprs import closed_of, jaxprs_in
 from gridlayout.ops.decisions.op import NOT_READ
+from gridlayout.ops.decisions.stated import CONSTRAINTS
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Atom
 from gridlayout.sharding.processes.jaxprs import common_text
@@ -17,7 +18,7 @@ from gridlayout.sharding.processes.jaxprs import common_text
 def digest_of(graph: Graph) -> str:
     """Return a digest of a program.
 
-    It does not depend on names of variables, values of array constants, or shardings.
+    It does not depend on names of variables, values of array constants, or meshes of shardings.
     """
     return sha256("\n".join(_lines(graph)).encode()).hexdigest()
 
@@ -33,6 +34,8 @@ def _lines(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         ends = f"{[*map(read, node.atoms)]} -> {[*map(written, node.outs)]}"
         yield f"{node.path} {node.name} {ends}"
+        if node.name in CONSTRAINTS:
+            yield f"states {tuple(getattr(node.params[CONSTRAINTS[node.name]], 'spec', ()))}"
         for name, value in sorted(node.params.items()):
             if name in NOT_READ or "sharding" in name:
                 continue

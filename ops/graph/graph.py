@@ -25,13 +25,14 @@ from gridlayout.ops.decisions.jaxprs import (
     scan_parts,
 )
 from gridlayout.ops.decisions.op import Aval
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.stated import stated_spec, stating_equation
 from gridlayout.ops.graph.kernels import Kernels
 from gridlayout.ops.graph.node import (
     BARRIER,
     CARRY,
     SLICE,
     STACK,
-    WITH_LAYOUT,
     Atom,
     Call,
     Node,
@@ -41,6 +42,7 @@ from gridlayout.ops.graph.node import (
 from gridlayout.ops.graph.views import Views
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.programs.passes import Traffic
+from gridlayout.sharding.device_grid import DeviceGrid
 
 
 @dataclass(eq=False)
@@ -164,10 +166,9 @@ class Graph:
 
     # -- products and requests ---------------------------------------------------------------------
 
-    @property
-    def has_choice(self) -> bool:
-        """Whether there is a product whose result is not read by a `with_layout`."""
-        stated = {v for node in self.nodes if node.name == WITH_LAYOUT for v in node.ins}
+    def has_choice(self, device: DeviceGrid) -> bool:
+        """Return whether there is a product for whose result the program states no placement."""
+        stated = {v for node in self.nodes if node.placed(device) is not None for v in node.ins}
         return any(node.flops and node.outs[0] not in stated for node in self.nodes)
 
     @property
@@ -215,11 +216,13 @@ class Graph:
         )
         return flops / count, nbytes / count
 
-    @property
-    def stated(self) -> list[Any]:
-        """The layouts that the program requests by `with_layout`, in bodies and branches too."""
-        found = self.equations
-        return [eqn.params["layout"] for eqn in found if eqn.primitive.name == WITH_LAYOUT]
+    def stated(self, device: DeviceGrid) -> list[Sharded]:
+        """Return the specs that the program states for values, in bodies and branches too."""
+        some = (eqn for eqn in self.equations if eqn.outvars)
+        found = (
+            stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, device) for eqn in some
+        )
+        return [spec for spec in found if spec is not None]
 
     @property
     def exact(self) -> set[int]:
@@ -265,6 +268,11 @@ class Graph:
                 made = [self._new(var) for var in eqn.outvars]
                 self.nodes.append(Node(eqn, here, tuple(ins), tuple(made), call, times))
                 outs = made
+                if (stated := stating_equation(eqn)) is not None:
+                    there = self._new(eqn.outvars[0])
+                    ends = tuple(made), (there,)
+                    self.nodes.append(Node(stated, (*here, 0), *ends, call, times))
+                    outs = [there]
             at.update(zip(eqn.outvars, outs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from gridlayout.ops.graph.node import WITH_LAYOUT, Node, Path, Shape
+from gridlayout.ops.decisions.stated import STATED
+from gridlayout.ops.graph.node import Node, Path, Shape
 from gridlayout.ops.programs.passes import Traffic
 
 
@@ -43,7 +44,7 @@ class Kernels:
         self._find_kernels()
         found, seen = {}, dict[int, set[int]]()
         for node, kernels in zip(self.nodes, self._kernels, strict=True):
-            if self._is_view(node) or node.name == WITH_LAYOUT:
+            if self._is_view(node) or node.name in STATED:
                 found[node.outs] = Traffic((0,) * len(node.ins), (False,) * len(node.outs))
                 continue
             reads = tuple(self._read(node, v, kernels, seen) for v in node.ins)

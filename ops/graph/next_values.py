@@ -12,11 +12,15 @@ from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import BARRIER, WITH_LAYOUT
+from gridlayout.ops.graph.node import BARRIER
+from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def next_value_layouts(
-    graph: Graph, operands: Sequence[Layout | None], nexts: Mapping[int, int]
+    graph: Graph,
+    device: DeviceGrid,
+    operands: Sequence[Layout | None],
+    nexts: Mapping[int, int],
 ) -> list[Layout | None]:
     """Return for each result the layout of the operand that it is the next value of, or None.
 
@@ -25,12 +29,12 @@ def next_value_layouts(
     next value of an operand of its shape and dtype from which elementwise operations make it. If
     there are several such operands in different layouts, it is the one that no other result is made
     from, or the only one left when the other operands have their next values; for instance the
-    parameter, when the moments have theirs. A result that depends on a `with_layout` is the next
-    value of none.
+    parameter, when the moments have theirs. A result that depends on a stated placement
+    (`gl.with_layout`, a sharding of JAX) is the next value of none.
     """
     sources: list[list[int]] = []
     for number, v in enumerate(graph.outs):
-        reached = None if v is None else _reached(graph, v)
+        reached = None if v is None else _reached(graph, device, v)
         if reached is not None and number in nexts:
             reached = [nexts[number]]
         sources.append(
@@ -93,10 +97,10 @@ def _kind(graph: Graph, value: int) -> tuple[Any, Any]:
     return graph.shapes[value], graph.dtypes[value]
 
 
-def _reached(graph: Graph, result: int) -> list[int] | None:
+def _reached(graph: Graph, device: DeviceGrid, result: int) -> list[int] | None:
     """Return the operands of the result's shape that it is made of by elementwise operations.
 
-    They are in order. None where a `with_layout` is among these operations.
+    They are in order. None where the program states the placement of one of these values.
     """
     seen: dict[int, None] = {}
     left = [result]
@@ -108,7 +112,7 @@ def _reached(graph: Graph, result: int) -> list[int] | None:
         node = graph.makers.get(v)
         if node is None:
             continue
-        if node.name == WITH_LAYOUT:
+        if node.placed(device) is not None:
             return None
         ins = node.ins if node.record.is_elementwise else ()
         if node.label == BARRIER:

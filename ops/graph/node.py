@@ -12,14 +12,17 @@ from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Record
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.stated import WITH_LAYOUT, constraint, stated_spec
 from gridlayout.ops.primitives.table import factors_of, flops, record_of
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.stated_axes import StatedAxes
 
 Shape = tuple[int, ...]
 Path = tuple[int, ...]  # an equation's number in its jaxpr, after the numbers of enclosing calls
 Atom = int | core.Literal  # a value by its number, or a literal
 
 
-WITH_LAYOUT = "with_layout"
 CARRY, SLICE, STACK = "carry", "slice of a scan", "stack of a scan"
 BARRIER = "barrier"  # what rematerialization reads, kept apart from the forward pass's values
 
@@ -115,6 +118,18 @@ class Node:
         if found is None or self.name == WITH_LAYOUT:
             return found
         return found if found.divisible and found.has_equal_results else None
+
+    def placed(self, device: DeviceGrid) -> Sharded | None:
+        """The spec that it states for its result; None if it states none."""
+        if self.eqn is None:
+            return None
+        return stated_spec(self.name, self.params, self.eqn.outvars[0].aval, device)
+
+    def constraint(self, device: DeviceGrid) -> StatedAxes | None:
+        """The axes that a sharding of JAX states for the dims of its result; None if none does."""
+        if self.eqn is None:
+            return None
+        return constraint(self.name, self.params, self.eqn.outvars[0].aval, device)
 
     @cached_property
     def flops(self) -> int:

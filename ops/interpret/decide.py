@@ -39,6 +39,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
     parts_of,
 )
+from gridlayout.ops.decisions.stated import stated_spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.in_rows import faster_first, in_rows, in_tiles, tiled_operand
 from gridlayout.ops.interpret.loops import draws_much, sends_often, with_small_replicated
@@ -141,7 +142,12 @@ def _by_rules(
 def _is_stated(op: Op, rule: Decide, env: Env) -> bool:
     """Return whether the user states the layouts of an op, or how it runs."""
     named = env.algorithm not in (None, "gathered")  # which always works
-    return op.name == "with_layout" or is_user_rule(rule) or named
+    return _is_placed(op, env) or is_user_rule(rule) or named
+
+
+def _is_placed(op: Op, env: Env) -> bool:
+    """Return whether the program states the placement of an op's result."""
+    return bool(op.outs) and stated_spec(op.name, op.params, op.out, env.device) is not None
 
 
 def _relaid_out(b: Builder, value: Value, target: Sharded | None) -> Value:
@@ -202,7 +208,7 @@ def _apply_rule(
     if op.requested is None and not is_user_rule(rule):
         outs = [_with_placement(builder, out) for out in outs]
     if env.policy is same_grid_and_tile and not is_user_rule(rule):
-        if op.requested is None and op.name != "with_layout":
+        if op.requested is None and not _is_placed(op, env):
             outs = _fit_results(builder, outs, operands)
         if space is not None:
             outs = [out.with_spec(in_space(out.spec, space)) for out in outs]

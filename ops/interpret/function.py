@@ -136,8 +136,7 @@ class Function:
             return results.arrays_alone(found)  # JAX's errors name the path of a result
 
         try:
-            with signature.device.active():
-                closed = logical_jaxpr(logical, map(struct, signature.specs))
+            closed = logical_jaxpr(logical, map(struct, signature.specs), signature.device)
         except Exception as error:  # JAX's own, about logical shapes: add the call to it
             if "passed to shard_map" in str(error):
                 raise LayoutError(

@@ -85,7 +85,7 @@ class Gradient:
 
     def __init__(self, call: Call, loss: int, active: tuple[bool, ...]) -> None:
         self.call, self.loss, self.active = call, loss, active
-        traced = logical_jaxpr(self._traced, map(struct, call.specs))
+        traced = logical_jaxpr(self._traced, map(struct, call.specs), call.env.device)
         gradient = map(without_facts, select(call.specs, active))
         self.run = call.with_jaxpr(traced, [*call.results, *gradient])
         self.program = self.run.program

@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.jaxprs import equations_of, jaxpr_of
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.gradient import Gradient, loss_of
 from gridlayout.ops.interpret.invalid_numbers import check_results
-from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
+from gridlayout.ops.interpret.logical_jaxpr import check_transformable, logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     active_operands,
     is_inexact,
@@ -201,6 +201,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
         cache_key = make, key, trace_context()
         if (found := self._derived_calls.get(cache_key)) is None:
+            check_transformable(self.jaxpr)
             found = make(self, *key)
             self._derived_calls.add(cache_key, found, found.program)
         return found
@@ -231,7 +232,7 @@ class _TwoPasses:
     def __init__(self, call: GridCall, active: tuple[bool, ...]) -> None:
         self.call, self.active = call, active
         self.residual_tree: Any = None
-        traced = logical_jaxpr(self._traced, map(struct, call.specs))
+        traced = logical_jaxpr(self._traced, map(struct, call.specs), call.env.device)
         self.first = call.with_jaxpr(traced, call.results)
         self.residual_specs = self.first.results[len(call.results) :]
         self.program = self.first.program
@@ -272,7 +273,7 @@ class _TwoPasses:
                 return self.apply_residuals(jax.tree.unflatten(self.residual_tree, leaves), full)
 
             operands = [*self.residual_specs, *map(spec_of, avals)]
-            traced = logical_jaxpr(logical, map(struct, operands))
+            traced = logical_jaxpr(logical, map(struct, operands), self.call.env.device)
             requested = list(map(without_facts, result_specs))
             call = GridCall(self.call.env.now(), traced, operands, requested)
             self.seconds.add(cache_key, call, call.program)
@@ -339,7 +340,7 @@ def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]
         )
 
     operands = [*fixed, *map(without_facts, select(call.results, real))]
-    traced = logical_jaxpr(back, map(struct, operands))
+    traced = logical_jaxpr(back, map(struct, operands), call.env.device)
     return GridCall(call.env.now(), traced, operands, list(map(without_facts, linear_specs)))
 
 
@@ -347,7 +348,7 @@ def _batched(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[An
     """Return the vmap of a call along these dims of operands and the first dim of results."""
     fn = jax.vmap(core.jaxpr_as_fun(call.jaxpr), dims, axis_name=name, axis_size=size)
     specs = [spec_of(aval) for aval in avals]
-    traced = logical_jaxpr(fn, map(struct, specs))
+    traced = logical_jaxpr(fn, map(struct, specs), call.env.device)
     # A result that is a plain array stays one: the scalars of the batch become a vector.
     result_specs = [
         None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)

@@ -1,30 +1,105 @@
-"""Traces of functions on logical shapes, in which a lifted function is called as it is."""
+"""Traces of functions on logical shapes, in which a lifted function is called as it is.
+
+A function sees the axes of the mesh that its device grid was made from, as under `jax.set_mesh`.
+Names of other axes are of no mesh here. JAX refuses them, so they are added to the mesh that the
+function sees, as axes of one device, and what they state is ignored (`axes_of`): as without a
+mesh, where Flax reads no annotations.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 import jax
 from jax.extend import core
+from jax.sharding import AbstractMesh, AxisType
+
+from gridlayout.errors import LayoutError
+from gridlayout.sharding.device_grid import DeviceGrid
 
 _is_tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
 # Whether a function is being traced for the grid.
 is_tracing = _is_tracing.get
 
+# JAX's messages: about a spec that names an axis that the mesh has not; about an Auto axis where
+# types of arrays state shardings.
+_UNKNOWN_AXIS = re.compile(r"Resource axis: (.+?) of (.+?) is not found in mesh: (\(.*\))")
+_NEEDS_EXPLICIT = "cannot contain axis names that are of type Auto"
+_UNEVEN = "does not evenly divide"
+_HOW_UNEVEN = (
+    "JAX's types of arrays on Explicit axes divide dims evenly, before gl.on_grid sees them: where "
+    "a dim does not divide, state its sharding by jax.lax.with_sharding_constraint instead"
+)
 
-def logical_jaxpr(fn: Callable[..., Any], avals: Iterable[Any]) -> Any:
-    """Return the closed jaxpr of a function on logical shapes.
 
-    Derivatives run code of users too: the rules of `jax.custom_vjp`, for example.
+def logical_jaxpr(fn: Callable[..., Any], avals: Iterable[Any], device: DeviceGrid) -> Any:
+    """Return the closed jaxpr of a function on logical shapes, for this device grid.
+
+    Derivatives run code of users too: the rules of `jax.custom_vjp`, for example. The axes of the
+    mesh are Auto; Explicit if the function states shardings that JAX takes for these only, such as
+    `out_sharding=`. `LayoutError` for a spec that names axes of the mesh and others, and for a name
+    that is nearly one of the mesh.
     """
+    avals = list(avals)
+    added: tuple[str, ...] = ()
+    kind = AxisType.Auto
     token = _is_tracing.set(True)
     try:
-        return jax.make_jaxpr(fn)(*avals)
+        while True:
+            mesh = _mesh(device, added, kind)
+            try:
+                with device.active(), jax.sharding.use_abstract_mesh(mesh):
+                    return jax.make_jaxpr(fn)(*avals)
+            except ValueError as error:
+                names = _unknown_axes(error, device, mesh)
+                if kind is AxisType.Auto and _NEEDS_EXPLICIT in str(error):
+                    kind = AxisType.Explicit
+                elif names:
+                    added += names
+                else:
+                    if kind is AxisType.Explicit and _UNEVEN in str(error):
+                        error.add_note(_HOW_UNEVEN)
+                    raise
     finally:
         _is_tracing.reset(token)
+
+
+def _mesh(device: DeviceGrid, added: tuple[str, ...], kind: AxisType) -> AbstractMesh:
+    names, sizes = (*device.sizes, *added), (*device.shape, *(1 for _ in added))
+    return AbstractMesh(sizes, names, axis_types=(kind,) * len(names))
+
+
+def _unknown_axes(error: ValueError, device: DeviceGrid, mesh: AbstractMesh) -> tuple[str, ...]:
+    """Return the axes of no mesh that a spec names, where JAX's error is about such a spec."""
+    found = _UNKNOWN_AXIS.search(str(error))
+    if found is None or found[3] != str(tuple(mesh.axis_names)):
+        return ()
+    name, spec, own = found[1], found[2], tuple(device.sizes)
+    named = tuple(dict.fromkeys(re.findall(r"'([^']*)'", spec)))
+    near = get_close_matches(name, own, 1)
+    if near:
+        fix = f"it has an axis {near[0]!r}"
+    elif set(named) & set(own):
+        fix = "name axes of the device grid's mesh alone, or None where a dim is not divided"
+    else:
+        return tuple(each for each in named if each not in mesh.axis_names)
+    raise LayoutError(f"{spec} names an axis {name!r}, which {device!r} does not have: {fix}")
+
+
+def check_transformable(closed: Any) -> None:
+    """Raise `LayoutError` if types of the jaxpr's values state shardings: derivatives keep them."""
+    meshes = (aval.sharding.mesh for aval in closed.out_avals if hasattr(aval, "sharding"))
+    if any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
+        raise LayoutError(
+            "JAX transforms a call of gl.on_grid on a function that states shardings of Explicit "
+            "axes (out_sharding=, jax.sharding.reshard): transform inside, as in "
+            "gl.on_grid(jax.grad(fn)), or state them by jax.lax.with_sharding_constraint"
+        )
 
 
 def is_traced() -> bool:

@@ -16,6 +16,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import inner_equations
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
+from gridlayout.ops.decisions.stated import stated_spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.keys import is_threefry
 from gridlayout.ops.primitives.table import rules_of
@@ -36,7 +37,7 @@ def sends_often(decision: Decision, env: Env) -> bool:
     often = any(
         _count(body.program.collectives) >= LIMITS.loop_collectives for body in decision.bodies
     )
-    return often and not _is_requested(decision.op)
+    return often and not _is_requested(decision.op, env)
 
 
 def with_small_replicated(sharded: Decision, replicated: Decision, env: Env) -> Decision:
@@ -84,10 +85,13 @@ def draws_much(op: Op, env: Env) -> bool:
     return any(env.is_large(Replicated(aval.shape, aval.dtype)) for aval in avals)
 
 
-def _is_requested(op: Op) -> bool:
-    """Return whether the user states a layout or a rule for something in the loop."""
+def _is_requested(op: Op, env: Env) -> bool:
+    """Return whether the user states a placement or a rule for something in the loop."""
     return any(
-        eqn.primitive.name == "with_layout"
+        (
+            eqn.outvars
+            and stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, env.device)
+        )
         or any(is_user_rule(rule) for rule in rules_of(Op.of(eqn)))
         for eqn in inner_equations(op.params)
     )

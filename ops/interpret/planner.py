@@ -84,7 +84,7 @@ def _cheapest(
     follow from it. Without products, the first program must be clearly cheaper.
     """
     free = placement.free
-    alone, is_first = None, whole.products < 2 or not whole.has_choice
+    alone, is_first = None, whole.products < 2 or not whole.has_choice(env.device)
     is_small = is_first or whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
     if is_small or results is None:
@@ -95,7 +95,7 @@ def _cheapest(
         count = sum(x.count for x in alone.collectives)
         if is_first and (count < LIMITS.collectives or not alone.is_local):
             return alone
-        if not whole.has_choice and env.machine.figures:
+        if not whole.has_choice(env.device) and env.machine.figures:
             # Devices that share a host's cores take longer than their price to compute all of an
             # array each, which saves collectives; measured: up to 1.8 times the other program.
             return alone
@@ -115,7 +115,7 @@ def _cheapest(
         return together
     if not is_small and alone.seconds < together.seconds:
         alone = _plan_with(env, graph, operands, placement)
-    share = LIMITS.cheaper_share if whole.has_choice else 1 / LIMITS.cheaper_share
+    share = LIMITS.cheaper_share if whole.has_choice(env.device) else 1 / LIMITS.cheaper_share
     if alone.seconds < share * together.seconds:
         alone.against = together.seconds if together.seconds > alone.seconds else None
         return alone
@@ -242,7 +242,7 @@ class Planner:
         """
         held = dict(enumerate(values))
         held.update((v, _constant_value(const)) for v, const in graph.constants.items())
-        consumers = Consumers(graph, held, result_layouts)
+        consumers = Consumers(graph, self.env.device, held, result_layouts)
         outside, first = self._path, self._calls
         self._calls += graph.calls
         for node in graph.nodes:

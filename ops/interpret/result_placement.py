@@ -14,6 +14,7 @@ from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys, layout_of,
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.next_values import next_value_layouts
+from gridlayout.sharding.device_grid import DeviceGrid
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class ResultPlacement:
     specs: the requested spec of each result, or None. operand_layouts: for a result that is the
     next value of an operand, as in a step of training, the operand's layout. is_free: whether the
     layout of a result is free, except that its size is limited. references: the layouts that define
-    this limit: those of operands, and those that `with_layout` requests in the function.
+    this limit: those of operands, and those that the function states.
     """
 
     specs: tuple[Spec | None, ...]
@@ -50,10 +51,16 @@ class ResultPlacement:
             return cls(requested, (None,) * count, (False,) * count, ())
         # If specs are requested, the results after them are residuals, which users don't get.
         last = len(specs) or count
-        is_free = tuple(k < last and spec is None for k, spec in enumerate(requested))
+        is_free = tuple(
+            k < last and spec is None and not _is_placed(graph, v, env.device)
+            for k, (spec, v) in enumerate(zip(requested, graph.outs, strict=True))
+        )
         layouts = list(map(layout_of, operands))
-        pairs = zip(next_value_layouts(graph, layouts, nexts or {}), is_free, strict=True)
-        references = (x for x in (*layouts, *graph.stated) if x is not None)
+        pairs = zip(
+            next_value_layouts(graph, env.device, layouts, nexts or {}), is_free, strict=True
+        )
+        stated = (spec.layout for spec in graph.stated(env.device))
+        references = (x for x in (*layouts, *stated) if x is not None)
         own = tuple(x if free else None for x, free in pairs)
         return cls(requested, own, is_free, tuple(references))
 
@@ -107,7 +114,16 @@ class ResultPlacement:
                 else out.with_spec(out.spec.with_oob(None))
             )
         out = b.as_sharded(x)
+        if isinstance(out.spec, Sharded) and self.specs[number] is None:
+            # The program may have placed it on other axes than the device grid does.
+            out = b.relayout(out, out.spec.layout)
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)
         return b.fit(out, most, is_result=True)
+
+
+def _is_placed(graph: Graph, value: int | None, device: DeviceGrid) -> bool:
+    """Return whether the program states the placement of a value."""
+    maker = None if value is None else graph.makers.get(value)
+    return maker is not None and maker.placed(device) is not None

@@ -80,7 +80,7 @@ class _Checked:
             leaves, self.tree = jax.tree.flatten(error)
             return [*outs, *leaves]
 
-        traced = logical_jaxpr(logical, map(struct, call.specs))
+        traced = logical_jaxpr(logical, map(struct, call.specs), call.env.device)
         # The parts of an error are plain arrays, which its message prints.
         errors = [spec_of(aval) for aval in traced.out_avals[count:]]
         self.count, self.run = count, call.with_jaxpr(traced, [*call.results, *errors])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gridlayout.ops.decisions.stated import STATED
+
 PRODUCTS, WINDOWS, COMPUTED, SHAPES, MOVES = (
     "products",
     "convolutions and pools",
@@ -32,7 +34,7 @@ _OF_JAX = {
     **{name: Kind(SHAPES, name) for name in ("reshape", "pad", "slice", "squeeze", "gather")},
     **{"transpose": Kind(SHAPES, "transpose"), "concatenate": Kind(SHAPES, "concatenate")},
     **{name: Kind(SHAPES, name) for name in ("broadcast_in_dim", "split", "rev")},
-    **{name: Kind(MOVES, name) for name in ("relayout", "with_layout", "copy")},
+    **{name: Kind(MOVES, name) for name in ("relayout", *STATED, "copy")},
 }
 _OF_TTNN = {
     **{name: Kind(PRODUCTS, "product") for name in ("matmul", "linear")},

@@ -84,7 +84,7 @@ class Traced:
     def units(self, graph: Graph, idle: bool = False) -> Units:
         """Return the units of the mesh that divide its values; idle: as in `strategies`."""
         fixed = [layout for layout in self.fixed_layouts if layout is not None]
-        stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
+        stated = [*map(self.placed, fixed), *graph.stated(self.device)]
         units = Units.apart(self.device, stated, 2)
         while len(units.axes) < 3 or units.largest > LIMITS.devices_of_unit:
             finer = Units.apart(self.device, stated, len(units.axes) + 1)
@@ -198,7 +198,7 @@ class Traced:
         whole: Division = ((),) * len(spec.shape)
         if (layout := self.fixed_layout(operand)) is not None:
             name = self.names[operand - self.consts]
-            return [units.stated(layout, f"fixed: {layout!r} of {name!r}")]
+            return [units.stated(self.placed(layout), f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
         return units.all_stated(tuple(spec.shape)) if free else [whole]
 

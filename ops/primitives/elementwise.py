@@ -46,7 +46,7 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     if len(specs) > 1:
         ways = [partial(_on_placement, target=spec) for spec in specs]
         return cheapest_way(b, op, ways, *values)
-    return _on_placement(b, op, *values)
+    return _on_placement(b, op, *values, target=next(iter(specs), None))
 
 
 def _on_placement(b: Builder, op: Op, *values: Value, target: Sharded | None = None) -> list[Value]:

@@ -19,6 +19,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
+from gridlayout.ops.decisions.stated import CONSTRAINTS, constraint, ignored, spec_in
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import (
     broadcast,
@@ -143,8 +144,21 @@ def _by_layout(b: Builder, op: Op, value: Value) -> Value:
 
 
 def identity(b: Builder, op: Op, *values: Value) -> Any:
-    """Rule for JAX's sharding annotations, which have no meaning on the grid: nothing is done."""
+    """Rule for annotations of JAX that have no meaning on the grid: nothing is done."""
     return list(values)
+
+
+def constrained(b: Builder, op: Op, value: Value) -> Value:
+    """Rule for a sharding that the program states: a relayout, in the tiles of the value."""
+    if (axes := constraint(op.name, op.params, op.out, b.device)) is None:
+        b.note = ignored(op.params[CONSTRAINTS[op.name]])
+        return value
+    now = value.spec
+    found = spec_in(axes, value.shape, value.dtype, b.device, now)
+    if found is now:
+        return value
+    found = b.in_tiles(found, value.layout)
+    return b.to_layout(value, found.layout, found.placement)
 
 
 def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> Value:
@@ -261,7 +275,7 @@ def _view(rule: Decide, factors: FactorsOf, **facts: Any) -> Record:
 
 
 # Primitives that only annotate how JAX shards a logical array.
-_ANNOTATIONS = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
+_ANNOTATIONS = ("mesh_cast", "device_put")
 SHAPES: dict[str, Record] = {
     "broadcast_in_dim": _view(
         *(broadcast_in_dim, _broadcast),
@@ -283,6 +297,9 @@ SHAPES: dict[str, Record] = {
     ),
     "squeeze": _view(squeeze, _squeezed, of_views=_views_squeezed),
     **dict.fromkeys(_ANNOTATIONS, _view(identity, each, is_annotation=True)),
+    **dict.fromkeys(
+        CONSTRAINTS, _view(constrained, each, of_logical=constrained, is_annotation=True)
+    ),
     "with_layout": Record(
         *((with_layout,), nothing, _stated),
         of_logical=with_layout,
