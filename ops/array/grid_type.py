@@ -101,8 +101,9 @@ class GridType(hijax.HiType):
 
     def __str__(self) -> str:  # as JAX's errors print what they do not accept
         return (
-            f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take, jax.vmap maps and "
-            "gl.relayout(x, layout, device) moves,"
+            f"{self.str_short()}, which gl.relayout(x, layout, device) moves to a layout and "
+            "x.to_logical(sharding) to a sharding of JAX, jax.vmap maps, and gl.on_grid(fn), "
+            "gl.numpy and gl.nn take,"
         )
 
     @property

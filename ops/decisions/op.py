@@ -17,6 +17,7 @@ from jax.extend import core
 
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.stated import CONSTRAINTS
@@ -46,7 +47,13 @@ class Aval:
 
     @classmethod
     def of(cls, aval: Any) -> Aval:
-        """Return the `Aval` of a JAX type."""
+        """Return the `Aval` of a JAX type; `LayoutError` for an array that changes in place."""
+        if hasattr(aval, "inner_aval"):
+            raise LayoutError(
+                f"{aval}: functions on the grid have no arrays that change in place, such as those "
+                "of jax.new_ref: return the new value, x.at[index].set(v), and let loops carry it, "
+                "as the carry of jax.lax.scan"
+            )
         return cls(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 

@@ -13,7 +13,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import give
 from gridlayout.ops.interpret.on_grid import on_grid
-from gridlayout.ops.user.indexing import at_index
+from gridlayout.ops.user.indexing import item
 from gridlayout.ops.user.lifted import lifted
 from gridlayout.ops.user.updates import At
 
@@ -108,10 +108,6 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-def _getitem(x: Any, index: Any) -> Any:
-    return x[index]
-
-
 def _attribute(name: str) -> property:
     def get(x: Any) -> Any:
         return getattr(x, name)
@@ -151,7 +147,7 @@ for _name in _METHODS:
 for _name in ("T", "mT", "real", "imag"):
     _set(_name, _attribute(_name))
 _set("at", property(At, doc="`x.at[index].set(values)` and the other updates of `jnp.ndarray.at`."))
-_set("__getitem__", lambda self, index: at_index(_getitem, self, index))
+_set("__getitem__", item)
 _set("__iter__", lambda self: (self[i] for i in range(len(self))))
 for _name in ("len", "bool", "int", "float", "complex", "index"):
     give(f"__{_name}__", getattr(GridArray, f"__{_name}__"))
