@@ -177,3 +177,33 @@ def test_a_second_process_finds_every_program_in_the_cache(tmp_path):
     (asked, hits, value), (again, all_hits, same_value) = found
     assert hits < asked == again == all_hits
     assert value == same_value
+
+
+def test_slices_of_one_size_are_one_program():
+    values = np.random.default_rng(0).normal(size=(53, 20)).astype("f4")
+    layout = gl.GridLayout((53, 20), grid=(3, 2))
+    x = poisoned(gl.put(values, layout, gl.DeviceGrid((2, 4))))
+    want = [values[i : i + 4, -3:] for i in range(0, 50, 7)]
+    first = x[0:4, 2:5]
+    with compiled_programs() as found:
+        made = [x[i : i + 4, -3:] for i in range(0, 50, 7)] + [x[-4:, 1:4]]
+    assert not found
+    assert {each.layout for each in made} == {first.layout}
+    for each, expected in zip(made, [*want, values[-4:, 1:4]], strict=True):
+        np.testing.assert_array_equal(np.asarray(each), expected)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        *(np.s_[2:5], np.s_[-3:], np.s_[:2, ...], np.s_[..., 1:4], np.s_[2, 1:3], np.s_[1:3, -1]),
+        *(np.s_[1:-1], np.s_[::2], np.s_[4:1], np.s_[-99:2], np.s_[1:2, None], np.s_[0:2, [1, 3]]),
+    ],
+    ids=str,
+)
+def test_slices_are_those_of_numpy(index):
+    values = np.random.default_rng(0).normal(size=(11, 9)).astype("f4")
+    layout = gl.GridLayout((11, 9), grid=(3, 2))
+    x = poisoned(gl.put(values, layout, gl.DeviceGrid((2, 4))))
+    np.testing.assert_array_equal(np.asarray(x[index]), values[index])
+    np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x[index])(x)), values[index])

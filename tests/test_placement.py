@@ -703,6 +703,9 @@ def test_what_jax_does_not_move_says_what_does(x):
         with pytest.raises((NotImplementedError, AttributeError), match="device_put") as found:
             call()
         assert "gl.relayout(x, layout, device) moves" in str(found.value)
+        assert "x.to_logical(sharding) to a sharding of JAX" in str(found.value)
+    with pytest.raises(NotImplementedError, match=r"jax\.vmap maps"):
+        jax.pmap(lambda row: row * 2)(gl.put(np.ones((8, 3), "f4"), x.device))
     with pytest.raises(gl.LayoutError, match=r"jax\.pmap.*or map with jax\.vmap"):
         gl.on_grid(jax.pmap(lambda row: row * 2))(gl.put(np.ones((8, 3), "f4"), x.device))
 
