@@ -704,8 +704,12 @@ def test_what_jax_does_not_move_says_what_does(x):
             call()
         assert "gl.relayout(x, layout, device) moves" in str(found.value)
         assert "x.to_logical(sharding) to a sharding of JAX" in str(found.value)
-    with pytest.raises(NotImplementedError, match=r"jax\.vmap maps"):
-        jax.pmap(lambda row: row * 2)(gl.put(np.ones((8, 3), "f4"), x.device))
+    rows, spec = gl.put(np.ones((8, 3), "f4"), x.device), jax.sharding.PartitionSpec()
+    with pytest.raises((gl.LayoutError, NotImplementedError), match=r"jax\.vmap (maps|instead)"):
+        jax.pmap(lambda row: row * 2)(rows)
+    mapped = jax.shard_map(lambda x: x, mesh=x.device.mesh, in_specs=spec, out_specs=spec)
+    with pytest.raises(gl.LayoutError, match=r"use gl\.map_shards"):
+        jax.jit(mapped)(rows)
     with pytest.raises(gl.LayoutError, match=r"jax\.pmap.*or map with jax\.vmap"):
         gl.on_grid(jax.pmap(lambda row: row * 2))(gl.put(np.ones((8, 3), "f4"), x.device))
 

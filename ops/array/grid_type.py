@@ -207,6 +207,14 @@ class GridType(hijax.HiType):
 
     # -- batches and stacks ----------------------------------------------------------------------
 
+    def shard(self, *_: Any) -> Any:
+        """Raise `LayoutError`: the parts of a `GridArray` are those of its layout."""
+        raise LayoutError(
+            f"{self.str_short()} is divided by its layout, and jax.shard_map and jax.pmap divide "
+            "arrays themselves: use gl.map_shards, or jax.vmap instead of jax.pmap; or give them "
+            "x.to_logical(sharding), an array of JAX"
+        )
+
     def dec_rank(self, size: int | None, spec: Any) -> GridType:
         """Return the type of a slice along a logical dim (`jax.vmap`) or a stack (`lax.scan`)."""
         if isinstance(spec, Stacked) or self.stack:
