@@ -36,18 +36,33 @@ def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -
     if sum(kind is not None for kind in kinds) < 2:
         return None
     reads = _reads(steps)
-    groups = list(range(len(steps)))  # for each step, the first one that it is joined with
-    for group in _candidates(kinds, reads):
-        merged = list(groups)
-        for n in group:
-            merged[n] = group[0]
-        if _in_order(merged, reads) is not None:
-            groups = merged
-    if groups == list(range(len(steps))):
+    alone = list(range(len(steps)))
+    groups = _merged(alone, _candidates(kinds, reads), reads)
+    if groups == alone:
         return None
     order = _in_order(groups, reads)
     assert order is not None
     return Joined(tuple(order))
+
+
+def _merged(
+    groups: list[int], more: Sequence[Sequence[int]], reads: Sequence[Sequence[int]]
+) -> list[int]:
+    """Return the groups, with each of `more` in turn that leaves them in some order.
+
+    groups: for each step, the first one that it is joined with. If all of `more` leave an order,
+    so does each of them after those before it, because they share no step.
+    """
+    merged = list(groups)
+    for group in more:
+        for n in group:
+            merged[n] = group[0]
+    if not more or _in_order(merged, reads) is not None:
+        return merged
+    if len(more) == 1:
+        return groups
+    half = len(more) // 2
+    return _merged(_merged(groups, more[:half], reads), more[half:], reads)
 
 
 def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
