@@ -23,14 +23,13 @@ from gridlayout.ops.choose.choice import Choice, scattered_dim
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
-from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, Node
 from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
 
-_OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
+_OF_LOOPS = frozenset((CARRY, SLICE, STACK))
 
 
 def number_of_ways(graph: Graph, units: Units) -> int:
