@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from gridlayout.constructor import starts_call
+from gridlayout.dump.moves.axes import hidden
 from gridlayout.dump.moves.collectives import Collectives
 from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.moves.shardings import Sharded
@@ -135,6 +136,9 @@ class Dump:
                 self.now = PassResult(self.passes.title, self.limit)
                 self.number += 1
             self.now.title = self.passes.title
+        if "sdy" in text or "mesh[" in text or "axis_ref" in text:
+            text = hidden(text)
+            line = line._replace(text=text)
         if line.number < WATCHED:
             self.kind.watch(text)
         if "system_desc<" in text or "workerGrid" in text:
@@ -211,6 +215,7 @@ class Dump:
             self.memory = self.memory or HloMemory("")
             self.computation = Computation(*begun)
             self.function = begun[0]
+            self.now.sharded.begin_function()
             self.now.name(begun[0], self.only)
             self.types.clear()
             return True
@@ -305,9 +310,14 @@ class Dump:
             tally.transfer(statement, statement.transfer, sizes)
         tally.count_uses(self.function, statement)
         if "shard" in statement.text:
-            self.now.sharded.read(statement, self.meshes)
+            self.now.sharded.read(statement, self.meshes, self._states_parts())
         self.now.collectives.read(statement, self.meshes, self.function)
         return sizes
+
+    def _states_parts(self) -> bool:
+        """Return whether the current computation states the shapes of one device's parts."""
+        now, memory = self.computation, self.memory
+        return now is not None and memory is not None and memory.is_of_parts(now)
 
     def _is_of_body(self, found: Instruction) -> bool:
         """Return whether the result is that of a computation whose values are counted."""

@@ -28,6 +28,15 @@ _DIVIDED = re.compile(
 SHARDING = (
     r"<\s*(?:@[\w.-]{1,100}|mesh<[^<>]{0,9999}>)\s*,\s*\[[^\[\]<>]{0,2000}\][^\[\]<>]{0,2000}>"
 )
+# A name of an axis with special characters: in quotes, after a bracket, a comma or `name =`.
+_SPECIAL = re.compile(
+    r"""(?:(?<=[\[{,])|(?<=[\[{,] )|(?<=name = ))"""
+    r"""(?:"[\w.\\ -]*[^\w.\\ "\n-][^"\n]*"|'[\w.\\ -]*[^\w.\\ '\n-][^'\n]*')"""
+)
+_LETTERS = {chr(0xE000 + ord(c)): c for c in "!\"#$%&'()*+,/:;<=>?@[]^`{|}~"}  # for private use
+_HIDE = str.maketrans({c: letter for letter, c in _LETTERS.items()})
+_SHOW = str.maketrans(_LETTERS)
+_ESCAPED = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|\\)")
 _DIM = re.compile(r"\{([^{}]*)\}")
 
 
@@ -56,7 +65,9 @@ def mesh_of(text: str) -> Mesh:
     >>> mesh_of('"x"=2, "y"=4')
     {'x': 2, 'y': 4}
     """
-    return {a or b or c: max(int(size), 1) for a, b, c, size in _SIZED.findall(text)}
+    return {
+        _unescaped(a) or shown(b) or c: max(int(size), 1) for a, b, c, size in _SIZED.findall(text)
+    }
 
 
 def axes_in(text: str) -> list[Axis]:
@@ -65,7 +76,26 @@ def axes_in(text: str) -> list[Axis]:
     >>> axes_in('{"x", "y":(1)2}'), axes_in('<name = "y", sub_axis_info = (1)2>')
     ([Axis(name='x', part=None), Axis(name='y', part=2)], [Axis(name='y', part=2)])
     """
-    return [Axis(a or b, int(part) if part else None) for a, b, part in _AXIS.findall(text)]
+    return [
+        Axis(_unescaped(a) or shown(b), int(part) if part else None)
+        for a, b, part in _AXIS.findall(text)
+    ]
+
+
+def _unescaped(name: str) -> str:
+    r"""Return a string of MLIR, which writes quotes and bytes beyond ASCII as hexadecimal digits.
+
+    >>> _unescaped(r"q\22u"), _unescaped(r"\E6\95\B0")
+    ('q"u', '数')
+    """
+    name = shown(name)
+    if "\\" not in name:
+        return name
+    return _ESCAPED.sub(_byte, name.encode()).decode("utf-8", "replace")
+
+
+def _byte(found: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(found[1].decode()) if found[1] else b"\\"
 
 
 @cached(entries=256)  # most values of a program have one of a few shardings
@@ -75,12 +105,32 @@ def division_of(text: str) -> Division | None:
     >>> division_of('<@m, [{"x"}, {?}], replicated={"y"}>').dims
     (((Axis(name='x', part=None),), False), ((), True))
     """
-    found = _DIVIDED.search(text)
+    found = _DIVIDED.search(hidden(text))
     if found is None:
         return None
     name, shardy, hlo, dims = found.groups()
     each = tuple((tuple(axes_in(dim)), "?" in dim) for dim in _DIM.findall(dims))
     return Division(name or "", mesh_of(shardy or hlo or ""), each)
+
+
+def hidden(text: str) -> str:
+    """Return a line in which names of axes have letters for brackets and other special characters.
+
+    An axis may have any name, such as "<data>" or "a, b". So the patterns of lines need not know.
+    """
+    return _SPECIAL.sub(
+        lambda found: found[0][0] + found[0][1:-1].translate(_HIDE) + found[0][0], text
+    )
+
+
+def shown(text: str) -> str:
+    """Return a text as it was before `hidden`.
+
+    >>> text = '<@m, [{"<data>"}, {"a, b"}]>'
+    >>> "<data>" in hidden(text), shown(hidden(text)) == text
+    (False, True)
+    """
+    return text.translate(_SHOW)
 
 
 def size_along(axes: Iterable[Axis], mesh: Mesh) -> int:

@@ -33,6 +33,8 @@ _SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
 _GENERIC_MESH = re.compile(
     r'"sdy\.mesh"\(\) <\{mesh = #sdy\.mesh<\[([^\]]{0,400})\]>, sym_name = "([\w.-]{1,100})"'
 )
+# In the header of HLO, xla.sdy.meshes={mesh = #sdy.mesh<["x"=2]>, mesh_0 = #sdy.mesh<["y"=4]>}.
+_HLO_MESH = re.compile(r"([\w.-]{1,100}) = #sdy\.mesh<\[([^\]]{0,400})\]")
 _TT_MESH = re.compile(
     r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
 )
@@ -171,6 +173,9 @@ class Meshes:
             self._add(found[1], mesh_of(found[2]))
         elif found := _GENERIC_MESH.search(text):
             self._add(found[2], mesh_of(found[1]))
+        elif "xla.sdy.meshes" in text:
+            for name, axes in _HLO_MESH.findall(text):
+                self._add(name, mesh_of(axes))
         if "meshes" in text and (found := _TT_MESH.search(text)):
             sizes = _numbers(found[1].replace("x", ","))
             self._add("tt", {str(k): n for k, n in enumerate(sizes)})

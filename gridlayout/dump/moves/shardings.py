@@ -4,7 +4,7 @@
     {devices=[2,1,4]<=[8] last_tile_dim_replicate}         {replicated}
 
 Every dim is divided ceil-wise, as by the grid of a `gl.GridLayout`: the last parts are padded.
-Sizes are in bytes per device.
+HLO after XLA's partitioner states the shapes of parts. Sizes are in bytes per device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import prod
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.moves.axes import SHARDING, Division, Mesh, division_of, size_along
+from gridlayout.dump.moves.axes import SHARDING, Division, Mesh, division_of, shown, size_along
 from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.text.hlo import braced
 from gridlayout.dump.text.mlir import result_names
@@ -36,7 +36,8 @@ class ShardedTensor:
     line, op, name: its first occurrence. text: the sharding, as written. parts: the number of parts
     of each dim. layout: a `gl.GridLayout` whose grid is `parts`; None for scalars. copies: the
     number of devices that hold each part; 0 if the text does not state it. count: the number of
-    equal shardings.
+    equal shardings. states_part: whether the dump states the shape of a part, as partitioned HLO
+    does. Then `shape` is that of all parts together, which may end in padding.
     """
 
     line: int
@@ -48,6 +49,7 @@ class ShardedTensor:
     parts: Shape
     copies: int
     count: int = 1
+    states_part: bool = False
 
     @property
     def layout(self) -> GridLayout | None:
@@ -67,8 +69,10 @@ class ShardedTensor:
         return dense_bytes(self.shard_shape, self.dtype)
 
     @property
-    def padding_share(self) -> float:
-        """The share of all parts that is padding, 0 to 1."""
+    def padding_share(self) -> float | None:
+        """The share of all parts that is padding, 0 to 1; None if only a part's shape is stated."""
+        if self.states_part:
+            return None
         whole = prod(self.shard_shape) * prod(self.parts)
         return 1 - prod(self.shape) / whole if whole else 0.0
 
@@ -173,10 +177,13 @@ class Sharded:
         """Forget the names of values: another function begins."""
         self.by_name.clear()
 
-    def read(self, statement: Statement, meshes: Meshes) -> None:
-        """Add the shardings that a line states, and the reshards: of operands with another one."""
+    def read(self, statement: Statement, meshes: Meshes, states_part: bool = False) -> None:
+        """Add the shardings that a line states, and the reshards: of operands with another one.
+
+        states_part: whether shapes are those of parts.
+        """
         for name, operand, (dims, element), written in _stated(statement):
-            now = self._add(statement, name, dims, element, written, meshes)
+            now = self._add(statement, name, (extents(dims), element), written, meshes, states_part)
             if now is None:
                 continue
             before = self.by_name.get(operand)
@@ -188,22 +195,31 @@ class Sharded:
                 self.by_name[name] = now
 
     def _add(
-        self, statement: Statement, name: str, dims: str, element: str, text: str, meshes: Meshes
+        self,
+        statement: Statement,
+        name: str,
+        kind: tuple[Shape, str],
+        text: str,
+        meshes: Meshes,
+        states_part: bool,
     ) -> ShardedTensor | None:
         """Add a sharded tensor; None if its sharding can't be read."""
-        shape = extents(dims)
+        shape, element = kind
         try:
-            if prod(shape) > MAX_ELEMENTS:
-                raise LayoutError(f"tensor<{dims[:80]}...> has over 2**62 elements")
             dtype = dtypes.as_dtype(element).name
             parts, copies = parts_of(text, len(shape), meshes.by_name)
+            if states_part:
+                shape = tuple(n * p for n, p in zip(shape, parts, strict=True))
+            if prod(shape) > MAX_ELEMENTS:
+                raise LayoutError(f"a tensor of shape {str(shape)[:80]} has over 2**62 elements")
         except LayoutError as error:
-            self.unknown.add(str(error)[:160], 0, (statement.line, name, text))
+            self.unknown.add(str(error)[:160], 0, (statement.line, name, shown(text)))
             return None
         if not copies and meshes.devices and all(n == 1 for n in parts):
             copies = meshes.devices
-        now = ShardedTensor(statement.line, statement.op, name, text, shape, dtype, parts, copies)
-        key = (statement.op, shape, dtype, parts, copies, text)
+        where = (statement.line, statement.op, name, shown(text))
+        now = ShardedTensor(*where, shape, dtype, parts, copies, states_part=states_part)
+        key = (statement.op, shape, dtype, parts, copies, text, states_part)
         self.tensors.add(key, now.device_bytes, now)
         return now
 

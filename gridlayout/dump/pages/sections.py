@@ -11,6 +11,7 @@ from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.plan import Proposal
+from gridlayout.dump.values.hlo_memory import WHOLE
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
@@ -65,6 +66,13 @@ def bytes_text(nbytes: int) -> str:
     return f"at least {size(nbytes)}" if isinstance(nbytes, _AtLeast) else size(nbytes)
 
 
+def _place_of(memory: str) -> str:
+    """Return the name of a memory, and of what it is a part."""
+    if memory.startswith(WHOLE):
+        return memory
+    return f"{memory} per {'core' if memory.endswith('l1') else 'device'}"
+
+
 def _part(name: str) -> Column:
     """Return the column of a part of a peak, which only a compiled program's memory has."""
     find = attrgetter(name)
@@ -102,10 +110,7 @@ _FINDINGS = (
     _text("fits", lambda row: fits(row.fit)),
 )
 _PEAKS = (
-    _text(
-        "memory",
-        lambda row: f"{row.memory} per {'core' if row.memory.endswith('l1') else 'device'}",
-    ),
+    _text("memory", lambda row: _place_of(row.memory)),
     *(_words("function", attrgetter("function")), _LINE),
     Column("peak", bytes_text, True, peak_bytes),
     *(_part("arguments"), _part("results"), _part("temporary"), _text("alive", _alive)),
@@ -134,7 +139,7 @@ _SHARDINGS = (
     _text("parts", lambda row: dims(row.parts)),
     _number("copies", lambda row: row.copies or None, "?"),
     _text("shard", lambda row: dims(row.shard_shape)),
-    _PADDING,
+    _PADDING._replace(unknown="?"),
     _bytes("per device", attrgetter("device_bytes")),
     _text("sharding", lambda row: plain(row.text, 60)),
 )

@@ -36,6 +36,8 @@ _OPERAND = re.compile(r"%([\w.-]{1,200})")
 # Operands without `%`, as XLA prints them in its short form: the last word before each comma.
 _LAST = re.compile(r"([\w.-]{1,200})\s*,")
 _NESTED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)")
+# What XLA's partitioner appends to the names of computations, maybe before a number or `.clone`.
+_PARTITIONED = re.compile(r"_spmd(?:\.|$)")
 CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
@@ -84,6 +86,15 @@ def computation_of(text: str) -> tuple[str, bool] | None:
         return None
     found = _COMPUTATION.match(text)
     return (found[2], found[1] is not None) if found else None
+
+
+def is_partitioned(name: str) -> bool:
+    """Return whether a computation has the name of one that XLA's partitioner made.
+
+    >>> is_partitioned("main.2_spmd"), is_partitioned("region_0.7_spmd.clone"), is_partitioned("f")
+    (True, True, False)
+    """
+    return _PARTITIONED.search(name) is not None
 
 
 def instruction_of(text: str) -> Instruction | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gridlayout.dump.text.hlo import CALLS, braced, called_by, is_view, new_arrays
+from gridlayout.dump.text.hlo import CALLS, braced, called_by, is_partitioned, is_view, new_arrays
 from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.hlo_buffers import (
     APART,
@@ -33,6 +33,9 @@ from gridlayout.dump.values.peaks import MAX_SPANS, Peak
 from gridlayout.dump.values.type_texts import DEVICE, Sizes
 
 _POINTER = 8
+WHOLE = "whole-array "  # of memory, in a program that is not yet divided over devices
+# A sharding that divides an array, such as sharding={devices=[2,4]<=[8]} or {{mesh['x'=2], ...}}.
+_SHARDED = re.compile(r", sharding=\{[^=]*?(?:devices=|mesh\[)")
 _MOST_VISITED = 256  # buffers of tuples that are visited per character of the text
 _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
@@ -67,9 +70,18 @@ class HloMemory:
 
     def __init__(self, header: str) -> None:
         self.aliased = _ALIASED.findall(braced(header, "input_output_alias="))
+        self.is_scheduled = "is_scheduled=true" in header
         self.done: dict[str, Finished] = {}
         self.entry: Computation | None = None
-        self.over = self.is_tiled = False
+        self.over = self.is_tiled = self.is_sharded = False
+
+    def is_of_parts(self, now: Computation) -> bool:
+        """Return whether shapes are those of the parts that one device holds.
+
+        They are where instructions are scheduled, and after XLA's partitioner, which names
+        computations so. `num_partitions` and collectives do not tell: modules have them before.
+        """
+        return self.is_scheduled or is_partitioned(now.name)
 
     def add(self, found: Instruction, line: int, sizes: Sequence[Sizes], now: Computation) -> None:
         """Add an instruction to the computation `now`. sizes: of each array in its type."""
@@ -93,6 +105,7 @@ class HloMemory:
                 return
         now.characters += len(found.kind) + len(found.attributes)
         self.is_tiled = self.is_tiled or ":T(" in found.kind
+        self.is_sharded = self.is_sharded or _SHARDED.search(found.attributes) is not None
         if op in CALLERS:
             self._hold_inside(found, at, now)
         if is_view(op):
@@ -211,6 +224,8 @@ class HloMemory:
         )
         alive = tuple(span._replace(line=line, last=line) for span in alive)
         name = ((_TPU_SPACES if self.is_tiled else {}) | _SPACES).get(space, space)
+        if self.is_sharded and not self.is_of_parts(now):
+            name = f"{WHOLE}{name}"
         total, parts = arguments + results + temporary, (arguments, results, temporary)
         return Peak(now.name, name, total, line, alive, *parts, at_least=now.unread)
 

@@ -44,10 +44,11 @@ class Peak:
 
     function: the function or entry computation. memory: "l1" (of the fullest core), "dram" (of one
     device), or of a compiled program "memory", "host memory", and its other memory spaces: "VMEM"
-    and "semaphores" of a TPU, else "memory 1". line: where the peak is reached. alive: the largest
-    values that are live there. arguments, results, temporary: the parts of a compiled program's
-    memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum. at_least: whether values
-    whose type can't be read are left out, so that nbytes is a lower bound.
+    and "semaphores" of a TPU, else "memory 1"; these names follow "whole-array " for a program that
+    is not yet divided over devices, whose shapes are those of whole arrays. line: where the peak is
+    reached. alive: the largest values that are live there. arguments, results, temporary: the parts
+    of a compiled program's memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum.
+    at_least: whether values whose type can't be read are left out, so that nbytes is a lower bound.
     """
 
     function: str
