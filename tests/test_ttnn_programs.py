@@ -1,5 +1,7 @@
 """Compiled TTNN programs: what they compute here is what the JAX functions compute."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -734,6 +736,51 @@ BY_HAND = [
 ]
 
 
+def grouped(x, w, b):
+    """Channels last, in two groups."""
+    parts = x.reshape(2, 1, 15, 2, 3)
+    parts = parts - parts.mean((1, 2, 4), keepdims=True)
+    parts = parts / np.sqrt((parts**2).mean((1, 2, 4), keepdims=True) + 0.5)
+    return parts.reshape(x.shape) * w.reshape(-1) + b
+
+
+def interpolated(x, times, axis):
+    """Pixels at half numbers, which continue beyond the first and the last one."""
+    n = x.shape[axis]
+    at = np.clip((np.arange(n * times) + 0.5) / times - 0.5, 0, n - 1)
+    low = np.floor(at).astype(int)
+    part = np.expand_dims(at - low, tuple(k for k in range(x.ndim) if k != axis))
+    ends = (np.take(x, np.minimum(low + k, n - 1), axis) for k in (0, 1))
+    first, last = ends
+    return first * (1 - part) + last * part
+
+
+def gelu_slope(gradient, x, step=1e-5):
+    x = x.astype(np.float64)
+    gelu = [v * 0.5 * (1 + np.vectorize(math.erf)(v / 2**0.5)) for v in (x + step, x - step)]
+    return gradient * (gelu[0] - gelu[1]) / (2 * step)
+
+
+BY_HAND += [
+    ("index", "dim = 1 : i32, begin = -4 : i32, end = 5 : i32, step = 2 : i32",
+     [(3, 5, 2), (3, 2, 2)], lambda x: x[:, -4:5:2]),
+    ("index_select", "dim = -2 : si32, begin = 1 : si32, length = 2 : si32, stride = 4 : si32",
+     [(3, 7, 2), (3, 4, 2)], lambda x: x[:, [1, 2, 5, 6]]),
+    ("index_select", "dim = 0 : si32, begin = 1 : si32, length = 2 : si32",
+     [(5, 3), (2, 3)], lambda x: x[1:3]),
+    ("upsample2d", "scale_factor = array<i32: 2, 3>", [(2, 3, 5, 2), (2, 6, 15, 2)],
+     lambda x: x.repeat(2, 1).repeat(3, 2)),
+    ("upsample2d", 'scale_factor = 3 : si32, mode = "bilinear"', [(2, 3, 5, 2), (2, 9, 15, 2)],
+     lambda x: interpolated(interpolated(x, 3, 1), 3, 2)),
+    ("gelu_bw", "", [(3, 5), (3, 5), (3, 5)], gelu_slope),
+    ("group_norm", "num_groups = 2 : i64, epsilon = 0.5 : f32, "
+     "operandSegmentSizes = array<i32: 1, 0, 1, 1>",
+     [(2, 1, 15, 6), (1, 1, 2, 3), (6,), (2, 1, 15, 6)], grouped),
+    ("embedding_backward", "", [(2, 3), (4, 5), (2, 3, 5), (4, 5)],
+     lambda i, w, g: np.stack([g.sum((0, 1)), *[np.zeros(5)] * 3])),  # all indices are below 1
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("op", "words", "shapes", "expected"), BY_HAND)
 def test_ops_of_ttir_with_their_defaults(op, words, shapes, expected):
     arrays = [numbers(*shape, seed=k, low=-0.9) for k, shape in enumerate(shapes[:-1])]
@@ -760,11 +807,196 @@ def test_random_numbers_of_ttir_are_within_their_bounds():
         ("conv2d", CONV + FLAT, [(1, 1, 60, 3), (4, 3, 3, 2), (1, 1, 36, 4)], "does not fit the"),
         ("conv2d", CONV + ", batch_dim = 7 : i64", [(2, 5, 7, 3), (4, 3, 3, 2), (1,)], "outside"),
         ("rand", "low = 2.0 : f32, high = 1.0 : f32", [(4,)], "numbers from 2.0 to 1.0"),
+        (
+            "index_select",
+            "dim = 0 : si32, begin = 1 : si32, length = 3 : si32, stride = 2 : si32",
+            [(5,), (4,)],
+            "length from 1 to the stride",
+        ),
+        (
+            "index_select",
+            "dim = 0 : si32, begin = 0 : si32, length = 2 : si32, stride = 4 : si32",
+            [(5,), (4,)],
+            "end after 5",
+        ),
+        (
+            "index",
+            "dim = 0 : i32, begin = 0 : i32, end = 3 : i32, step = -1 : i32",
+            [(5,), (3,)],
+            "step -1 must be 1 or more",
+        ),
+        ("group_norm", "num_groups = 4 : i64", [(1, 1, 2, 6), (1, 1, 2, 6)], "no 4 equal groups"),
+        (
+            "upsample2d",
+            'scale_factor = 2 : si32, mode = "cubic"',
+            [(1, 1, 1, 1), (1, 2, 2, 1)],
+            "mode = cubic is neither",
+        ),
+        (
+            "fill_cache",
+            "batch_offset = 2 : i32",
+            [(2, 3, 4, 5), (1, 3, 4, 5), ()],
+            "inside the cache",
+        ),
     ],
 )
 def test_ops_of_ttir_are_refused_by_their_rule(op, words, shapes, message):
     with pytest.raises(LayoutError, match=f"line 2: ttir.{op}: .*{message}"):
         ttir_of(op, words, *shapes)
+
+
+def kept(shape, element="f32"):
+    return "tensor<" + "".join(f"{n}x" for n in shape) + f"{element}>"
+
+
+def in_place(op, words, inputs):
+    """A program that changes its first argument in place, and returns it."""
+    names = ", ".join(f"%a{k}" for k in range(len(inputs)))
+    arguments = ", ".join(f"%a{k}: {kind}" for k, kind in enumerate(inputs))
+    return (
+        f"func.func @main({arguments}) -> {inputs[0]} {{\n"
+        f'  "ttir.{op}"({names}) <{{{words}}}> : ({", ".join(inputs)}) -> ()\n'
+        f"  return %a0 : {inputs[0]}\n}}\n"
+    )
+
+
+def paged(cache, x, at, table):
+    made = cache.copy()
+    for user, row in enumerate(at):
+        if row >= 0:
+            made[table[user, row // 4], :, row % 4] = x[0, user, : cache.shape[1]]
+    return made
+
+
+def paged_filled(cache, x, table, users):
+    made = cache.copy()
+    for k, user in enumerate(users):
+        for row in range(x.shape[2]):
+            made[table[user, row // 4], :, row % 4] = x[k, :, row]
+    return made
+
+
+def filled(cache, x):
+    made = cache.copy()
+    made[2:3, :, :5] = x
+    return made
+
+
+def updated(cache, x, at):
+    made = cache.copy()
+    made[1:4, :, at[0]] = x[0].swapaxes(0, 1)
+    return made
+
+
+TABLE = np.array([[4, 0, 6], [2, 5, 1]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("op", "words", "arrays", "expected"),
+    [
+        ("fill_cache", "batch_offset = 2 : i32", [(4, 3, 8, 2), (1, 3, 5, 2)], filled),
+        ("update_cache", "batch_offset = 1 : i32",
+         [(4, 3, 8, 2), (1, 3, 3, 2), np.array([6], np.int32)], updated),
+        ("paged_update_cache", "share_cache = false",
+         [(7, 3, 4, 2), (1, 2, 32, 2), np.array([9, 3], np.int32), TABLE], paged),
+        ("paged_update_cache", "share_cache = false",
+         [(7, 3, 4, 2), (1, 2, 3, 2), np.array([-1, 11], np.int32), TABLE], paged),
+        ("paged_fill_cache", "",
+         [(7, 3, 4, 2), (2, 3, 10, 2), TABLE, np.array([1, 0], np.int32)], paged_filled),
+    ],
+)  # fmt: skip
+def test_caches_are_changed_in_place(op, words, arrays, expected):
+    arrays = [
+        numbers(*each, seed=k) if isinstance(each, tuple) else each for k, each in enumerate(arrays)
+    ]
+    kinds = [kept(x.shape, "f32" if x.dtype == np.float32 else "i32") for x in arrays]
+    found = load(in_place(op, words, kinds))(*arrays)
+    np.testing.assert_array_equal(np.asarray(found), expected(*arrays))
+
+
+def test_a_cache_has_its_old_value_before_and_its_new_one_after():
+    cache, x = "tensor<2x3x4x5xf32>", "tensor<1x3x2x5xf32>"
+    text = f"""func.func @main(%a: {cache}, %x: {x}) -> ({cache}, {cache}) {{
+  %0 = "ttir.neg"(%a) : ({cache}) -> {cache}
+  "ttir.fill_cache"(%a, %x) <{{batch_offset = 0 : i32}}> : ({cache}, {x}) -> ()
+  %1 = "ttir.neg"(%a) : ({cache}) -> {cache}
+  return %0, %1 : {cache}, {cache}
+}}
+"""
+    a, x = numbers(2, 3, 4, 5), numbers(1, 3, 2, 5, seed=1)
+    before, after = load(text)(a, x)
+    np.testing.assert_array_equal(np.asarray(before), -a)
+    a[:1, :, :2] = x
+    np.testing.assert_array_equal(np.asarray(after), -a)
+
+
+def test_a_called_function_changes_no_argument_in_place():
+    kinds = [kept(shape) for shape in ((2, 3, 4, 5), (1, 3, 2, 5))]
+    text = in_place("fill_cache", "batch_offset = 0 : i32", kinds).replace("@main", "@inner")
+    text += f"""func.func @main(%a: {kinds[0]}, %x: {kinds[1]}) -> {kinds[0]} {{
+  %0 = call @inner(%a, %x) : ({", ".join(kinds)}) -> {kinds[0]}
+  return %0 : {kinds[0]}
+}}
+"""
+    with pytest.raises(LayoutError, match="@inner changes its argument %a0 in place"):
+        load(text)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("few_heads", [None, 2])
+def test_queries_keys_and_values_are_split_into_heads(flip, few_heads):
+    heads, kv, width = 4, few_heads or 4, 3
+    own = heads * width if few_heads else 3 * heads * width
+    shapes = [(2, 5, own), *([(2, 5, 2 * kv * width)] if few_heads else [])]
+    key = (2, kv, width, 5) if flip else (2, kv, 5, width)
+    outs = [kept(shape) for shape in ((2, heads, 5, width), key, (2, kv, 5, width))]
+    ins = [kept(shape) for shape in shapes]
+    words = f"num_heads = 4 : ui32, transpose_key = {str(flip).lower()}"
+    words += f", num_kv_heads = {kv} : ui32" if few_heads else ""
+    program = load(
+        f"func.func @main({', '.join(f'%a{k}: {kind}' for k, kind in enumerate(ins))}) -> "
+        f"({', '.join(outs)}) {{\n"
+        f'  %0:3 = "ttir.split_query_key_value_and_split_heads"('
+        f"{', '.join(f'%a{k}' for k in range(len(ins)))}) <{{{words}}}> : ({', '.join(ins)}) -> "
+        f"({', '.join(outs)})\n  return %0#0, %0#1, %0#2 : {', '.join(outs)}\n}}\n"
+    )
+    arrays = [numbers(*shape, seed=k) for k, shape in enumerate(shapes)]
+    whole = np.concatenate(arrays, -1)
+    parts = np.split(whole, [heads * width, (heads + kv) * width], -1)
+    expected = [part.reshape(2, 5, -1, width).swapaxes(1, 2) for part in parts]
+    expected[1] = expected[1].swapaxes(2, 3) if flip else expected[1]
+    for one, other in zip(program(*arrays), expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_a_batch_is_normalized_by_its_own_mean():
+    kinds = [kept(shape) for shape in ((4, 3, 5), (3,))]
+    line = f"({kinds[0]}, {', '.join([kinds[1]] * 4)}) -> ({kinds[0]}, {kinds[1]}, {kinds[1]})"
+    names = "%a, %b, %c, %d, %e"
+    pairs = ", ".join(f"{n}: {kinds[k > 0]}" for k, n in enumerate(names.split(", ")))
+    program = load(
+        f"func.func @main({pairs}) -> ({kinds[0]}, {kinds[1]}, {kinds[1]}) {{\n"
+        f'  %0:3 = "ttir.batch_norm_training"({names}) <{{dimension = 1 : i32, '
+        f"epsilon = 0.5 : f32, momentum = 0.1 : f32}}> : {line}\n"
+        f"  return %0#0, %0#1, %0#2 : {kinds[0]}, {kinds[1]}, {kinds[1]}\n}}\n"
+    )
+    x, s, o = numbers(4, 3, 5), numbers(3, seed=1), numbers(3, seed=2)
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    made = (x - mean[:, None]) / np.sqrt(variance[:, None] + 0.5) * s[:, None] + o[:, None]
+    for one, other in zip(program(x, s, o, o, s), (made, mean, variance), strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-5, atol=1e-5)
+
+
+def test_a_slice_at_run_time_has_steps():
+    whole, part, at = "tensor<9x7xf32>", "tensor<3x2xf32>", "tensor<2xi32>"
+    program = load(
+        f"func.func @main(%x: {whole}, %b: {at}, %e: {at}) -> {part} {{\n"
+        f'  %0 = "ttir.slice_dynamic"(%x, %b, %e) <{{step = [2 : i32, 3 : i32]}}> : '
+        f"({whole}, {at}, {at}) -> {part}\n  return %0 : {part}\n}}\n"
+    )
+    x, first, last = numbers(9, 7), np.array([2, -6], np.int32), np.array([7, 5], np.int32)
+    found = np.asarray(program(x, first, last))
+    np.testing.assert_array_equal(found, x[2:7:2, 1:5:3])
 
 
 SHARDED = """

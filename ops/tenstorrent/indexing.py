@@ -44,6 +44,37 @@ def gather(op: Op) -> Function:
     return lambda x, indices: jnp.take_along_axis(x, indices.astype(jnp.int32), axis)
 
 
+def index_select(op: Op) -> Function:
+    """`length` elements along `dim` from `begin`, and again every `stride` elements.
+
+    As tt-mlir decomposes it (TTIRToTTIRDecomposition.cpp, `IndexSelectOp`).
+    """
+    axis, begin, length = op.axis("dim"), op.integer("begin"), op.integer("length")
+    extent = op.inputs[0].shape[axis]
+    stride = op.integer("stride", 0) or extent
+    if begin < 0 or length < 1 or stride < length or begin + length > extent:
+        op.fail(
+            f"{length} elements from {begin}, every {stride}, of {extent} along dim {axis}: begin "
+            "must be >= 0, and length from 1 to the stride and to what is left"
+        )
+    starts = np.arange(begin, extent, stride)
+    places = np.ravel(starts[:, None] + np.arange(length))
+    if places[-1] >= extent:
+        op.fail(f"the last {length} elements from {starts[-1]} end after {extent}, the extent")
+    op.facts["dims"] = (axis,)
+    return lambda x: jnp.take(x, places, axis)
+
+
+def index(op: Op) -> Function:
+    """Elements along `dim` from `begin` to `end`, every `step`th; negative ones from the end."""
+    axis, step = op.axis("dim"), op.integer("step")
+    if step < 1:
+        op.fail(f"step {step} must be 1 or more")
+    op.facts["dims"] = (axis,)
+    part = slice(op.integer("begin"), op.integer("end"), step)
+    return lambda x: x[(slice(None),) * axis + (part,)]
+
+
 _WAYS = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "multiply"}
 
 
@@ -159,6 +190,8 @@ FUNCTIONS = {
     "embedding": embedding,
     "embedding_bw": embedding_backward,
     "gather": gather,
+    "index": index,
+    "index_select": index_select,
     "rows_gather": rows_gather,
     "rows_scatter": rows_scatter,
     "scatter": scatter,

@@ -12,6 +12,7 @@ import jax
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation, symbols
+from gridlayout.ops.tenstorrent.caches import IN_PLACE
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.ops.tenstorrent.table import DIALECTS, WITHOUT_VALUES, function_of
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
@@ -87,6 +88,7 @@ class Linked:
 
     truths: for each result, whether its numbers are truth values. ops: how many it has, with those
     of the functions that it calls, every time. depth: how many functions call each other, at most.
+    changed: the arguments that it changes in place.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Linked:
     truths: tuple[bool, ...] = ()
     ops: int = 0
     depth: int = 1
+    changed: tuple[str, ...] = ()
 
 
 def called_by(step: Step) -> tuple[Linked, ...]:
@@ -178,6 +181,7 @@ class _Body:
         self.linker, self.function = linker, function
         self.value_types: dict[str, str] = {}  # the text of each value's type
         self.freed: dict[str, int] = {}
+        self.changed: set[str] = set()
 
     def linked(self) -> Linked:
         function = self.function
@@ -210,6 +214,7 @@ class _Body:
             tuple(map(_is_truth, function.result_attributes)),
             len(steps) + sum(callee.ops for callee in callees),
             1 + max((callee.depth for callee in callees), default=0),
+            tuple(name for name in names if name in self.changed),
         )
 
     def define(self, name: str, kind: str, line: int) -> None:
@@ -239,7 +244,12 @@ class _Body:
         operands = tuple(name for name, kind in pairs if kind != DEVICE)
         op = Op(operation, inputs, outputs)
         name = op.name if op.dialect in DIALECTS else operation.name
-        made = (operation.line, name, operands, operation.results)
+        in_place = IN_PLACE.get(name, ())[: len(operands)] if op.dialect in DIALECTS else ()
+        if in_place:  # the names of these operands mean the new values from here on
+            op = Op(operation, inputs, outputs := (*outputs, *(inputs[k] for k in in_place)))
+        results = (*operation.results, *(operands[k] for k in in_place))
+        self.changed.update(operands[k] for k in in_place)
+        made = (operation.line, name, operands, results)
         if (control := self.control(op)) is not None:
             return Step(*made, inputs, outputs, None, {}, control)
         if op.dialect not in DIALECTS:
@@ -307,6 +317,12 @@ class _Body:
         """Raise `LayoutError` unless the function takes and returns values of these types."""
         if inputs != tuple(kind for _, kind in callee.arguments) or outputs != callee.results:
             _fail(operation, f"the types are not those of function @{callee.name}")
+        if callee.changed:
+            _fail(
+                operation,
+                f"function @{callee.name} changes its argument {callee.changed[0]} in place, which "
+                "is known only of the function that is run: return the new value",
+            )
 
 
 def _is_truth(attributes: dict[str, str]) -> bool:

@@ -33,11 +33,18 @@ HINTS = frozenset(
             "pad_value",
             "ttcore.fp32_exact",
             "conservative_folding",
+            "ttir.should_hoist",
         ),
     }
 )
 # The TTIR names of ops that TTNN names differently.
-RENAMED = {"div": "divide", "pow": "pow_tensor", "right_shift": "bitwise_right_shift"}
+RENAMED = {
+    "embedding_backward": "embedding_bw",
+    "upsample2d": "upsample",
+    "div": "divide",
+    "pow": "pow_tensor",
+    "right_shift": "bitwise_right_shift",
+}
 _INT = r"-?[0-9]{1,19}"
 _FLOATS = {"f64": (np.uint64, np.float64), "f32": (np.uint32, np.float32)} | {
     "f16": (np.uint16, np.float16),

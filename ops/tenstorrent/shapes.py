@@ -75,13 +75,21 @@ def slice_static(op: Op) -> Function:
 
 
 def slice_dynamic(op: Op) -> Function:
-    """As many elements as the result has, from the indices in the second operand."""
-    if set(op.integers("step", (1,))) != {1}:
-        op.fail("a step other than 1 is not known")
+    """As many elements as the result has, from the indices in the second operand.
+
+    Indices below 0 count from the end. In older texts, a last operand is the result's buffer.
+    """
     sizes = op.outputs[0].shape
-    return lambda x, begins, ends: lax.dynamic_slice(
-        x, [begins[k].astype(jnp.int32) for k in range(x.ndim)], sizes
-    )
+    steps = op.integers("step", (1,) * len(sizes))
+    if len(steps) != len(sizes) or min(steps, default=1) < 1:
+        op.fail(f"step {steps} must be {len(sizes)} numbers, 1 or more")
+
+    def run(x: Any, begins: Any, ends: Any, *buffer: Any) -> Any:
+        firsts = [begins[k].astype(jnp.int32) for k in range(x.ndim)]
+        whole = [s * (n - 1) + 1 for n, s in zip(sizes, steps, strict=True)]
+        return lax.dynamic_slice(x, firsts, whole)[tuple(slice(None, None, s) for s in steps)]
+
+    return run
 
 
 def pad(op: Op) -> Function:
@@ -103,6 +111,38 @@ def repeat_interleave(op: Op) -> Function:
     """Each element repeated `repeats` times along `dim`."""
     times, axis = op.integer("repeats"), op.axis("dim")
     return lambda x: jnp.repeat(x, times, axis)
+
+
+def split_heads(op: Op) -> Function:
+    """Queries, keys and values of (batch, rows, all of them), each (batch, heads, rows, width).
+
+    Keys and values may be in a second operand, and have fewer heads; `transpose_key` exchanges the
+    last dims of the keys.
+    """
+    heads, flipped = op.integer("num_heads"), op.flag("transpose_key")
+    few = op.integer("num_kv_heads", heads)
+    counts = [heads, few, few] if len(op.inputs) == 1 else [heads]
+    own = [counts] if len(op.inputs) == 1 else [counts, [few, few]]
+    for kind, each in zip(op.inputs, own, strict=True):
+        if len(kind.shape) < 3 or min(each) < 1 or kind.shape[-1] % sum(each):
+            op.fail(f"{sum(each)} heads do not divide the last dim of {kind.shape}")
+
+    def parts(x: Any, counts: list[int]) -> list[Any]:
+        x = jnp.reshape(x, (x.shape[0], x.shape[-2], sum(counts), -1))
+        return jnp.split(jnp.swapaxes(x, 1, 2), list(np.cumsum(counts)[:-1]), 1)
+
+    def run(*arrays: Any) -> list[Any]:
+        pairs = zip(arrays, own, strict=True)
+        query, key, value = [part for x, counts in pairs for part in parts(x, counts)]
+        return [query, jnp.swapaxes(key, -1, -2) if flipped else key, value]
+
+    return run
+
+
+def concatenate_decoded_heads(op: Op) -> Function:
+    """(1, users, heads or more, width) as (1, 1, users, heads * width)."""
+    shape, heads = op.outputs[0].shape, op.integer("num_heads")
+    return lambda x: jnp.reshape(x[:, :, :heads], shape)
 
 
 def concatenate_heads(op: Op) -> Function:
@@ -188,6 +228,7 @@ FUNCTIONS = {
     "concat": concat,
     "concatenate_heads": concatenate_heads,
     "constant": constant,
+    "nlp_concat_heads_decode": concatenate_decoded_heads,
     "pad": pad,
     "permute": permute,
     "rand": rand,
@@ -196,5 +237,6 @@ FUNCTIONS = {
     "reshape": reshape,
     "slice_dynamic": slice_dynamic,
     "slice_static": slice_static,
+    "split_query_key_value_and_split_heads": split_heads,
     "transpose": transpose,
 }

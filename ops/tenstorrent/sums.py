@@ -102,6 +102,32 @@ def norm(op: Op) -> Function:
     return run
 
 
+def group_norm(op: Op) -> Function:
+    """Elements of each group of channels scaled to mean 0 and variance 1, times a weight, plus a
+    bias. The mask, which says what chips read for a group, changes no value."""
+    shape, groups = op.inputs[0].shape, op.integer("num_groups")
+    axis, epsilon = op.axis("channel_dim", 3), op.number("epsilon", 1e-12)
+    if groups < 1 or shape[axis] % groups:
+        op.fail(f"{shape[axis]} channels are no {groups} equal groups")
+    has_mask, has_weight, has_bias = _present(op, 4)[1:]
+    grouped = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    axes = tuple(k for k in range(1, len(grouped)) if k != axis)
+    across = [1] * len(shape)
+    across[axis] = -1
+
+    def run(x: Any, *rest: Any) -> Any:
+        values = list(rest[has_mask:])
+        x = jnp.reshape(x, grouped)
+        x = x - jnp.mean(x, axes, keepdims=True)
+        x = x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + epsilon)
+        x = jnp.reshape(x, shape)
+        if has_weight:
+            x = x * jnp.reshape(values.pop(0), across)
+        return x + jnp.reshape(values.pop(0), across) if has_bias else x
+
+    return run
+
+
 def _present(op: Op, count: int) -> list[bool]:
     """Return which operands are given: by `operandSegmentSizes`, or else the first ones."""
     sizes = op.integers("operandSegmentSizes", None)
@@ -200,6 +226,7 @@ FUNCTIONS = {
     **dict.fromkeys(("argmax", "argmin"), argument),
     **dict.fromkeys(("cumsum", "moreh_cumsum", "cumprod", "cumulative"), cumulative),
     **dict.fromkeys(("layer_norm", "rms_norm"), norm),
+    "group_norm": group_norm,
     **dict.fromkeys(("matmul", "linear"), matmul),
     "rotary_embedding": rotary,
     "scaled_dot_product_attention": attention,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, ttir, windows
+from gridlayout.ops.tenstorrent import caches, elementwise, indexing, shapes, sums, ttir, windows
 from gridlayout.ops.tenstorrent.block_float import rounded
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
 from gridlayout.ops.tenstorrent.operation import Op
@@ -24,6 +24,7 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 Function = Callable[..., Any]
 
 FUNCTIONS: dict[str, Callable[[Op], Function]] = {
+    **caches.FUNCTIONS,
     **elementwise.FUNCTIONS,
     **indexing.FUNCTIONS,
     **shapes.FUNCTIONS,

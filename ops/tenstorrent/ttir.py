@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -111,6 +113,36 @@ def batch_norm(op: Op) -> Function:
     return run
 
 
+def batch_norm_training(op: Op) -> Function:
+    """As `batch_norm` with the operand's own mean and variance, which are results too.
+
+    The running mean and variance, the last operands, change no result.
+    """
+    axis, epsilon = op.axis("dimension"), op.number("epsilon")
+    op.number("momentum")
+    across = [1] * len(op.inputs[0].shape)
+    across[axis] = -1
+    others = tuple(k for k in range(len(across)) if k != axis)
+
+    def run(x: Any, scale: Any, offset: Any, *running: Any) -> list[Any]:
+        mean = jnp.mean(x, others, keepdims=True)
+        variance = jnp.mean((x - mean) ** 2, others, keepdims=True)
+        made = (x - mean) * lax.rsqrt(variance + epsilon)
+        made = made * jnp.reshape(scale, across) + jnp.reshape(offset, across)
+        return [made, jnp.ravel(mean), jnp.ravel(variance)]
+
+    return run
+
+
+def gelu_backward(op: Op) -> Function:
+    """The gradient of GELU at the second operand, times the first."""
+    how = op.word("approximate", "none")
+    if how not in ("none", "tanh"):
+        op.fail(f"approximate = {how} is neither none nor tanh")
+    function = partial(jax.nn.gelu, approximate=how == "tanh")
+    return lambda gradient, x: jax.jvp(function, (x,), (gradient,))[1]
+
+
 _SPATIAL = ("depth_dim", "height_dim", "width_dim")
 
 
@@ -198,8 +230,10 @@ FUNCTIONS = {
     **dict.fromkeys(("argmax", "argmin"), argument),
     "arange": arange,
     "batch_norm_inference": batch_norm,
+    "batch_norm_training": batch_norm_training,
     "broadcast": broadcast,
     "dot_general": dot_general,
+    "gelu_bw": gelu_backward,
     "pad": pad,
     "repeat": repeat,
     "reverse": reverse,

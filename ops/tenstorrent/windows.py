@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -247,6 +248,20 @@ def _ceiled(extents: Shape, padding: Pairs, size: Any, stride: Any, dilation: An
     return made
 
 
+def upsample(op: Op) -> Function:
+    """Images (batch, height, width, channels), each pixel repeated, or interpolated linearly."""
+    factors, mode = each(op, "scale_factor", 2), op.word("mode", "nearest")
+    if not op.flag("channel_last", True):
+        op.fail("channels that are not the last dim are not known")
+    n, height, width, channels = op.inputs[0].shape
+    shape = (n, height * factors[0], width * factors[1], channels)
+    if mode not in ("nearest", "bilinear"):
+        op.fail(f"mode = {mode} is neither nearest nor bilinear")
+    if mode == "bilinear":  # pixels are at half numbers; beyond the outermost ones, nothing changes
+        return lambda x: jax.image.resize(x, shape, "linear", antialias=False)
+    return lambda x: jnp.repeat(jnp.repeat(x, factors[0], 1), factors[1], 2)
+
+
 def global_mean(op: Op) -> Function:
     """The mean of each channel over height and width."""
     return lambda x: jnp.mean(x, (1, 2), keepdims=True)
@@ -257,6 +272,7 @@ FUNCTIONS = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), convolution),
     "conv_transpose2d": conv_transpose2d,
     "global_avg_pool2d": global_mean,
+    "upsample": upsample,
     **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), pool),
     "prepare_conv2d_bias": prepare_bias,
     **dict.fromkeys(("prepare_conv2d_weights", "prepare_conv3d_weights"), prepare_weights),

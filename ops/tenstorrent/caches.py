@@ -1,0 +1,101 @@
+"""Ops that change an operand in place: the caches of keys and values of a transformer.
+
+A function returns the operand's new value. `IN_PLACE` names the operands that an op changes, whose
+names mean the new values from there on (`linking.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from gridlayout.ops.tenstorrent.operation import Op
+
+Function = Callable[..., Any]
+
+
+def fill(op: Op) -> Function:
+    """The cache (users, heads, rows, width) with its first rows overwritten, from a user on."""
+    first = op.integer("batch_offset", 0)
+    (users, heads, rows, width), new = op.inputs[0].shape, op.inputs[1].shape
+    if not 0 <= first <= users - new[0] or new[1::2] != (heads, width) or new[2] > rows:
+        op.fail(f"an input {new} at user {first} is not inside the cache {op.inputs[0].shape}")
+    last = first + new[0]
+    return lambda cache, x: cache.at[first:last, :, : new[2]].set(x.astype(cache.dtype))
+
+
+def update(op: Op) -> Function:
+    """The cache with one row of each user overwritten; the input is (1, heads, users, width)."""
+    first = op.integer("batch_offset", 0)
+    (users, heads, _, width), new = op.inputs[0].shape, op.inputs[1].shape
+    if new[:2] != (1, heads) or new[3] != width or not 0 <= first <= users - new[2]:
+        op.fail(f"an input {new} at user {first} is not inside the cache {op.inputs[0].shape}")
+
+    def run(cache: Any, x: Any, at: Any) -> Any:
+        rows = jnp.swapaxes(x[0], 0, 1).astype(cache.dtype)
+        place = jnp.ravel(at)[0].astype(jnp.int32)
+        return cache.at[first : first + new[2], :, place].set(rows, mode="drop")
+
+    return run
+
+
+def paged_update(op: Op) -> Function:
+    """The cache with one row of each user overwritten, at the user's index; below 0, none.
+
+    The cache is (blocks, heads, rows of a block, width), and the page table names the blocks of
+    each user. Without a table, a user has one block. The input is (1, users, heads or more, width).
+    """
+    op.flag("share_cache", False)
+    op.integers("operandSegmentSizes", None)
+    (blocks, heads, size, width), new = op.inputs[0].shape, op.inputs[1].shape
+    if new[0] != 1 or new[2] < heads or new[3] != width:
+        op.fail(f"an input {new} does not fit into the cache {op.inputs[0].shape}")
+    users = jnp.arange(new[1])
+
+    def run(cache: Any, x: Any, at: Any, *table: Any) -> Any:
+        at = jnp.ravel(at).astype(jnp.int32)
+        block = users
+        if table:
+            block = table[0].astype(jnp.int32)[users, jnp.clip(at // size, 0, None)]
+        block = jnp.where(at < 0, blocks, block)
+        rows = x[0, :, :heads].astype(cache.dtype)
+        return cache.at[block, :, jnp.where(at < 0, 0, at % size if table else at)].set(
+            rows, mode="drop"
+        )
+
+    return run
+
+
+def paged_fill(op: Op) -> Function:
+    """The cache with the first rows of some users overwritten: (users, heads, rows, width).
+
+    The page table names the blocks of each user. The last operand names the users; without it,
+    there is one, the first.
+    """
+    op.integers("operandSegmentSizes", None)
+    (_, heads, size, width), new = op.inputs[0].shape, op.inputs[1].shape
+    count = len(op.inputs[2].shape) == 2 and op.inputs[2].shape[1] * size
+    if new[1::2] != (heads, width) or new[2] > count or (new[0] > 1 and len(op.inputs) < 4):
+        op.fail(f"an input {new} does not fit into the pages {op.inputs[2].shape} of {size} rows")
+    rows = jnp.arange(new[2])
+
+    def run(cache: Any, x: Any, table: Any, *users: Any) -> Any:
+        which = jnp.ravel(users[0]).astype(jnp.int32) if users else jnp.arange(new[0])
+        blocks = table.astype(jnp.int32)[which][:, rows // size]
+        values = jnp.swapaxes(x, 1, 2).astype(cache.dtype)
+        return cache.at[blocks, :, jnp.broadcast_to(rows % size, blocks.shape)].set(
+            values, mode="drop"
+        )
+
+    return run
+
+
+FUNCTIONS = {
+    "fill_cache": fill,
+    "paged_fill_cache": paged_fill,
+    "paged_update_cache": paged_update,
+    "update_cache": update,
+}
+IN_PLACE = dict.fromkeys(FUNCTIONS, (0,))
