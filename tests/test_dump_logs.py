@@ -1,5 +1,7 @@
 """Programs in logs, and reports of memory: what running systems print."""
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import gridlayout as gl
@@ -65,6 +67,124 @@ def test_memory_states_of_a_log_are_peaks():
     assert "measured l1 per core" in str(found)
 
 
+def test_memory_states_of_a_log_are_a_curve():
+    states = [("DRAM", 8, 0.5), ("DRAM", 8, 1.5), ("DRAM", 8, 0.25)]
+    found = gl.explain([STATE.format(*each) for each in states])
+    assert found.peaks[0].curve == ((1, 4 << 20), (2, 12 << 20), (3, 2 << 20))
+    assert "▃█▂" in str(found)
+    assert "▃█▂" in found.to_html()
+    # A long log has few points, of which one is the peak.
+    sizes = [(n * 7919) % 1000 for n in range(5000)]
+    found = gl.explain([STATE.format("L1", 64, n) for n in sizes])
+    (peak,) = found.peaks
+    assert peak.nbytes == 999 << 20
+    assert (peak.line, peak.nbytes) in peak.curve
+    assert len(peak.curve) < 96
+    assert list(peak.curve) == sorted(peak.curve)
+
+
+ASSIGNMENT = """BufferAssignment:
+allocation 0: size 1024, parameter 0, shape |f32[8,32]| at ShapeIndex {}:
+ value: <281 p @0> (size=1024,offset=0): f32[8,32]{1,0}
+allocation 1: size 512, parameter 1, maybe-live-out:
+ value: <282 q @0> (size=512,offset=0): f32[128]{0}
+allocation 2: size 96, maybe-live-out:
+ value: <283 t{} @0> (size=16,offset=0): (f32[8,3], f32[4])
+ value: <284 r{1} @0> (size=96,offset=0): f32[8,3]{0,1:T(4,128)}
+ value: <285 r{1} (phi) @0> (size=96,offset=0): f32[8,3]{0,1:T(4,128)}
+allocation 3: size 32, constant:
+allocation 4: size 1000, page 0, preallocated-temp:
+ value: <286 a @0> (size=256,offset=0): f32[64]{0}
+ value: <287 b @0> (size=256,offset=0): f32[64]{0}
+ value: <288 c @0> (size=512,offset=256): f32[128]{0}
+allocation 5: size 4, thread-local:
+allocation 6: size 64, color 5, maybe-live-out:
+ value: <289 h @0> (size=64,offset=0): f32[16]{0:S(5)}
+
+HloLiveRange (max 9):
+  InstructionSequence:
+    0:p
+    1:a
+  BufferLiveRange:
+    p{}:0-9
+    a{}:1-3
+    b{}:3-5
+    c{}:4-6
+    h{}:5-9
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "I0101 a.cc:7] "])
+def test_an_assignment_of_buffers_has_its_own_totals(prefix):
+    text = "\n".join(prefix + line for line in ASSIGNMENT.splitlines())
+    found = gl.explain(text)
+    peaks = {peak.memory: peak for peak in found.peaks}
+    assert set(peaks) == {"assigned memory", "assigned memory 5", "live memory", "live memory 5"}
+    own = peaks["assigned memory"]
+    assert (own.nbytes, own.arguments, own.results, own.temporary) == (2668, 1536, 96, 1000)
+    assert [span.name for span in own.alive][:2] == ["allocation 0", "allocation 4"]
+    assert peaks["assigned memory 5"].nbytes == 64
+    live = peaks["live memory"]
+    # `b` takes the place of `a`, and counts once with it.
+    assert live.curve == ((0, 1024), (1, 1280), (4, 1792), (6, 1536), (7, 1024), (10, 0))
+    assert (live.nbytes, [span.name for span in live.alive]) == (1792, ["p", "c", "b"])
+    assert text.splitlines()[live.line - 5].endswith("0:p")  # instruction 4 is 4 lines further
+    assert not live.at_least
+    assert next(f.name for f in found.findings) == "r"  # it alone wastes bytes
+    assert {f.name for f in found.findings} == {"p", "q", "r", "a", "b", "c", "h"}
+
+
+def test_live_ranges_of_unknown_values_are_at_least():
+    found = gl.explain(ASSIGNMENT + "    x{}:0-9\n")
+    assert {p.memory: p.at_least for p in found.peaks}["live memory"]
+
+
+def test_live_ranges_alone_have_the_peak_that_they_state():
+    text = """HloLiveRange (max 9):
+  InstructionSequence:
+    0:p
+    1:a
+  Live ranges at 1 (peak):
+    p{}: 1024 bytes (cumulative: 1024 bytes)
+    a{1}: 256 bytes (cumulative: 1280 bytes)
+"""
+    (peak,) = gl.explain(text).peaks
+    assert (peak.memory, peak.nbytes, peak.line) == ("live memory", 1280, 4)
+    assert [span.name for span in peak.alive] == ["p", "a"]
+
+
+def _scanned(x, w):
+    def body(c, _):
+        return jnp.tanh(c @ w) @ w.T, c.sum()
+
+    return jax.lax.scan(body, x, None, length=5), jnp.sort(x, 0)
+
+
+def _chained(x, w):
+    return (jnp.tanh(x @ w) @ w.T).sum(0), jnp.argsort(w, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "donated"), [(_scanned, ()), (_scanned, (0,)), (_chained, ())]
+)
+def test_an_assignment_of_this_xla_is_memory_analysis(function, donated, tmp_path):
+    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((64, 32), (32, 48))]
+    lowered = jax.jit(function, donate_argnums=donated).lower(*arguments)
+    options = {"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True}
+    memory = lowered.compile(compiler_options=options).memory_analysis()
+    (path,) = tmp_path.glob(f"*jit_{function.__name__}*buffer-assignment.txt")
+    (peak,) = gl.explain(path).peaks
+    assert peak.arguments == memory.argument_size_in_bytes
+    assert peak.temporary == memory.temp_size_in_bytes
+    # A donated argument is also a result.
+    assert peak.results == memory.output_size_in_bytes - memory.alias_size_in_bytes
+    ranges = tmp_path.glob(f"*jit_{function.__name__}*live-range.txt")
+    found = gl.explain(path.read_text() + "".join(each.read_text() for each in ranges))
+    live = {each.memory: each for each in found.peaks}["live memory"]
+    assert not live.at_least
+    assert peak.arguments < live.nbytes <= peak.nbytes
+
+
 OOM = """RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 9.00K of 4.00K hbm.
 
 Total hbm usage >= 9.00K:
@@ -127,6 +247,11 @@ Peak buffers:
         ("%a, " * 200000) + "= x",
         ("a: %b = " * 50000),
         "Shape: " + "f32[1]{0}" * 50000,
+        "BufferAssignment:\nallocation 0: size " + "9" * 18 + ", color 999999999:\n" * 3,
+        "BufferAssignment:\n" + "allocation 7: size 999999999999999999:\n" * 3000,
+        "BufferAssignment:\n value: <1 a @0> (size=1,offset=0): f32[" + "9," * 30000,
+        "HloLiveRange (max 9):\n" + "".join(f"a{n}{{}}:0-999999999\n" for n in range(3000)),
+        "BufferAssignment:\n value: <" + " value: <1 a" * 40000,
     ],
 )
 def test_hostile_logs_are_passed_over(text):

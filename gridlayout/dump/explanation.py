@@ -277,7 +277,7 @@ def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: 
         unknown=tuple(Unknown(why, n, first[0], first[-1][:200]) for why, n, first in unread),
         all_unknown=found.unknown.total + sharded.unknown.total,
         mentions=found.mentions,
-        peaks=tuple(found.peaks.values()),
+        peaks=found.peaks_over_time(),
         collectives=found.collectives.worst_first(dump.meshes)[:limit],
         all_collectives=found.collectives.ops.total,
         shardings=tuple(replace(each, count=n) for _, n, each in largest(sharded.tensors)),

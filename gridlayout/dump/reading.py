@@ -25,6 +25,8 @@ from gridlayout.dump.text.mlir import Regions, defines_alias, read_mlir
 from gridlayout.dump.text.passes import Passes, function_of
 from gridlayout.dump.text.prefixes import Prefixes
 from gridlayout.dump.text.statements import Instruction, Mention, Result, Statement
+from gridlayout.dump.values.assignments import Assignment
+from gridlayout.dump.values.curve import Curve
 from gridlayout.dump.values.hlo_buffers import Computation
 from gridlayout.dump.values.hlo_memory import CALLERS, HloMemory, bodies_of
 from gridlayout.dump.values.peaks import LiveRanges, Peak
@@ -49,6 +51,7 @@ class PassResult:
         self.collectives, self.sharded = Collectives(limit), Sharded(limit)
         self.traffic = Traffic()
         self.peaks: dict[str, Peak] = {}
+        self.curves: dict[str, Curve] = {}  # of measured memories
         self.unpeaked: dict[str, None] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
@@ -68,10 +71,24 @@ class PassResult:
         if over and len(self.unpeaked) < MAX_REASONS:
             self.unpeaked[function] = None
 
+    def measure(self, peak: Peak) -> None:
+        """Add what a memory holds at one time."""
+        if peak.memory in self.curves or len(self.curves) < MAX_REASONS:
+            self.curves.setdefault(peak.memory, Curve()).add(peak.line, peak.nbytes)
+            self.add_peaks("", [peak], over=False)
+
+    def peaks_over_time(self) -> tuple[Peak, ...]:
+        """Return the peaks, with the curves of those that were measured."""
+        return tuple(
+            replace(peak, curve=curve.points) if (curve := self.curves.get(memory)) else peak
+            for memory, peak in self.peaks.items()
+        )
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.mentions or self.collectives.ops.total or self.sharded.tensors.total)
+        held = self.mentions or self.peaks
+        return not (held or self.collectives.ops.total or self.sharded.tensors.total)
 
 
 class Dump:
@@ -90,7 +107,7 @@ class Dump:
         self.limit, self.pass_name, self.only = limit, pass_name, function
         self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
         self.aliases, self.regions = Aliases(), Regions()
-        self.prefixes, self.report = Prefixes(), Report()
+        self.prefixes, self.report, self.assignment = Prefixes(), Report(), Assignment()
         self.types: dict[str, str] = {}  # of recent names of an HLO computation
         self.now = PassResult("", limit)
         self.chosen: PassResult | None = None
@@ -119,6 +136,7 @@ class Dump:
         self._end_module()
         self._allocated(self.report.end())
         self.now.add_peaks("", self.report.peaks(), over=False)
+        self.now.add_peaks("", self.assignment.peaks(), over=self.assignment.over)
         self._end_pass()
 
     # -- passes, modules and functions -------------------------------------------------------------
@@ -172,7 +190,12 @@ class Dump:
         """Read a line of a report of memory; return whether it is one."""
         text = line.text
         if " memory state: " in text and (peak := measured(text, line.number)):
-            self.now.add_peaks("", [peak], over=False)
+            self.now.measure(peak)
+            return True
+        is_assignment, value = self.assignment.read(text, line.number)
+        if is_assignment:
+            if value is not None:
+                self._allocated(Allocation(value.line, value.name, "", (value.kind,)))
             return True
         if not (self.report.begun or "emory" in text or "usage" in text or "BufferA" in text):
             return False

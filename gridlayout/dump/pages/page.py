@@ -92,6 +92,7 @@ COLUMNS = {
     "arguments": "bytes of the peak that are arguments",
     "results": "bytes of the peak that are results",
     "temporary": "bytes of the peak that are neither",
+    "over time": "bytes over the program: a full bar is the most; each is the highest of its part",
     "alive": "the largest values that are live at the peak",
     "kind": "the kind of collective",
     "axes": "the mesh axes of the groups",

@@ -11,6 +11,7 @@ from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.plan import Proposal
+from gridlayout.dump.values.curve import bars
 from gridlayout.dump.values.hlo_memory import WHOLE
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.layouts.memory import number, size
@@ -49,7 +50,7 @@ def _sharded(row: ShardedTensor) -> str:
 
 def _alive(row: Any) -> str:
     names = ", ".join(f"{plain(span.name, 24)} {size(span.nbytes)}" for span in row.alive[:4])
-    return names + (", ..." if len(row.alive) > 4 else "")
+    return names + (", ..." if len(row.alive) > 4 else "") or "-"
 
 
 class _AtLeast(int):
@@ -79,7 +80,7 @@ def _part(name: str) -> Column:
 
     def known(row: Peak) -> int | None:
         parts = row.arguments + row.results + row.temporary
-        return find(row) if parts == row.nbytes else None
+        return find(row) if parts else None
 
     return _bytes(name, known, "-")
 
@@ -115,6 +116,13 @@ _PEAKS = (
     Column("peak", bytes_text, True, peak_bytes),
     *(_part("arguments"), _part("results"), _part("temporary"), _text("alive", _alive)),
 )
+_CURVE = _text("over time", lambda row: bars(row.curve) or "-")
+
+
+def _peak_columns(found: Contents) -> tuple[Column, ...]:
+    return (*_PEAKS, _CURVE) if any(peak.curve for peak in found.peaks) else _PEAKS
+
+
 _MOVES = (
     *(_LINE, _COUNT, _OP, _VALUE),
     _text("tensor", lambda row: tensor(row.before)),
@@ -177,7 +185,7 @@ def sections_of(found: Contents) -> list[Section]:
     left_out = _more(found.left_out, "value", "with less waste")
     sections = (
         Section("layouts, the worst first", Table(_FINDINGS, found.findings), left_out),
-        Section("memory peaks", Table(_PEAKS, found.peaks)),
+        Section("memory peaks", Table(_peak_columns(found), found.peaks)),
         counted("moves", _MOVES, "of smaller tensors"),
         counted("collectives", _COLLECTIVES, "that receive less"),
         counted("shardings", _SHARDINGS, "with smaller parts"),

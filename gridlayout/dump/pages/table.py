@@ -63,10 +63,6 @@ def summary_of(found: Contents) -> str:
     if found.advice:
         chip += f"; {found.advice}"
     lines = number(found.lines, "line")
-    if not found.layouts:
-        kinds = (("collective", found.all_collectives), ("sharding", found.all_shardings))
-        words = [number(n, word) for word, n in kinds if n]
-        return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (
         "".join(f"; {peak.memory} peak {bytes_text(peak_bytes(peak))}" for peak in found.peaks)
         + "".join(
@@ -74,6 +70,10 @@ def summary_of(found: Contents) -> str:
         )
         + chip
     )
+    if not found.layouts:
+        kinds = (("collective", found.all_collectives), ("sharding", found.all_shardings))
+        words = [number(n, word) for word, n in kinds if n]
+        return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     return (
         f"{plain(found.source)}: {number(found.layouts, 'layout')} in "
         f"{lines} hold{'s' if found.layouts == 1 else ''} "

@@ -41,13 +41,27 @@ class Prefixes:
         """
         if text.lstrip()[:1] in _STARTS:
             return text
-        length = len(self.known)
-        if length and _DIGIT.sub("0", text[:length]) == self.known:
-            return text[length:]
+        if (rest := without(self.known, text)) is not text:
+            return rest
         found = _STATEMENT.search(text, 0, _MOST)
         prefix = text[: found.start()] if found else ""
         # A statement precedes its types.
         if not prefix.strip() or "tensor<" in prefix or "memref<" in prefix:
             return text
-        self.known = _DIGIT.sub("0", prefix)
+        self.known = prefix_of(prefix)
         return text[len(prefix) :]
+
+
+def prefix_of(text: str) -> str:
+    """Return a prefix with its digits as 0: they may differ in each line."""
+    return _DIGIT.sub("0", text)
+
+
+def without(prefix: str, text: str) -> str:
+    """Return a line without a prefix of `prefix_of`; the same object if it does not begin with it.
+
+    >>> without(prefix_of("12:09 | "), "13:59 |  value"), without("", "a")
+    (' value', 'a')
+    """
+    length = len(prefix)
+    return text[length:] if length and prefix_of(text[:length]) == prefix else text

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
+from operator import attrgetter
 from sys import intern
 from typing import NamedTuple
 
@@ -49,6 +50,12 @@ class Peak:
     reached. alive: the largest values that are live there. arguments, results, temporary: the parts
     of a compiled program's memory in bytes, as in XLA's `memory_analysis()`; nbytes is their sum.
     at_least: whether values whose type can't be read are left out, so that nbytes is a lower bound.
+    curve: bytes over time, as pairs of a line, or an instruction's number, and bytes, if the dump
+    states them: of many, the highest of several in a row.
+
+    XLA's files on buffers have peaks of other names. "assigned memory" is the total of all
+    allocations, also of constants, which are no part. "live memory" is the most that is in use at
+    one instruction. tt-mlir's runtime states "measured l1" and "measured dram".
     """
 
     function: str
@@ -60,6 +67,12 @@ class Peak:
     results: int = 0
     temporary: int = 0
     at_least: bool = False
+    curve: tuple[tuple[int, int], ...] = ()
+
+
+def largest(spans: Iterable[Span]) -> list[Span]:
+    """Return the `MAX_ALIVE` largest values."""
+    return nlargest(MAX_ALIVE, spans, key=attrgetter("nbytes"))
 
 
 class Spans:

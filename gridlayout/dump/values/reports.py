@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from heapq import nlargest
-from operator import attrgetter
 from typing import NamedTuple
 
 from gridlayout.dump.text.hlo import TYPE, instruction_of
-from gridlayout.dump.values.peaks import MAX_ALIVE, Peak, Span
+from gridlayout.dump.values.peaks import Peak, Span, largest
 
 _SIZE = r"([0-9]{1,18}(?:\.[0-9]{1,6})?) ?([KMGT]?)(?:i?B|ytes)?\b"
 _BEGIN = re.compile(
@@ -113,7 +111,7 @@ class Report:
             return None
         found = Allocation(self.line, self.name, self.op, self.types)
         self.alive.append(Span(self.name, self.op, self.line, self.line, self.nbytes))
-        self.alive = nlargest(MAX_ALIVE, self.alive, key=attrgetter("nbytes"))
+        self.alive = largest(self.alive)
         self.line, self.nbytes, self.name, self.op, self.types = 0, 0, "", "", ()
         return found
 
