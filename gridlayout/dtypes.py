@@ -42,6 +42,7 @@ FROM_XLA: dict[str, str] = {
     **{mlir.lower(): name for name, mlir in MLIR_NAMES.items() if name.startswith(_NARROW)},
     **{f"{name[0].replace('i', 's')}1": name for name in ("int1", "uint1") if name in MLIR_NAMES},
 }
+XLA_NAMES = {dtype: name for name, dtype in FROM_XLA.items()}
 # Tiles have their own names for these types (Tenstorrent's `!ttcore.tile<32x32, si32>`).
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
 FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}

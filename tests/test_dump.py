@@ -767,6 +767,8 @@ def test_advice_on_the_command_line_names_options():
     made = run("-", input=passes)
     assert b"(--pass ... chooses another)" in made.stdout
     assert "(pass_name=... chooses another)" in str(gl.explain(passes))
+    assert "(--pass ... chooses another)" in gl.explain(passes).to_html()
+    assert "(pass_name=... chooses another)" in gl.explain(passes)._repr_html_()
     ranges = {"memory_layout": "width_sharded", "core_ranges": [((0, 0), (10, 0))]}
     wide = str(gl.tenstorrent.ttnn((64, 352), grid=(1, 11), **ranges)).encode()
     made = run("-", input=wide)
@@ -783,8 +785,8 @@ def test_cores_of_another_chip_are_said():
     wide = ttnn((64, 352), (1, 11), "width_sharded", [((0, 0), (10, 0))])
     found = gl.explain([wide])
     assert found.advice == (
-        "layouts are on 1x11 cores, but a Wormhole, which is assumed, has 8x8; a Blackhole has "
-        '10x13: give chip="blackhole"'
+        "layouts are on 1x11 cores, in core ranges (0,0)-(10,0), but a Wormhole, which is assumed, "
+        'has 8x8; a Blackhole has 10x13: give chip="blackhole"'
     )
     assert found.advice in str(found)
     assert gl.explain([str(gl.GridLayout((300, 400), grid=(9, 13)))]).advice.startswith(
@@ -802,6 +804,11 @@ def test_rows_of_hlo_have_its_names_of_types():
     assert "s32[4]" in found
     assert "i32[4]" not in found
     assert "pred[4]" in str(gl.explain("%a = pred[4]{0} add(%b)"))
+    sharded = "%a = s32[8,4]{1,0} copy(%b), sharding={devices=[4,1]<=[4]}"
+    (row,) = (line for line in str(gl.explain(sharded)).splitlines() if "{devices=" in line)
+    assert "s32[8,4]" in row
+    mlir = '%0 = sdy.reshard %a <@m, [{"x"}]> : tensor<8xi32>'
+    assert "i32[8]" in str(gl.explain(['sdy.mesh @m = <["x"=4]>', mlir]))
 
 
 def test_missing_file():

@@ -33,6 +33,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
+_MOST_RANGES = 3  # core ranges that an advice lists
 _MIN_ROWS = 1 << 9  # rows that are stored for comparisons even if fewer are shown
 Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
@@ -309,14 +310,30 @@ def _other_chip(findings: Sequence[Finding], chip: Chip) -> str:
     rows, columns = map(max, zip((0, 0), *needed, strict=True))
     if rows <= chip.grid[0] and columns <= chip.grid[1]:
         return ""
+    outside = _outside(findings, chip)
     for name, other in CHIPS.items():
         if other is not chip and rows <= other.grid[0] and columns <= other.grid[1]:
             return (
-                f"layouts are on {rows}x{columns} cores, but a {chip.name}, which is assumed, has "
-                f"{dims_text(chip.grid)}; a {other.name} has {dims_text(other.grid)}: "
-                f'give chip="{name}"'
+                f"layouts are on {rows}x{columns} cores{outside}, but a {chip.name}, which is "
+                f"assumed, has {dims_text(chip.grid)}; a {other.name} has "
+                f'{dims_text(other.grid)}: give chip="{name}"'
             )
     return ""
+
+
+def _outside(findings: Sequence[Finding], chip: Chip) -> str:
+    """Return the core ranges that are not on the chip, in words; the first few of them."""
+    rows, columns = chip.grid
+    found = {
+        f"({x},{y})-({last_x},{last_y})": None
+        for each in findings
+        for (x, y), (last_x, last_y) in getattr(each.layout, "core_ranges", ())
+        if last_x >= columns or last_y >= rows
+    }
+    if not found:
+        return ""
+    more = f" and {len(found) - _MOST_RANGES} more" if len(found) > _MOST_RANGES else ""
+    return f", in core ranges {', '.join([*found][:_MOST_RANGES])}{more}"
 
 
 def _reach(found: Finding) -> tuple[int, int]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 COMBINE = -1  # in a tile: the asterisk of XLA's document
 ELEMENT_TYPES = dtypes.FROM_XLA
-_NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 _INDEX_TYPES = ("u8", "u16", "u32", "u64")
 # The defaults of the fields other than dims and tiles, by constructor argument.
 _PLAIN: dict[str, Any] = {
@@ -115,10 +114,10 @@ class XlaLayout(Layout):
 
     def __str__(self) -> str:
         """The canonical text of the type, or the constructor call if a type cannot express it."""
-        if self.oob is not None or self.dtype.name not in _NAMES:
+        if self.oob is not None or self.dtype.name not in dtypes.XLA_NAMES:
             return repr(self)
         dims = ",".join(map(str, self.shape))
-        return f"{_NAMES[self.dtype.name]}[{dims}]{self.shard_text}"
+        return f"{dtypes.XLA_NAMES[self.dtype.name]}[{dims}]{self.shard_text}"
 
     def _text_fields(self) -> str:
         tiles = "".join(
@@ -159,7 +158,7 @@ class XlaLayout(Layout):
     @property
     def element_name(self) -> str:
         """The element type as XLA names it."""
-        return _NAMES.get(self.dtype.name, self.dtype.name)
+        return dtypes.XLA_NAMES.get(self.dtype.name, self.dtype.name)
 
     @property
     def memory(self) -> str:

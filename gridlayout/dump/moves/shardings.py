@@ -59,6 +59,11 @@ class ShardedTensor:
         return GridLayout(self.shape, self.dtype, grid=self.parts, collapse=[])
 
     @property
+    def is_hlo(self) -> bool:
+        """Whether HLO states it, whose ops have no dialect."""
+        return "." not in self.op
+
+    @property
     def shard_shape(self) -> Shape:
         """The shape of one device's part, in elements, with padding."""
         return tuple(-(-n // p) for n, p in zip(self.shape, self.parts, strict=True))

@@ -7,7 +7,7 @@ from html import escape
 
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import Section, sections_of
-from gridlayout.dump.pages.table import summary_of, unknown_lines
+from gridlayout.dump.pages.table import summary_of, unknown_lines, with_flags
 from gridlayout.tables.html import framed, heading, html_page, paragraph
 from gridlayout.tables.words import plain
 
@@ -34,17 +34,20 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 def page_of(found: Contents) -> str:
     """Return the explanation as an HTML document."""
     return html_page(
-        f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>"
+        f"Layouts of {plain(found.source)}", f"{body_of(found, True)}<script>{_SCRIPT}</script>"
     )
 
 
-def body_of(found: Contents) -> str:
-    """Return the tables and their style, without the document around them: for notebooks."""
+def body_of(found: Contents, flags: bool = False) -> str:
+    """Return the tables and their style, without the document around them: for notebooks.
+
+    flags: as in `text_of`.
+    """
     sections = sections_of(found)
     parts = [
         f'<div class="title" role="heading" aria-level="1">Layouts of '
         f"{escape(plain(found.source))}</div>",
-        paragraph(summary_of(found)),
+        paragraph(with_flags(summary_of(found)) if flags else summary_of(found)),
     ]
     for section in sections:
         parts += [heading(section.title.capitalize()), section.table.html]

@@ -45,7 +45,8 @@ def _words(name: str, find: Callable[[Any], str]) -> Column:
 
 
 def _sharded(row: ShardedTensor) -> str:
-    return f"{dtypes.MLIR_NAMES[row.dtype]}[{','.join(map(str, row.shape))}]"
+    names = dtypes.XLA_NAMES if row.is_hlo else dtypes.MLIR_NAMES
+    return f"{names[row.dtype]}[{','.join(map(str, row.shape))}]"
 
 
 def _alive(row: Any) -> str:
