@@ -902,6 +902,32 @@ def test_page_is_whole_and_shows_every_row():
     assert found._repr_html_() in found.to_html()
 
 
+def test_a_page_starts_with_what_costs_most():
+    page = gl.explain("notebooks/06_dump.mlir", plan=True).to_html()
+    head = page[page.index("What costs most") : page.index("Layouts, the worst first")]
+    assert re.findall("<li>(.*?)</li>", head) == [
+        "%arg1 of line 8, f32[8,96,32], holds 9.0 MiB for 96.0 KiB of data: 99% is padding. It "
+        "does not fit on the chip. Another layout saves 8.9 MiB.",
+        "%0 of line 9, the result of ttir.to_layout, f32[53,63], holds 24.0 KiB for 13.0 KiB of "
+        "data: 46% is padding. Another layout saves 8.0 KiB.",
+        "ttir.to_layout of line 10 moves 6.4 KiB of f32[53,63] (to another core), to change its "
+        "layout.",
+    ]
+    reduced = [
+        'sdy.mesh @m = <["data"=2, "model"=4]>',
+        "%a = f32[64]{0} all-reduce(%b), replica_groups={{0,1,2,3},{4,5,6,7}}",
+        "%c = f32[32]{0} all-reduce(%a), replica_groups={}",
+    ]
+    page = gl.explain(reduced).to_html()
+    assert re.findall("<li>(.*?)</li>", page) == [
+        "all-reduce of line 2: each device receives 384 B, in groups of 4 devices along model=4.",
+        "all-reduce of line 3: each device receives 224 B, in groups of 8 devices along "
+        "data=2*model=4.",
+    ]
+    assert "model=4" in str(gl.explain(reduced))
+    assert "What costs most" not in gl.explain("%a = f32[8]{0} add(%b)").to_html()
+
+
 def test_large_counts_are_sorted_as_numbers():
     found = gl.explain(["%a = f32[8]{0} add(%b)"] + ["%c = f32[4]{0} add(%a)"] * 1200)
     cells = re.findall(r'<td[^>]* data-n="1201"[^>]*data-name="count">1,201</td>', found.to_html())

@@ -38,6 +38,7 @@ STYLE = """
   .gl-dump .wide td::before { content: attr(data-name); display: block; opacity: 0.75;
     font: 12px/1.4 system-ui, sans-serif; }
   .gl-dump .wide td.long { grid-column: 1 / -1; }
+  .gl-dump .wide td.none { display: none; }
 }
 """
 _WIDE = 7  # a table with more columns is wide
@@ -88,7 +89,9 @@ def _cell(name: str, text: str, numbers: Mapping[str, float], kind: str) -> str:
         value = f' data-n="{digits}"' if kind == "number" and digits != text else ""
     elif name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
-    if not kind.startswith("number"):
+    if text == "-":
+        kind = f"{kind} none".strip()
+    elif not kind.startswith("number"):
         length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
         kind = " ".join(filter(None, (kind, length)))
     named = f' data-name="{escape(name.strip())}"'

@@ -31,9 +31,10 @@ class CollectiveOp:
     line, op, name, function: its first occurrence. kind: all_gather, all_reduce, reduce_scatter,
     all_to_all, collective_permute, ... groups: the number of groups of `group_size` devices; both
     are 0 if the dump does not state them. axes: the mesh axes that the groups run along; empty if
-    unknown. result_bytes: bytes of the result that a device holds. received_bytes: bytes that a
-    device receives; an all_reduce counts as a reduce_scatter and an all_gather. count: the number
-    of equal collectives.
+    unknown. axis_sizes: their sizes; empty if unknown, or if the groups run along parts of axes.
+    result_bytes: bytes of the result that a device holds. received_bytes: bytes that a device
+    receives; an all_reduce counts as a reduce_scatter and an all_gather. count: the number of equal
+    collectives.
     """
 
     line: int
@@ -46,6 +47,7 @@ class CollectiveOp:
     axes: tuple[str, ...]
     result_bytes: int
     count: int = 1
+    axis_sizes: tuple[int, ...] = ()
 
     @property
     def received_bytes(self) -> int:
@@ -97,15 +99,12 @@ class Collectives:
 
     def worst_first(self, meshes: Meshes) -> tuple[CollectiveOp, ...]:
         """Return the collectives, sorted by received bytes. meshes: those that name the axes."""
-        ops = [
-            CollectiveOp(
-                *(line, op, name, function, kind, groups, size, meshes.axes_of(axes)),
-                *(nbytes, count),
-            )
-            for (op, kind, groups, size, axes, nbytes, function), count, (line, name) in (
-                self.ops.worst_first()
-            )
-        ]
+        ops = []
+        for key, count, (line, name) in self.ops.worst_first():
+            op, kind, groups, size, group, nbytes, function = key
+            axes = meshes.axes_of(group)
+            where = (line, op, name, function, kind, groups, size, axes)
+            ops.append(CollectiveOp(*where, nbytes, count, meshes.sizes_of(axes, size)))
         return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))
 
 

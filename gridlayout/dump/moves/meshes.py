@@ -266,6 +266,20 @@ class Meshes:
         found = (axes.along(group) for axes in (*self.axes.values(), self.guessed))
         return next(filter(None, found), ())
 
+    def sizes_of(self, axes: tuple[str, ...], devices: int) -> tuple[int, ...]:
+        """Return the sizes of axes along which groups of so many devices run; () if none fit.
+
+        >>> meshes = Meshes()
+        >>> meshes.read('sdy.mesh @m = <["x"=2, "y"=4]>')
+        >>> meshes.sizes_of(("y", "x"), 8), meshes.sizes_of(("y",), 2)
+        ((4, 2), ())
+        """
+        for mesh in self.by_name.values():
+            sizes = tuple(mesh.get(axis, 0) for axis in axes)
+            if axes and prod(sizes) == devices:
+                return sizes
+        return ()
+
 
 def _lists_at(text: str, at: int) -> list[Shape]:
     """Return the lists of numbers in the brackets at a position."""

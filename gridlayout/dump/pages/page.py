@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages.sections import Section, sections_of
 from gridlayout.dump.pages.table import summary_of, unknown_lines, with_flags
+from gridlayout.dump.pages.worst import worst_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph
 from gridlayout.tables.words import plain
 
@@ -48,12 +49,19 @@ def body_of(found: Contents, flags: bool = False) -> str:
         f'<div class="title" role="heading" aria-level="1">Layouts of '
         f"{escape(plain(found.source))}</div>",
         paragraph(with_flags(summary_of(found)) if flags else summary_of(found)),
+        _list("What costs most", worst_of(found)),
     ]
     for section in sections:
         parts += [heading(section.title.capitalize()), section.table.html]
         parts += [paragraph(f"And {section.more}.")] if section.more else []
     parts += [f"<pre>{escape(text)}</pre>" for text in unknown_lines(found)]
     return framed([*parts, _help(sections)])
+
+
+def _list(title: str, items: Sequence[str]) -> str:
+    """Return a numbered list under a heading; empty without items."""
+    rows = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f"{heading(title)}<ol>{rows}</ol>" if items else ""
 
 
 def _help(sections: Iterable[Section]) -> str:
@@ -98,7 +106,7 @@ COLUMNS = {
     "over time": "bytes over the program: a full bar is the most; each is the highest of its part",
     "alive": "the largest values that are live at the peak",
     "kind": "the kind of collective",
-    "axes": "the mesh axes of the groups",
+    "axes": "the mesh axes of the groups, and their sizes",
     "parts": "number of parts of each dim",
     "sharding": "the sharding as the dump states it",
     "per device": "bytes on each device",

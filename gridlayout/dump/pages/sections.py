@@ -10,6 +10,7 @@ from gridlayout import dtypes
 from gridlayout.costs import Described
 from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
+from gridlayout.dump.pages.worst import axes_text
 from gridlayout.dump.plan import Proposal
 from gridlayout.dump.values.curve import bars
 from gridlayout.dump.values.hlo_memory import WHOLE
@@ -138,7 +139,7 @@ _COLLECTIVES = (
     _text("kind", attrgetter("kind")),
     _number("groups", lambda row: row.groups or None, "?"),
     _number("group size", attrgetter("group_size")),
-    _words("axes", lambda row: "*".join(row.axes)),
+    _words("axes", axes_text),
     _bytes("receives", attrgetter("received_bytes")),
     _bytes("result", attrgetter("result_bytes")),
 )

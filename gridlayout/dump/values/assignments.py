@@ -191,7 +191,8 @@ def _in_use(values: list[tuple[int, int, _Place]]) -> list[tuple[int, int]]:
     events += [(last + 1, -1, next(order), place) for _, last, place in values]
     users: Counter[tuple[int, int]] = Counter()
     held: dict[tuple[int, int], int] = {}
-    total, found = 0, []
+    total = 0
+    found: list[tuple[int, int]] = []
     for at, is_end, _, place in sorted(events, key=lambda event: event[:3]):
         key = place[:2]
         users[key] += 1 if not is_end else -1
