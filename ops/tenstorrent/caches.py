@@ -52,9 +52,9 @@ def paged_update(op: Op) -> Function:
     (blocks, heads, size, width), new = op.inputs[0].shape, op.inputs[1].shape
     if new[0] != 1 or new[2] < heads or new[3] != width:
         op.fail(f"an input {new} does not fit into the cache {op.inputs[0].shape}")
-    users = jnp.arange(new[1])
 
     def run(cache: Any, x: Any, at: Any, *table: Any) -> Any:
+        users = jnp.arange(new[1])
         at = jnp.ravel(at).astype(jnp.int32)
         block = users
         if table:
@@ -79,9 +79,9 @@ def paged_fill(op: Op) -> Function:
     count = len(op.inputs[2].shape) == 2 and op.inputs[2].shape[1] * size
     if new[1::2] != (heads, width) or new[2] > count or (new[0] > 1 and len(op.inputs) < 4):
         op.fail(f"an input {new} does not fit into the pages {op.inputs[2].shape} of {size} rows")
-    rows = jnp.arange(new[2])
 
     def run(cache: Any, x: Any, table: Any, *users: Any) -> Any:
+        rows = jnp.arange(new[2])
         which = jnp.ravel(users[0]).astype(jnp.int32) if users else jnp.arange(new[0])
         blocks = table.astype(jnp.int32)[which][:, rows // size]
         values = jnp.swapaxes(x, 1, 2).astype(cache.dtype)

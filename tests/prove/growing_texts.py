@@ -217,6 +217,25 @@ def constants(length):
     return _function(lines(length, lambda k: f"  %{k} = {ops[k % len(ops)]}"))
 
 
+def caches(length):
+    """One cache that is changed again and again."""
+    cache, at = "tensor<1000x8x1000000x8xf32>", "tensor<1000000x1000000xi32>"
+    new = "tensor<1x8x1000000x8xf32>"
+    update = f'  "ttir.paged_fill_cache"(%a, %b, %c) : ({cache}, {new}, {at}) -> ()\n'
+    return (
+        f"func.func @main(%a: {cache}, %b: {new}, %c: {at}) -> {cache} {{\n"
+        f"{repeated(length, update)}  return %a : {cache}\n}}\n"
+    )
+
+
+def selected(length):
+    """Elements of enormous tensors, selected one by one."""
+    big = "tensor<1000000000xf32>"
+    words = "dim = 0 : si32, begin = 0 : si32, length = 1 : si32, stride = 1 : si32"
+    line = f'"ttir.index_select"(%a) <{{{words}}}> : ({big}) -> {big}\n'
+    return _function(lines(length, lambda k: f"  %{k} = {line}"), big)
+
+
 def axes_of_chips(length):
     """A mesh of chips of many axes."""
     mesh = f"1x{repeated(length, '1x')}2"
@@ -468,6 +487,70 @@ def enormous_arrays(length):
     )
 
 
+# -- buffers and states ----------------------------------------------------------------------------
+
+
+def allocations(length):
+    """Allocations of enormous sizes in ever new memory spaces, each with values."""
+    return lines(
+        length,
+        lambda k: (
+            f"allocation {k}: size {10**17 + k}, color {k % 700}, maybe-live-out:\n"
+            f" value: <{k} a.{k}{{{k}}} @0> (size={10**17},offset={k}): f32[{k % 9},8]{{1,0}}\n"
+        ),
+        "BufferAssignment:\n",
+    )
+
+
+def live_ranges(length):
+    """Values that are all live at once, in places of their own and in one place."""
+    placed = lines(
+        length // 2,
+        lambda k: f" value: <{k} a.{k}{{}} @0> (size={k + 1},offset={k % 2 * k}): f32[8]{{0}}\n",
+        "BufferAssignment:\nallocation 0: size 999999, preallocated-temp:\n",
+    )
+    n = placed.count("value")
+    head = "HloLiveRange (max 9):\n  BufferLiveRange:\n"
+    return placed + lines(length // 2, lambda k: f"    a.{k % n}{{}}:{k}-{10**9 - k - 1}\n", head)
+
+
+def states_of_memory(length):
+    """States of ever new memories."""
+    return lines(
+        length,
+        lambda k: (
+            f"Device L1 {k % 999} memory state: MemoryView{{numBanks: 9999, "
+            f"totalBytesAllocatedPerBank: {k}.5 MB}}\n"
+        ),
+    )
+
+
+def names_of_axes(length):
+    """Axes whose names are brackets, quotes and escapes, closed or not."""
+    names = ("<[{", ")]}>", "\\\\22\\\\5C", "', '", "=1, ", "%a -> ")
+    return lines(
+        length,
+        lambda k: (
+            f'sdy.mesh @m{k} = <["{names[k % 6]}{k}"=2, "{names[k % 5]}"=3]>\n'
+            f'%{k} = sdy.reshard %a <@m{k}, [{{"{names[k % 6]}{k}"}}, {{"{names[k % 4]}]>'
+            f" : tensor<8x8xf32>\n"
+            f"%c{k} = f32[8]{{0}} all-reduce(%p), replica_groups=mesh['{names[k % 6]}'=2] "
+            f"{{'{names[k % 5]}'}}\n"
+        ),
+    )
+
+
+def partitioned(length):
+    """Tuples of many arrays and their shardings, before and after the partitioner."""
+    count = length // 130
+    kinds = ", ".join(["f32[8,8]{1,0}"] * count)
+    each = ", ".join(["{devices=[999999999,999999999]<=[8]}", "{replicated}"] * (count // 2))
+    body = f"  %p = ({kinds}) parameter(0), sharding={{{each}}}\n"
+    return "HloModule m, num_partitions=8\n" + "".join(
+        f"%f{name} (p: f32[]) -> f32[] {{\n{body}}}\n" for name in ("", "_spmd")
+    )
+
+
 # -- layouts, maps and records ---------------------------------------------------------------------
 
 
@@ -561,12 +644,13 @@ EXPLAINED = (
         core_ranges,
     ),
     *(call_of_many, nested_call, tiles),
+    *(allocations, live_ranges, states_of_memory, names_of_axes, partitioned),
 )
 LOADED = (
     *(long_alias, long_alias_of_equal_types, doubled_aliases, chained_aliases, redefined_aliases),
     *(result_packs, named_results, chained_calls, doubled_calls, chained_loops, many_callees),
     *(nested_modules, nested_brackets, long_attributes, lists_in_attributes, chain_of_ops),
-    *(tree_of_ops, constants, axes_of_chips),
+    *(tree_of_ops, constants, axes_of_chips, caches, selected),
 )
 MAPS = (sum_of_dims, nested_divisions, many_dims)
 LAYOUTS = (layout_of_many_terms, layout_of_divisions, core_ranges, call_of_many, nested_call, tiles)

@@ -139,6 +139,20 @@ def _dumps(pattern):
     return [path.read_bytes()[:6000] for path in sorted((HERE / "dumps").rglob(pattern))]
 
 
+def _logs():
+    """What running systems print, as its tests have it."""
+    from test_dump_logs import ASSIGNMENT, OOM, STATE
+    from test_dump_sharded import PARTITIONED
+
+    sharded = PARTITIONED.format(header="", suffix="_spmd", tiled="{devices=[8,1]<=[8]}")
+    axes = """sdy.mesh @m = <["<data>"=2, "a, b"=4]>
+%0 = sdy.reshard %a <@m, [{"<data>"}, {"a, b":(1)2}]> : tensor<8x8xf32>
+%c = f32[8]{0} all-reduce(%p), replica_groups=mesh['q"u'=2,'y'=4] {'y':(2)2}
+"""
+    texts = (ASSIGNMENT, OOM, STATE.format("DRAM", 8, 0.5), sharded, axes)
+    return [each.encode() for each in texts]
+
+
 def _layouts(*words):
     from test_systems import four_dims
 
@@ -175,7 +189,7 @@ SEEDS = {
     "layout_xla": lambda: _layouts("f32["),
     "layout_call": lambda: _layouts("(("),
     "mlir": lambda: _dumps("*.mlir"),
-    "explain": lambda: _dumps("*.mlir")[:6] + _dumps("*.txt"),
+    "explain": lambda: _dumps("*.mlir")[:6] + _dumps("*.txt") + _logs(),
     "compare": lambda: [a + b"\0" + a for a in _dumps("*.mlir")[:4]],
     "ttnn_program": lambda: _dumps("*.mlir"),
     "plan": _plan,
