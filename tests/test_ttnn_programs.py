@@ -773,6 +773,12 @@ BY_HAND += [
     ("upsample2d", 'scale_factor = 3 : si32, mode = "bilinear"', [(2, 3, 5, 2), (2, 9, 15, 2)],
      lambda x: interpolated(interpolated(x, 3, 1), 3, 2)),
     ("gelu_bw", "", [(3, 5), (3, 5), (3, 5)], gelu_slope),
+    ("gelu", 'approximate = "none"', [(3, 5), (3, 5)],
+     lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / 2**0.5))),
+    ("gelu", 'approximate = "tanh"', [(3, 5), (3, 5)],
+     lambda x: 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))),
+    ("conv2d", CONV + ", channel_last = 1 : si32",
+     [(2, 5, 7, 3), (4, 3, 3, 2), (2, 3, 6, 4)], convolved),
     ("group_norm", "num_groups = 2 : i64, epsilon = 0.5 : f32, "
      "operandSegmentSizes = array<i32: 1, 0, 1, 1>",
      [(2, 1, 15, 6), (1, 1, 2, 3), (6,), (2, 1, 15, 6)], grouped),
@@ -807,6 +813,7 @@ def test_random_numbers_of_ttir_are_within_their_bounds():
         ("conv2d", CONV + FLAT, [(1, 1, 60, 3), (4, 3, 3, 2), (1, 1, 36, 4)], "does not fit the"),
         ("conv2d", CONV + ", batch_dim = 7 : i64", [(2, 5, 7, 3), (4, 3, 3, 2), (1,)], "outside"),
         ("rand", "low = 2.0 : f32, high = 1.0 : f32", [(4,)], "numbers from 2.0 to 1.0"),
+        ("gelu", 'approximate = "erf"', [(4,), (4,)], "approximate = erf is neither"),
         (
             "index_select",
             "dim = 0 : si32, begin = 1 : si32, length = 3 : si32, stride = 2 : si32",
@@ -985,6 +992,83 @@ def test_a_batch_is_normalized_by_its_own_mean():
     made = (x - mean[:, None]) / np.sqrt(variance[:, None] + 0.5) * s[:, None] + o[:, None]
     for one, other in zip(program(x, s, o, o, s), (made, mean, variance), strict=True):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-5, atol=1e-5)
+
+
+def quantized_program(op, *kinds):
+    return (
+        f"func.func @main(%a: {kinds[0]}) -> {kinds[1]} {{\n"
+        f'  %0 = "ttir.{op}"(%a) : ({kinds[0]}) -> {kinds[1]}\n  return %0 : {kinds[1]}\n}}\n'
+    )
+
+
+def of_scale(text):
+    return kept((3, 5), f"!quant.uniform<{text}>")
+
+
+@pytest.mark.parametrize(
+    ("text", "scales", "zeros", "low", "high"),
+    [
+        ("i8:f32, 0.1", 0.1, 0, -128, 127),
+        ("u8:f32, 1.5e-2:7", 0.015, 7, 0, 255),
+        ("i8<-127:100>:f32, 0.002", 0.002, 0, -127, 100),
+        ("i32:f32, 1.000000e-01", 0.1, 0, -(2**31), 2**31 - 1),
+        ("i8:f32:0, {0.1:3, 0.2, 0.4:-5}", [[0.1], [0.2], [0.4]], [[3], [0], [-5]], -128, 127),
+    ],
+)
+def test_floats_become_quantized_numbers_and_floats_again(text, scales, zeros, low, high):
+    scales, zeros = np.asarray(scales, np.float32), np.asarray(zeros, np.float32)
+    x = numbers(3, 5, low=-0.9) * 3
+    floats, kind = kept((3, 5)), of_scale(text)
+    expected = np.clip(np.round(x / scales) + zeros, low, high)
+    found = np.asarray(load(quantized_program("quantize", floats, kind))(x))
+    assert found.dtype == text.partition(":f32")[0].partition("<")[0].replace("i", "int").replace(
+        "u", "uint"
+    )
+    np.testing.assert_array_equal(found, expected)
+    again = load(quantized_program("dequantize", kind, floats))(found)
+    np.testing.assert_allclose(np.asarray(again), (expected - zeros) * scales, rtol=1e-6)
+    other = of_scale("i8:f32, 0.3:1")
+    moved = load(quantized_program("requantize", kind, other))(found)
+    right = np.clip(np.round((expected - zeros) * (scales / np.float32(0.3))) + 1, -128, 127)
+    np.testing.assert_array_equal(np.asarray(moved), right)
+
+
+def test_large_floats_stay_in_the_range_of_32_bits():
+    kind = of_scale("i32:f32, 0.5")
+    x = np.full((3, 5), 3e9, np.float32) * np.array([1, -1, 1, -1, 1], np.float32)
+    found = np.asarray(load(quantized_program("quantize", kept((3, 5)), kind))(x))
+    assert (np.sign(found) == np.sign(x)).all()
+    assert abs(found.astype(np.int64)).min() > 2**31 - 256
+
+
+def test_quantized_numbers_are_moved_but_not_added():
+    kind = of_scale("i8:f32, 0.5:1")
+    turned = kept((5, 3), "!quant.uniform<i8:f32, 0.5:1>")
+    text = quantized_program("transpose", kind, turned)
+    text = text.replace("(%a) :", "(%a) <{dim0 = 0 : si32, dim1 = 1 : si32}> :")
+    x = np.arange(15, dtype=np.int8).reshape(3, 5)
+    np.testing.assert_array_equal(np.asarray(load(text)(x)), x.T)
+    for op, kinds in {"neg": (kind, kind), "reshape": (kind, of_scale("i8:f32, 0.1"))}.items():
+        words = " <{shape = [3 : i32, 5 : i32]}>" if op == "reshape" else ""
+        text = quantized_program(op, *kinds).replace("(%a) :", f"(%a){words} :")
+        with pytest.raises(LayoutError, match="dequantize them first"):
+            load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i8:f32, -0.1", "scale -0.1 must be positive"),
+        ("i8:f32, {0.1}", "is no type of quantized numbers"),
+        ("i8:f32:1, 0.1", "is no type of quantized numbers"),
+        ("i4:f32, 0.1", "is no type of quantized numbers"),
+        ("i8:f32:1, {0.1, 0.2}", "2 scales along dim 1 do not fit the shape"),
+        ("i8:f32:7, {0.1, 0.2}", "2 scales along dim 7 do not fit the shape"),
+    ],
+)
+def test_quantized_types_are_refused_by_their_rule(text, message):
+    with pytest.raises(LayoutError, match=message):
+        load(quantized_program("quantize", kept((3, 5)), of_scale(text)))
 
 
 def test_a_slice_at_run_time_has_steps():

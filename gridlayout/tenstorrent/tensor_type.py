@@ -13,18 +13,23 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.layouts.reader import Reader, dims_text
+from gridlayout.tenstorrent.quantized import Quantized, read_quantized
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.tenstorrent.ttnn_layout_text import dtype_of, read_element, read_layout
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """The shape, element type and layout of a value; the layout is None if the type has none."""
+    """The shape, element type and layout of a value; the layout is None if the type has none.
+
+    quantized: what the elements stand for; None for elements that are themselves.
+    """
 
     shape: Shape
     dtype: Any
     layout: TtnnLayout | None
     tile_format: str | None = None
+    quantized: Quantized | None = None
 
 
 def read_tensor_type(text: str, strict: bool = True) -> TensorType:
@@ -43,11 +48,16 @@ def read_tensor_type(text: str, strict: bool = True) -> TensorType:
     >>> found.layout.grid, found.layout.tile, found.layout.buffer_type
     ((2, 1), (32, 32), 'l1')
     >>> read_tensor_type("tensor<2x3xsi32>")
-    TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None)
+    TensorType(shape=(2, 3), dtype=dtype('int32'), layout=None, tile_format=None, quantized=None)
     """
     reader = Reader(text)
     reader.expect("tensor", "<")
     shape = reader.dims_before_element()
+    if reader.peek("!quant.uniform"):
+        quantized = read_quantized(reader)
+        reader.expect(">", what=", as quantized tensors have no layout")
+        reader.end()
+        return TensorType(shape, dtypes.as_dtype(quantized.dtype), None, None, quantized)
     element = read_element(reader)
     layout = None
     if reader.take(","):

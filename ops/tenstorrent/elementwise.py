@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -91,6 +92,19 @@ def _common_type(x: Any, y: Any) -> tuple[Any, Any]:
 def unary(op: Op) -> Function:
     """An op of one operand."""
     return UNARY[op.name]
+
+
+def gelu(op: Op) -> Function:
+    """The activation GELU, in the form that `approximate` states, if any: "none" has erf."""
+    return gelu_of(op, "tanh")
+
+
+def gelu_of(op: Op, default: str) -> Function:
+    """Return GELU in the form that `approximate` states. default: the form without it."""
+    how = op.word("approximate", default)
+    if how not in ("none", "tanh"):
+        op.fail(f"approximate = {how} is neither none nor tanh")
+    return partial(jax.nn.gelu, approximate=how == "tanh")
 
 
 def binary(op: Op) -> Function:
@@ -186,6 +200,7 @@ def pow_scalar(op: Op) -> Function:
 FUNCTIONS = {
     **dict.fromkeys(UNARY, unary),
     **dict.fromkeys(BINARY, binary),
+    "gelu": gelu,
     "clamp_scalar": clamp,
     "clamp_tensor": clamp_tensor,
     "leaky_relu": leaky_relu,

@@ -15,10 +15,20 @@ import jax.numpy as jnp
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.ops.tenstorrent import caches, elementwise, indexing, shapes, sums, ttir, windows
+from gridlayout.ops.tenstorrent import (
+    caches,
+    elementwise,
+    indexing,
+    quantizing,
+    shapes,
+    sums,
+    ttir,
+    windows,
+)
 from gridlayout.ops.tenstorrent.block_float import rounded
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
 from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.quantizing import check_quantized
 from gridlayout.tenstorrent.tensor_type import TensorType
 
 Function = Callable[..., Any]
@@ -31,7 +41,7 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     **sums.FUNCTIONS,
     **windows.FUNCTIONS,
 }
-DIALECTS = {"ttnn": FUNCTIONS, "ttir": {**FUNCTIONS, **ttir.FUNCTIONS}}
+DIALECTS = {"ttnn": FUNCTIONS, "ttir": {**FUNCTIONS, **ttir.FUNCTIONS, **quantizing.FUNCTIONS}}
 # Ops without results, or whose result is a device; there is only one device here.
 WITHOUT_VALUES = ("deallocate", "get_device")
 
@@ -69,6 +79,7 @@ def _built(op: Op, mesh: Shape) -> Function:
     if op.name in BETWEEN:  # on a mesh of one chip
         between = listed(BETWEEN[op.name](op, (1, 1)))
         return lambda *arrays: [x[0, 0] for x in between(*(x[None, None] for x in arrays))]
+    check_quantized(op)
     made = listed(DIALECTS[op.dialect][op.name](op))
     computed = made if op.name in shapes.FUNCTIONS else lambda *xs: made(*map(_wide, xs))
     return mapped(computed, mesh) if mesh else computed

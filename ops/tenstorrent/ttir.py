@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,6 +14,7 @@ from jax import lax
 
 from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent import windows
+from gridlayout.ops.tenstorrent.elementwise import gelu_of
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
@@ -136,10 +136,7 @@ def batch_norm_training(op: Op) -> Function:
 
 def gelu_backward(op: Op) -> Function:
     """The gradient of GELU at the second operand, times the first."""
-    how = op.word("approximate", "none")
-    if how not in ("none", "tanh"):
-        op.fail(f"approximate = {how} is neither none nor tanh")
-    function = partial(jax.nn.gelu, approximate=how == "tanh")
+    function = gelu_of(op, "none")
     return lambda gradient, x: jax.jvp(function, (x,), (gradient,))[1]
 
 
@@ -160,6 +157,8 @@ def convolution(op: Op) -> Function:
     dims = tuple(op.axis(key, at) for key, at in zip(names, defaults, strict=True))
     stride, dilation = (windows.each(op, key, rank) for key in ("stride", "dilation"))
     groups, padding = op.integer("groups"), _padding(op, rank)
+    if op.integer("channel_last", 1) != 1:
+        op.fail("channels that are not the last dim are stated by channel_dim")
     if op.word("padding_mode", "zeros") != "zeros" or (is_transposed and groups != 1):
         op.fail("only zeros for padding and, where transposed, one group are known")
     if is_transposed:
