@@ -40,6 +40,9 @@ STYLE = """
   .gl-dump .wide td.long { grid-column: 1 / -1; }
   .gl-dump .wide td.none { display: none; }
 }
+@container (max-width: 30em) {
+  .gl-dump table:not(.wide) { display: block; overflow-x: auto; }
+}
 """
 _WIDE = 7  # a table with more columns is wide
 # In characters: a short text is never broken, a long one gets its own line in a block.
