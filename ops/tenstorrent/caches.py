@@ -11,6 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
@@ -48,22 +49,22 @@ def paged_update(op: Op) -> Function:
     each user. Without a table, a user has one block. The input is (1, users, heads or more, width).
     """
     op.flag("share_cache", False)
-    op.integers("operandSegmentSizes", None)
-    (blocks, heads, size, width), new = op.inputs[0].shape, op.inputs[1].shape
+    _, heads, size, width = _blocks(op)
+    new = op.inputs[1].shape
     if new[0] != 1 or new[2] < heads or new[3] != width:
         op.fail(f"an input {new} does not fit into the cache {op.inputs[0].shape}")
 
     def run(cache: Any, x: Any, at: Any, *table: Any) -> Any:
-        users = jnp.arange(new[1])
         at = jnp.ravel(at).astype(jnp.int32)
-        block = users
+        blocks = jnp.arange(new[1])
         if table:
-            block = table[0].astype(jnp.int32)[users, jnp.clip(at // size, 0, None)]
-        block = jnp.where(at < 0, blocks, block)
-        rows = x[0, :, :heads].astype(cache.dtype)
-        return cache.at[block, :, jnp.where(at < 0, 0, at % size if table else at)].set(
-            rows, mode="drop"
-        )
+            pages = table[0].astype(jnp.int32)
+            each = jnp.clip(at // size, 0, pages.shape[1] - 1)[:, None]
+            blocks, at = (
+                jnp.ravel(jnp.take_along_axis(pages, each, 1)),
+                jnp.where(at < 0, at, at % size),
+            )
+        return _with_rows(cache, blocks, at, x[0, :, :heads])
 
     return run
 
@@ -74,22 +75,41 @@ def paged_fill(op: Op) -> Function:
     The page table names the blocks of each user. The last operand names the users; without it,
     there is one, the first.
     """
-    op.integers("operandSegmentSizes", None)
-    (_, heads, size, width), new = op.inputs[0].shape, op.inputs[1].shape
-    count = len(op.inputs[2].shape) == 2 and op.inputs[2].shape[1] * size
+    _, heads, size, width = _blocks(op)
+    new, pages = op.inputs[1].shape, op.inputs[2].shape
+    count = len(pages) == 2 and pages[1] * size
     if new[1::2] != (heads, width) or new[2] > count or (new[0] > 1 and len(op.inputs) < 4):
-        op.fail(f"an input {new} does not fit into the pages {op.inputs[2].shape} of {size} rows")
+        op.fail(f"an input {new} does not fit into the pages {pages} of {size} rows")
 
     def run(cache: Any, x: Any, table: Any, *users: Any) -> Any:
         rows = jnp.arange(new[2])
         which = jnp.ravel(users[0]).astype(jnp.int32) if users else jnp.arange(new[0])
-        blocks = table.astype(jnp.int32)[which][:, rows // size]
-        values = jnp.swapaxes(x, 1, 2).astype(cache.dtype)
-        return cache.at[blocks, :, jnp.broadcast_to(rows % size, blocks.shape)].set(
-            values, mode="drop"
-        )
+        own = jnp.take(table.astype(jnp.int32), which, 0, mode="clip")
+        blocks = jnp.take(own, rows // size, 1, mode="clip")
+        places = jnp.broadcast_to(rows % size, blocks.shape)
+        values = jnp.reshape(jnp.swapaxes(x, 1, 2), (-1, heads, width))
+        return _with_rows(cache, jnp.ravel(blocks), jnp.ravel(places), values)
 
     return run
+
+
+def _blocks(op: Op) -> Shape:
+    """Return the shape of a cache in blocks: (blocks, heads, rows of a block, width)."""
+    op.integers("operandSegmentSizes", None)
+    shape = op.inputs[0].shape
+    if len(shape) != 4 or shape[0] * shape[2] >= 2**31:
+        op.fail(f"a cache {shape} must have 4 dims, and fewer than 2**31 rows in all blocks")
+    return shape
+
+
+def _with_rows(cache: Any, blocks: Any, places: Any, values: Any) -> Any:
+    """Return the cache with rows (heads, width) at places of blocks; negative places are none."""
+    count, heads, size, width = cache.shape
+    rows = jnp.reshape(jnp.swapaxes(cache, 1, 2), (count * size, heads, width))
+    outside = (places < 0) | (places >= size) | (blocks < 0)
+    where = jnp.where(outside, count * size, blocks * size + places)
+    rows = rows.at[where].set(values.astype(cache.dtype), mode="drop")
+    return jnp.swapaxes(jnp.reshape(rows, (count, size, heads, width)), 1, 2)
 
 
 FUNCTIONS = {

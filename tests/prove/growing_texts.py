@@ -218,13 +218,14 @@ def constants(length):
 
 
 def caches(length):
-    """One cache that is changed again and again."""
+    """One enormous cache that is changed again and again, first by its pages."""
     cache, at = "tensor<1000x8x1000000x8xf32>", "tensor<1000000x1000000xi32>"
     new = "tensor<1x8x1000000x8xf32>"
-    update = f'  "ttir.paged_fill_cache"(%a, %b, %c) : ({cache}, {new}, {at}) -> ()\n'
+    pages = f'  "ttir.paged_fill_cache"(%a, %b, %c) : ({cache}, {new}, {at}) -> ()\n'
+    update = f'  "ttir.fill_cache"(%a, %b) <{{batch_offset = 9 : i32}}> : ({cache}, {new}) -> ()\n'
     return (
         f"func.func @main(%a: {cache}, %b: {new}, %c: {at}) -> {cache} {{\n"
-        f"{repeated(length, update)}  return %a : {cache}\n}}\n"
+        f"{pages}{repeated(length, update)}  return %a : {cache}\n}}\n"
     )
 
 
