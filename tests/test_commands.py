@@ -19,6 +19,7 @@ import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.conversion.candidates import SYSTEMS
 from gridlayout.draw.views import VIEWS
+from gridlayout.palette import fixed
 
 ROOT = Path(__file__).parent.parent
 GRID = "GridLayout((53, 63), 'float32', grid=(3, 2), tile=(32, 32))"
@@ -65,13 +66,20 @@ def test_a_layout_is_drawn_into_a_file(text, tmp_path, capsys):
     path = tmp_path / "x.svg"
     assert main(["draw", text, "-o", str(path)]) == 0
     drawing = gl.parse(text).draw()
-    assert path.read_text("utf-8") == drawing.svg
+    assert path.read_text("utf-8") == fixed(drawing.svg)
     assert capsys.readouterr().out == f"{path} shows {drawing.title}\n"
 
 
 def test_without_a_file_the_svg_is_printed(capfd):
     assert main(["draw", GRID, "--view", "physical"]) == 0
-    assert capfd.readouterr().out == gl.parse(GRID).draw("physical").svg.rstrip("\n") + "\n"
+    svg = fixed(gl.parse(GRID).draw("physical").svg)
+    assert capfd.readouterr().out == svg.rstrip("\n") + "\n"
+
+
+def test_the_way_of_an_element_is_drawn(capfd):
+    assert main(["draw", GRID, "--view", "element", "--index", "20,40"]) == 0
+    svg = fixed(gl.parse(GRID).draw("element", index=(20, 40)).svg)
+    assert capfd.readouterr().out.rstrip("\n") == svg.rstrip("\n")
 
 
 def test_a_relayout_is_drawn(tmp_path):
@@ -100,7 +108,7 @@ def test_the_help_names_every_view_that_needs_no_devices(capsys):
 )
 def test_a_shape_completes_an_encoding(text, shape, whole, capfd):
     assert main(["draw", text, "--shape", shape]) == 0
-    assert capfd.readouterr().out.rstrip("\n") == gl.parse(whole).draw().svg.rstrip("\n")
+    assert capfd.readouterr().out.rstrip("\n") == fixed(gl.parse(whole).draw().svg).rstrip("\n")
     assert main(["draw", text]) == 2
     assert "states no shape: give one, as in --shape " in capfd.readouterr().err
     assert main(["draw", whole, "--shape", shape]) == 2
@@ -168,7 +176,9 @@ def test_warnings_are_messages(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["draw", GRID, "-o", "x.png"], 2, "end the name in .svg or .html"),
+        (["draw", GRID, "-o", "x.pdf"], 2, "end the name in .svg, .png or .html"),
+        (["draw", GRID, "--view", "element"], 2, "needs index="),
+        (["draw", GRID, "--view", "element", "--index", "60,0"], 2, "60"),
         (["draw", GRID, "-o", "/no/such/x.svg"], 1, "No such file or directory"),
         (["draw", GRID, "--view", "nice"], 2, "view 'nice' is not one of logical, tiles"),
         (["draw", GRID, "--view", "fold"], 2, "view 'fold' needs device=, a gl.DeviceGrid"),

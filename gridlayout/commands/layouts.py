@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gridlayout.commands import Commands
 from gridlayout.commands.terminal import SUCCEEDED, print_text, refused, warnings_of
 from gridlayout.errors import LayoutError
+from gridlayout.palette import fixed
 from gridlayout.text import MAX_TEXT, parse
 
 if TYPE_CHECKING:
@@ -23,15 +24,22 @@ def add_draw(commands: Commands) -> None:
     parser = commands.add_parser("draw", help="draw a layout")
     _add_text(parser)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="a .svg or .html file (default: print the SVG)"
+        "-o", "--output", metavar="FILE", help="a .svg, .png or .html file (default: print SVG)"
     )
     parser.add_argument(
         "--view",
         default="logical",
-        help="logical (the default), tiles, strides, physical, memory, lanes, slots, halo, flows",
+        help="logical (the default), tiles, strides, physical, memory, lanes, slots, halo, flows, "
+        "element",
     )
     parser.add_argument(
         "--to", metavar="TEXT", help="of flows: the layout of the same tensor that it moves to"
+    )
+    parser.add_argument(
+        "--index",
+        type=_index,
+        metavar="I,J",
+        help="of element: the index of the element whose way to its byte is shown",
     )
     parser.set_defaults(run=_draw)
 
@@ -100,14 +108,26 @@ def _layout(text: str, shape: str | None) -> Layout:
     return parse(f"tensor<{shape}, {text}>" if encodes else f"{shape}{text}")
 
 
+def _index(text: str) -> tuple[int, ...]:
+    """Return the index that an option states, such as 20,40."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no index: write --index 20,40"
+        ) from None
+
+
 def _draw(options: argparse.Namespace) -> int:
     try:
         with warnings_of("draw"):
             layout = _layout(options.text, options.shape)
-            to = {} if options.to is None else {"to": parse(options.to)}
-        drawing = layout.draw(options.view, **to)
+            given = {} if options.to is None else {"to": parse(options.to)}
+        if options.index is not None:
+            given["index"] = options.index
+        drawing = layout.draw(options.view, **given)
         if options.output is None:
-            return print_text(drawing.svg)
+            return print_text(fixed(drawing.svg))
         drawing.save(options.output)
     except (LayoutError, OSError) as error:
         return refused("draw", error)

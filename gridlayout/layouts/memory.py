@@ -152,7 +152,9 @@ class Chip:
 def _names_of(capacity: Mapping[str, int], shared: str | None) -> dict[str, str]:
     """Return a chip's own names, by what layouts call the memory; `LayoutError` if unclear."""
     own = [name for name in capacity if name not in MEMORY_SPACES]
-    if shared is not None and (shared not in capacity or shared in ("l1", *HOST_SPACES)):
+    if shared is not None and (
+        not isinstance(shared, str) or shared not in capacity or shared in ("l1", *HOST_SPACES)
+    ):
         others = [name for name in capacity if name not in ("l1", *HOST_SPACES)]
         fix = f"name one of {', '.join(others)}" if others else "state its bytes in capacity"
         raise LayoutError(f"shared {shown(shared)} is no memory that all cores share: {fix}")
