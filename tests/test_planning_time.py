@@ -13,7 +13,7 @@ import tiers
 import gridlayout as gl
 from gridlayout.errors import LayoutError
 from gridlayout.ops.choose.strategies import Strategies
-from gridlayout.ops.planning import clock, making, priced, searching, traced
+from gridlayout.ops.planning import clock, making, on_devices, priced, solved, traced
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
@@ -130,8 +130,8 @@ def test_a_second_interrupt_is_raised(name, monkeypatch):
         calls.append(None)
         raise KeyboardInterrupt
 
-    where = "made_plan" if name == "n150" else "default_plan"
-    monkeypatch.setattr(searching, where, interrupt)
+    where = (solved, "made_plan") if name == "n150" else (on_devices, "default_plan")
+    monkeypatch.setattr(*where, interrupt)
     with pytest.raises(KeyboardInterrupt):
         planned(name)
     assert len(calls) == 2
@@ -146,7 +146,7 @@ def test_an_interrupt_while_it_is_priced_keeps_the_plan(whole, monkeypatch):
             raise KeyboardInterrupt
         return made(*args)
 
-    monkeypatch.setattr(searching, "made_plan", interrupt_once)
+    monkeypatch.setattr(solved, "made_plan", interrupt_once)
     plan = planned("v5e")
     assert (plan.time, plan.layouts) == (whole["v5e"][0].time, whole["v5e"][0].layouts)
     assert len(calls) == 2
