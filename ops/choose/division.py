@@ -68,37 +68,39 @@ class Units:
         can be divided only evenly. A unit that does not divide one of them evenly is split, if its
         first axes do.
         """
-        names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-        return cls._used(device, names, _by_links(device, names), specs, extents)
+        return cls._used(device, _by_links(device), specs, extents)
 
     @classmethod
-    def apart(cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3) -> Units:
+    def apart(
+        cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3, together: bool = False
+    ) -> Units:
         """Return every mesh axis as its own unit; the largest are split until there are `least`.
 
-        So each of them can divide another dim. Dims of these placements use whole units.
+        So each of them can divide another dim. Dims of these placements use whole units. together:
+        whether axes with equal links begin as one unit, which is split between axes if it can be.
         """
-        names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-        mesh = (device.fine_axes(axis) for axis in device.mesh.axis_names)
-        within = ([name for name in axes if name in names] for axes in mesh)
-        kinds = _by_links(device, names)
+        mesh = [device.fine_axes(axis) for axis in device.mesh.axis_names]
+        kinds = _by_links(device)
+        within = [[name for axes in mesh for name in axes]] if together else mesh
         groups = [[name for name in axes if name in kind] for axes in within for kind in kinds]
         groups = [group for group in groups if group]
         while len(groups) < least and any(len(group) > 1 for group in groups):
             largest = max(groups, key=len)
-            at = groups.index(largest)
-            first = -(-len(largest) // (least - len(groups) + 1))
+            at, half = groups.index(largest), -(-len(largest) // (least - len(groups) + 1))
+            ends = [k for k in range(1, len(largest)) if any(largest[k] == a[0] for a in mesh)]
+            first = min(ends, key=lambda k: abs(k - half)) if ends else half
             groups[at : at + 1] = [largest[:first], largest[first:]]
-        return cls._used(device, names, [set(group) for group in groups], specs, ())
+        return cls._used(device, [set(group) for group in groups], specs, ())
 
     @classmethod
     def _used(
         cls,
         device: DeviceGrid,
-        names: list[str],
         groups: list[set[str]],
         specs: Iterable[Spec],
         extents: Iterable[int],
     ) -> Units:
+        names = _names(device)
         for spec in specs:
             for axes in spec.placement.axes if isinstance(spec, Sharded) else ():
                 parts = [(group & set(axes), group - set(axes)) for group in groups]
@@ -128,11 +130,6 @@ class Units:
         if (key := tuple(units)) not in self._counts:
             self._counts[key] = prod(self.device.count(self.axes[u]) for u in key)
         return self._counts[key]
-
-    @property
-    def largest(self) -> int:
-        """The devices along the unit that has the most."""
-        return max(self._sizes, default=1)
 
     def mesh_axes(self, units: Iterable[int]) -> Axes:
         """Return the axes of some units, in order."""
@@ -278,7 +275,7 @@ class Units:
         return min(way.alone(nbytes) for way in ways)
 
     @cached_property
-    def _sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[int, ...]:
         """The number of devices along each unit."""
         return tuple(map(self.device.count, self.axes))
 
@@ -293,7 +290,7 @@ class Units:
                     (Share(ALL_TO_ALL, every, (size - 1) / size**2, 2 / size),)
                 ]
             else:
-                found = [*ways_to_change(before, after, self._sizes)]
+                found = [*ways_to_change(before, after, self.sizes)]
             self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 
@@ -378,10 +375,15 @@ class Units:
         return made.found
 
 
-def _by_links(device: DeviceGrid, names: Sequence[str]) -> list[set[str]]:
+def _names(device: DeviceGrid) -> list[str]:
+    """Return the prime factors of the mesh's axes, in order."""
+    return [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
+
+
+def _by_links(device: DeviceGrid) -> list[set[str]]:
     """Return the prime factors of the mesh's axes, grouped by the kind of their links."""
     found: dict[Any, set[str]] = {}
-    for name in names:
+    for name in _names(device):
         found.setdefault(device.machine.topology.kind(name), set()).add(name)
     return list(found.values())
 

@@ -86,7 +86,9 @@ class Traced:
         fixed = [layout for layout in self.fixed_layouts if layout is not None]
         stated = [*map(self.placed, fixed), *graph.stated(self.device)]
         units = Units.apart(self.device, stated, 2)
-        while len(units.axes) < 3 or units.largest > LIMITS.devices_of_unit:
+        if number_of_ways(graph, units) > LIMITS.ways and not self.device.machine.has_cores:
+            units = Units.apart(self.device, stated, 2, together=True)
+        while len(units.axes) < 3 or max(units.sizes) > LIMITS.devices_of_unit:
             finer = Units.apart(self.device, stated, len(units.axes) + 1)
             if len(finer.axes) == len(units.axes) or number_of_ways(graph, finer) > LIMITS.ways:
                 break
