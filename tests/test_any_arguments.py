@@ -138,6 +138,14 @@ CALLS = {
     "Plan.diff": (PLAN.diff, {"other": PLAN}),
     "Plan.put": (PLAN.put, {"args": (ARRAY,)}),
     "Plan.run": (lambda x: PLAN.run(x), {"x": ARRAY}),
+    "Plan.shardings": (
+        lambda mesh, x, strict=True: PLAN.shardings(mesh, x, strict=strict),
+        {"mesh": DEVICE.mesh, "x": ARRAY},
+    ),
+    "Plan.constrained": (
+        lambda mesh, x, strict=True: PLAN.constrained(mesh, strict=strict)(x),
+        {"mesh": DEVICE.mesh, "x": ARRAY},
+    ),
     "Chip": (gl.Chip, {"name": "toy", "grid": (2, 2)}),
     "parse": (gl.parse, {"text": "f32[3]"}),
     "explain": (gl.explain, {"source": "f32[3,5]{1,0:T(2,2)}"}),

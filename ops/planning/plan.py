@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 
 from gridlayout import dtypes
+from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
+from gridlayout.ops.planning.constrained import constrained, mesh_for
+from gridlayout.ops.planning.shardings import NamedMesh, Shardings
 from gridlayout.ops.planning.simulation import LiveRange, Simulation
+from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.planning.trees import Trees
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
@@ -52,7 +58,7 @@ class Plan(ByPath):
     layouts: of each argument by its path, such as `params/w1`; None for arguments without a layout,
     such as scalars. results: of each result. bound: by the same figures, no plan of the same
     strategies takes fewer seconds. simulation: the cost of the planned program. device: the mesh
-    that it is for. how: the method that found it.
+    that it is for. how: the method that found it. trees: the structures of arguments and results.
     """
 
     layouts: Mapping[str, Layout | None]
@@ -64,6 +70,7 @@ class Plan(ByPath):
     alternatives: Mapping[str, tuple[Alternative, ...]] = field(repr=False)
     how: str = ""
     fn: Callable[..., Any] | None = field(default=None, repr=False)
+    trees: Trees | None = field(default=None, repr=False)
 
     @property
     def time(self) -> float:
@@ -214,12 +221,17 @@ class Plan(ByPath):
         `LayoutError` where there are too few devices, for a plan that was loaded without its
         function, and for arguments of other shapes than planned.
         """
+        return OnGrid(self._function, self.devices, self)(*self.put(args))
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        """The function; `LayoutError` for a plan that was loaded without it."""
         if self.fn is None:
             raise LayoutError(
                 "this plan was loaded without its function: gl.load_plan(path, fn) gives it one, "
                 "or call gl.on_grid(fn, policy=plan)"
             )
-        return OnGrid(self.fn, self.devices, self)(*self.put(args))
+        return self.fn
 
     def put(self, args: Any) -> Any:
         """Return the function's arguments, a tuple, placed as planned."""
@@ -242,6 +254,78 @@ class Plan(ByPath):
             structure, [next(layouts) if is_array else None for is_array in arrays]
         )
         return found
+
+    # -- for jax.jit -------------------------------------------------------------------------------
+
+    def shardings(self, mesh: Mesh, *args: Any, strict: bool = True) -> Shardings:
+        """Return the plan's layouts of arguments and results as `NamedSharding`s on `mesh`.
+
+        They are trees in the structure of the function's arguments, a tuple, and of its results,
+        for `jax.jit(fn, in_shardings=..., out_shardings=...)`. Scalars are replicated; leaves that
+        are no arrays have None. mesh: a `jax.sharding.Mesh` of the plan's shape with any names; its
+        axes may also be the factors of the plan's axes, such as (2, 2, 4) for (4, 4). args: as in
+        `gl.plan`; a plan that was loaded needs them, because its file has no structures.
+
+        JAX divides dims evenly, by whole mesh axes. strict: whether a layout that is divided
+        otherwise is an error; if not, its dims that no sharding expresses are replicated, with a
+        `LayoutWarning`. Tiles are not expressed: XLA chooses the order of elements on a device.
+
+        `LayoutError` for such layouts, with the names of all of them; for a mesh of another shape;
+        and for plans of cores, which are no devices of JAX.
+
+        >>> import jax, jax.numpy as jnp, gridlayout as gl
+        >>> x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((4096, 512), (512, 512)))
+        >>> one = gl.Machine("v5e 4x4", mesh=(1,))
+        >>> plan = gl.plan(lambda p, x: x @ p["w"], {"w": w}, x, machine=one)
+        >>> mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+        >>> ins, outs = plan.shardings(mesh)
+        >>> [*ins[0]], ins[1].shard_shape(x.shape), outs.mesh == mesh
+        (['w'], (4096, 512), True)
+        """
+        trees = self.trees
+        if args or trees is None:
+            if not args:
+                raise LayoutError(
+                    "this plan was loaded, and its file has no structures of arguments: pass the "
+                    "arguments too, plan.shardings(mesh, *args)"
+                )
+            traced = traced_for(self._function, args, self.device.machine, None)
+            self.stated.check(traced.graph, traced.device)
+            trees = traced.trees
+        ins, outs = self._ends(NamedMesh.of(self.device, mesh), strict)
+        return Shardings(trees.arguments_of(ins), trees.results_of(outs))
+
+    def _ends(self, mesh: NamedMesh, strict: bool) -> tuple[list[Any], list[Any]]:
+        """Return the shardings of arguments and of results."""
+        every = (*self.layouts.items(), *self.results.items())
+        found = mesh.of_layouts(every, as_flag(strict, "strict"))
+        return found[: len(self.layouts)], found[len(self.layouts) :]
+
+    def constrained(self, mesh: Mesh, *, strict: bool = True) -> Callable[..., Any]:
+        """Return the function with sharding constraints of JAX where the plan divides values.
+
+        It takes and returns JAX's arrays, and has the values of the function itself: XLA makes the
+        program, which is divided as planned. Constrained are arguments and results, operands and
+        results of each equation for which the plan has chosen a division, and what loops carry. XLA
+        may still choose other collectives than the plan. A plan that is the program of `gl.on_grid`
+        (`plan.how` is "as by default") constrains arguments, results and `gl.with_layout` alone.
+        Its derivative is that of the function, without constraints inside: plan the gradient.
+
+        mesh, strict: as in `shardings`; the mesh has Auto axes. Where the plan divides by a part of
+        a mesh axis, the constraints are on a mesh of the same devices with more axes. `LayoutError`
+        in the same cases but this, for arguments of other shapes than planned, and for
+        `GridArray`s.
+
+        >>> import jax, jax.numpy as jnp, gridlayout as gl
+        >>> x = jnp.ones((8, 8))
+        >>> plan = gl.plan(lambda x: jnp.tanh(x @ x), x, machine=gl.Machine("v5e 4x4", mesh=(1,)))
+        >>> mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+        >>> jax.jit(plan.constrained(mesh))(x).sharding.spec
+        PartitionSpec()
+        """
+        every = (*self.layouts.values(), *self.results.values())
+        named = mesh_for(NamedMesh.of(self.device, mesh), self.stated, every)
+        return constrained(self._function, named, self.stated, self._ends(named, strict), strict)
 
     # -- texts -------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) 
         {},
         "as by default",
         traced.fn,
+        traced.trees,
     )
 
 
@@ -90,6 +91,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
         _alternatives(strategies, found, report),
         found.how,
         traced.fn,
+        traced.trees,
     )
 
 

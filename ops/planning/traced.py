@@ -35,6 +35,7 @@ from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.ops.planning.trees import Trees
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.terms import no_step
@@ -49,7 +50,8 @@ from gridlayout.sharding.machines.machine import Machine
 class Traced:
     """A function as a jaxpr on a device grid, with its constants as operands.
 
-    leaves: the arrays of its arguments. fixed_layouts: their layouts that are fixed, or None.
+    constants: these constants. leaves: the arrays of its arguments. trees: the structures of its
+    arguments and results. fixed_layouts: the layouts of arrays that are fixed, or None.
     next_of: for results, the operands whose next values they are, as in a training step. space: on
     cores, the memory space of arguments and results; None for either one. lifted: the function as
     `gl.on_grid` lifts it, or as the user did, with his choices.
@@ -60,10 +62,10 @@ class Traced:
     device: DeviceGrid
     closed: Any
     specs: tuple[Spec, ...]
-    consts: int
+    constants: tuple[Any, ...]
     leaves: tuple[Leaf, ...]
     fixed_layouts: tuple[Layout | None, ...]
-    result_names: tuple[str, ...]
+    trees: Trees
     next_of: Mapping[int, int]
     space: str | None = None
 
@@ -71,6 +73,16 @@ class Traced:
     def fn(self) -> Callable[..., Any]:
         """The function itself."""
         return self.lifted.fn
+
+    @property
+    def consts(self) -> int:
+        """The number of its constants."""
+        return len(self.constants)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The name of each result that is an array."""
+        return tuple(self.trees.results.names)
 
     @cached_property
     def graph(self) -> Graph:
@@ -276,10 +288,10 @@ def traced_for(
     return Traced(
         *(lifted, chips, device, jaxpr),
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
-        len(consts),
+        tuple(consts),
         tuple(arrays),
         tuple(layouts),
-        tuple(results.names),
+        Trees(jax.tree.structure(args, is_leaf=is_grid), tuple(numbers), results),
         nexts,
         space,
     )
