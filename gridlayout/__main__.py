@@ -10,6 +10,7 @@ import gridlayout
 from gridlayout.commands.demo import add_demo
 from gridlayout.commands.dumps import add_compare, add_explain
 from gridlayout.commands.layouts import add_convert, add_draw, add_explore, add_gallery
+from gridlayout.commands.plans import add_plan
 from gridlayout.commands.terminal import NAME, REFUSED
 
 
@@ -25,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_demo(commands)
     add_explain(commands)
     add_compare(commands)
+    add_plan(commands)
     add_draw(commands)
     add_convert(commands)
     add_explore(commands)

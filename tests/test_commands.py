@@ -1,4 +1,4 @@
-"""`gridlayout draw`, `convert`, `explore` and `--version`: one layout, given as a text.
+"""`gridlayout draw`, `convert`, `explore` and `--version`: one layout, given as a text; `plan`.
 
 `explain` is tested in test_dump.py, `compare` in test_compare.py, `gallery` in test_draw.py and
 `demo` in test_demo.py.
@@ -27,7 +27,7 @@ METAL = (
     "#ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
     "memref<8x150xf32, #ttcore.memory_space<l1>>>"
 )
-COMMANDS = ("demo", "explain", "compare", "draw", "convert", "explore", "gallery")
+COMMANDS = ("demo", "explain", "compare", "plan", "draw", "convert", "explore", "gallery")
 
 
 def typed(text):
@@ -288,3 +288,109 @@ def test_what_can_not_be_explored_is_refused(capsys, tmp_path):
     text = "mli.tensor((6, 4, 5), 'HWC', 'int16')"
     assert main(["explore", text, "-o", str(tmp_path / "x.html")]) == 2
     assert "can't be explored" in capsys.readouterr().err
+
+
+# -- plan ------------------------------------------------------------------------------------------
+
+MODULE = """
+import jax
+
+def mlp(x, up, down):
+    return jax.nn.relu(x @ up) @ down
+
+def of_tree(weights, x):
+    return mlp(x, weights["up"], weights["down"])
+
+def arguments():
+    sizes = {"up": (48, 190), "down": (190, 48)}
+    weights = {name: jax.ShapeDtypeStruct(s, "float32") for name, s in sizes.items()}
+    return weights, jax.ShapeDtypeStruct((1000, 48), "float32")
+
+def one():
+    return jax.ShapeDtypeStruct((8,), "float32")
+
+def fails():
+    raise ValueError("first line\\nsecond line")
+
+class Group:
+    square = staticmethod(lambda x: x * x)
+
+number = 5
+"""
+SHAPES = ("float32[1000,48]", "f32[48,190]", "f32[190,48]")
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A module of the user's in the current directory."""
+    (tmp_path / "training_module.py").write_text(MODULE, "utf-8")
+    (tmp_path / "broken_module.py").write_text("1 / 0", "utf-8")
+    (tmp_path / "ending_module.py").write_text("raise SystemExit(3)", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    yield "training_module"
+    sys.modules.pop("training_module", None)
+
+
+def test_a_plan_is_printed_and_saved(module, tmp_path, capfd):
+    more = ["--machine", "v5e 4x4", "-o", "plan.json", "--seconds", "20"]
+    more += ["--fixed", "x=GridLayout((1000, 48), 'float32', grid=(4, 1))"]
+    more += ["--fixed", "down=GridLayout((190, 48), 'float32', grid=(1, 1))"]
+    assert main(["plan", f"{module}:mlp", *SHAPES, *more]) == 0
+    out, error = capfd.readouterr()
+    plan = gl.load_plan(tmp_path / "plan.json")
+    assert out == f"{plan}\n"
+    assert error == "plan.json has this plan\n"
+    assert plan.layouts["x"].grid == (4, 1)
+    assert plan.layouts["up"].shape == (48, 190)
+    assert plan.device.shape == (4, 4)
+
+
+def test_a_function_may_return_the_arguments(module, capfd):
+    assert main(["plan", f"{module}:of_tree", "--args", "arguments", "--machine", "v5e 4x4"]) == 0
+    assert "  weights/up: GridLayout((48, 190), 'float32'" in capfd.readouterr().out
+    assert main(["plan", f"{module}:Group.square", "--args", "one", "--machine", "v5e 4x4"]) == 0
+    assert "  x: GridLayout((8,), 'float32'" in capfd.readouterr().out
+
+
+def test_numbers_and_other_types_have_shapes_too(module, capfd):
+    assert main(["plan", f"{module}:Group.square", "bf16[]", "--machine", "v5e 4x4"]) == 0
+    assert capfd.readouterr().out.startswith("plan of ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["training_module", "f32[3]"], "must name a module and a function in it"),
+        (["training_module:nope", "f32[3]"], "has no 'nope'"),
+        (["training_module:number", "f32[3]"], "must be a function, not int"),
+        (["no_such_module:f", "f32[3]"], "can't be imported: ModuleNotFoundError"),
+        (["broken_module:f", "f32[3]"], "can't be imported: ZeroDivisionError: division by zero"),
+        (["ending_module:f", "f32[3]"], "can't be imported: SystemExit: 3"),
+        (["training_module:mlp"], "are needed in one of two ways"),
+        (["training_module:mlp", "f32[3]", "--args", "arguments"], "are needed in one of two ways"),
+        (["training_module:mlp", "--args", "fails"], "fails: ValueError: first line"),
+        (["training_module:mlp", "f32[3]"], "missing 2 required positional arguments"),
+        (["training_module:mlp", *["f32[3,4]"] * 3], "can't be traced on these arguments"),
+        (["training_module:mlp", *SHAPES, "--machine", "nope"], "machine 'nope' is unknown"),
+        (["training_module:mlp", *SHAPES, "--seconds", "nan"], "seconds nan must be"),
+        (["training_module:mlp", *SHAPES, "--fixed", "x"], "must be a path and a layout"),
+        (["training_module:mlp", *SHAPES, "--fixed", "x=f32["], "expected a number"),
+        (["training_module:mlp", *SHAPES, "--fixed", f"z={GRID}"], "'z'"),
+        (["training_module:mlp", *SHAPES, "-o", "no/such/folder.json"], "No such file"),
+        *((["--", "training_module:Group.square", text], "") for text in HOSTILE[1:]),
+        (["training_module:Group.square", "f32[9223372036854775807]"], "over 2**62"),
+        (["training_module:Group.square", "complex128[" + "1," * 500 + "1]"], "must be an element"),
+    ],
+)
+def test_plan_refuses_in_one_sentence(module, arguments, words, capfd):
+    machine = [] if "--machine" in arguments else ["--machine", "v5e 4x4"]
+    assert main(["plan", *machine, *arguments]) == 1
+    out, error = capfd.readouterr()
+    assert not out
+    assert error.startswith("gridlayout plan: ")
+    assert words in error
+    assert "Traceback" not in error
+    assert "second line" not in error
+    assert len(error) < 2000
+    assert "\x1b" not in error
