@@ -87,6 +87,6 @@ def group_size(line):
         return len(match[1].split(","))
     if match := re.search(r"replica_groups=\[\d+,(\d+)\]<=", line):
         return int(match[1])
-    match = re.search(r"replica_groups=mesh\[(.*?)\] ?\{(.*?)\}", line)
+    match = re.search(r"replica_groups=mesh\[(.*?)\](?:, device_ids=\(.*?\))? ?\{(.*?)\}", line)
     sizes = dict(re.findall(r"'(\w+)'=(\d+)", match[1]))
     return int(np.prod([int(sizes[name]) for name in re.findall(r"'(\w+)'", match[2])]))

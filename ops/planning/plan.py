@@ -320,8 +320,8 @@ class Plan(ByPath):
         >>> x = jnp.ones((8, 8))
         >>> plan = gl.plan(lambda x: jnp.tanh(x @ x), x, machine=gl.Machine("v5e 4x4", mesh=(1,)))
         >>> mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
-        >>> jax.jit(plan.constrained(mesh))(x).sharding.spec
-        PartitionSpec()
+        >>> jax.jit(plan.constrained(mesh))(x).sharding.shard_shape(x.shape)
+        (8, 8)
         """
         every = (*self.layouts.values(), *self.results.values())
         named = mesh_for(NamedMesh.of(self.device, mesh), self.stated, every)
