@@ -23,7 +23,7 @@ _MOST = 16
 
 @dataclass(frozen=True)
 class Run:
-    """Positions first, first + step, ..., each `every` times; `count` in all.
+    """`count` positions first, first + step, ...
 
     first: negative where they are outside of the array.
     """
@@ -31,38 +31,35 @@ class Run:
     count: int
     first: int
     step: int = 1
-    every: int = 1
 
     @property
     def is_fill(self) -> bool:
         """Whether the positions are outside of the array."""
         return self.first < 0
 
-    def cut(self, start: int, count: int, stride: int) -> Run | None:
-        """Return every `stride`-th of its positions from `start` on; None if that is no run."""
+    @property
+    def last(self) -> int:
+        """The last position."""
+        return self.first + (self.count - 1) * self.step
+
+    def cut(self, start: int, count: int, stride: int) -> Run:
+        """Return every `stride`-th of its positions from `start` on."""
         if self.is_fill:
             return Run(count, -1, 0)
-        if self.every == 1:
-            return Run(count, self.first + start * self.step, self.step * stride)
-        if stride > 1 or start % self.every:
-            return None
-        return replace(self, count=count, first=self.first + start // self.every * self.step)
+        return Run(count, self.first + start * self.step, self.step * stride)
 
     @property
-    def reversed(self) -> Run | None:
-        """The positions from the last one to the first; None if that is no run."""
+    def reversed(self) -> Run:
+        """The positions from the last one to the first."""
         if self.is_fill or self.count == 1:
             return self
-        if self.every > 1 and self.count % self.every:
-            return None
-        last = self.first + (self.count - 1) // self.every * self.step
-        return replace(self, first=last, step=-self.step)
+        return replace(self, first=self.last, step=-self.step)
 
     def joined(self, other: Run) -> Run | None:
         """Return the run of both; None if that is no run."""
         if self.is_fill and other.is_fill:
             return Run(self.count + other.count, -1, 0)
-        if self.is_fill or other.is_fill or self.every > 1 or other.every > 1:
+        if self.is_fill or other.is_fill:
             return None
         steps = {run.step for run in (self, other) if run.count > 1}
         step = steps.pop() if len(steps) == 1 else None
@@ -76,7 +73,7 @@ class Run:
         """Return the positions, -1 where they are outside of the array."""
         if self.is_fill:
             return np.full(self.count, -1)
-        return self.first + np.arange(self.count) // self.every * self.step
+        return self.first + np.arange(self.count) * self.step
 
 
 Runs = tuple[Run, ...]
@@ -217,11 +214,11 @@ class Shifted:
         rows = tuple(Row(d, row.runs) if k == s else row for k, row in enumerate(self.rows))
         return replace(self, rows=rows)
 
-    def _with(self, d: int, runs: Sequence[Run | None]) -> Shifted | None:
-        """Return the view with other runs along a dim; None if they are too many, or no runs."""
+    def _with(self, d: int, runs: Sequence[Run]) -> Shifted | None:
+        """Return the view with other runs along a dim; None if they are none, or too many."""
         found: list[Run] = []
         for run in runs:
-            if run is None or len(found) > _MOST:
+            if len(found) > _MOST:
                 return None
             run = Run(1, run.first) if run.count == 1 and not run.is_fill else run
             both = found[-1].joined(run) if found else None

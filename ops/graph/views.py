@@ -43,11 +43,7 @@ class _View:
         """Along each dim of the array, the first and the last position that it reads."""
         found = []
         for row in self.view.rows:
-            ends = [
-                (run.first, run.first + (run.count - 1) // run.every * run.step)
-                for run in row.runs
-                if not run.is_fill
-            ]
+            ends = [(run.first, run.last) for run in row.runs if not run.is_fill]
             found.append((min(map(min, ends), default=0), max(map(max, ends), default=-1)))
         return found
 

@@ -335,7 +335,7 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
                 shifts.append(n)  # blocks of it are not near those of the array
             ends = accumulate((run.count for run in view.rows[s].runs), initial=0)
             for run, at in zip(view.rows[s].runs, ends, strict=False):
-                if not run.is_fill and (run.count > 1 and (run.step, run.every) != (1, 1)):
+                if not run.is_fill and (run.count > 1 and run.step != 1):
                     shifts.append(n)
                 elif not run.is_fill:
                     ways = (run.first - at, run.first - at - n, run.first - at + n)

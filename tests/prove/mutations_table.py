@@ -397,8 +397,8 @@ OPS = [
     ),
     Mutation(
         "ops/decisions/shifted.py",
-        "last = self.first + (self.count - 1) // self.every * self.step",
-        "last = self.first + self.count // self.every * self.step",
+        "return self.first + (self.count - 1) * self.step",
+        "return self.first + self.count * self.step",
         "tests/test_borders.py::test_a_view_of_views_is_what_numpy_makes",
     ),
     Mutation(
