@@ -1,7 +1,7 @@
-"""Gather and scatter-add with operands divided as the plan of a program requests.
+"""Scatter-add with operands divided as the plan of a program requests.
 
 Indexed dims are unsharded. The index array is divided together with the slices that it selects.
-A scatter-add then sums the partial sums of all devices.
+The partial sums of all devices are summed.
 """
 
 from __future__ import annotations
@@ -18,29 +18,11 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.slices.logical_indices import computed_once, in_shape
+from gridlayout.ops.primitives.slices.logical_indices import in_shape
 from gridlayout.ops.products.divided import summed
 
 # Padding of the index array breaks what the user promises of the indices.
 ANY = {"indices_are_sorted": False, "unique_indices": False}
-
-
-def gather(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
-    """Rule for `gather` of a block of the array at a block of the indices."""
-    array, indices = _relaid_out(b, requested, operands)
-    shapes, made = [block_shape(array.spec), block_shape(indices.spec)], requested.made
-    whole, sizes = op.ins[0].shape, op.params["slice_sizes"]
-    own = tuple(
-        block if size == n else size for block, size, n in zip(shapes[0], sizes, whole, strict=True)
-    )
-    local = made.local_shape
-
-    def kernel(x: jax.Array, at: jax.Array) -> list[jax.Array]:
-        x = computed_once(x.reshape(shapes[0]), prod(local))
-        (found,) = op.bind(x, at.reshape(shapes[1]), slice_sizes=own, **ANY)
-        return [found.reshape(local)]
-
-    return b.run(kernel, [array, indices], [made])[0]
 
 
 def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:

@@ -54,8 +54,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     Dims of which slices have the full extent stay sharded, and so do batch dims.
     """
     if op.requested is not None:
-        rule = served.gather_summed if op.requested.summed else divided.gather
-        return rule(b, op, op.requested, value, indices)
+        return served.gather_requested(b, op, op.requested, value, indices)
     numbers = op.params["dimension_numbers"]
     if value.layout is None and not numbers.operand_batching_dims:
         return _gather_by_indices(b, op, value, indices)

@@ -76,7 +76,8 @@ def _local(
         most = min(last, jnp.iinfo(indices.dtype).max)
         if drops:
             inside &= (at >= 0) & (at <= most)
-        at = jnp.clip(at, 0, most).astype(jnp.int32)
+        at = jnp.clip(at, 0, most)
+        at = at.astype(jnp.int32) if most < 2**31 else at
         if placed.axes[d] and d in s.axes:
             at -= index_of(placed.axes[d]) * block[d]
             mine &= (at >= 0) & (at < block[d])
@@ -104,12 +105,14 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
     return found if any(step.collectives for step in b.steps[steps:]) else common
 
 
-def gather_summed(b: Builder, op: Op, requested: Requested, value: Value, indices: Value) -> Value:
-    """Rule for a gather of an array whose indexed dims are divided as the plan requests."""
+def gather_requested(
+    b: Builder, op: Op, requested: Requested, value: Value, indices: Value
+) -> Value:
+    """Rule for a gather whose operands and result are divided as the plan requests."""
     spec, at = requested.ins
     assert spec is not None
     assert at is not None
-    return _summed(b, op, value, indices, (spec, at, requested.out), requested.summed)
+    return _summed(b, op, value, indices, (spec, at, requested.made), requested.summed)
 
 
 def _summed(
@@ -122,7 +125,8 @@ def _summed(
 ) -> Value:
     """Return the slices of blocks, summed over the devices that divide the indexed dims.
 
-    specs: of the array, the indices and the result. over: the mesh axes of the indexed dims.
+    specs: of the array, the indices and the result. over: the mesh axes of the indexed dims, none
+    if these are unsharded.
     """
     spec, at, out = specs
     x = b.as_sharded(value, spec.layout, placement=spec.placement)
@@ -156,7 +160,7 @@ def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | 
     array = _spec(b, value.shape, value.dtype, {kept[k]: cores[k] for k in cores if k in kept})
     there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
     at = _spec(b, indices.shape, indices.dtype, there)
-    return divided.gather(b, op, Requested((array, at), out, out), value, indices)
+    return _summed(b, op, value, indices, (array, at, out), ())
 
 
 def _result_cores(
