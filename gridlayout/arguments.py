@@ -166,6 +166,18 @@ def as_int(value: Any, what: str) -> int:
     return number
 
 
+def as_count(value: Any, what: str, least: int = 0) -> int:
+    """Return `value` as a Python int of at least `least`; otherwise raise `LayoutError`.
+
+    >>> as_count(3, "width", least=1)
+    3
+    """
+    number = as_int(value, what)
+    if number < least:
+        raise LayoutError(f"{what} {number} must be >= {least}")
+    return number
+
+
 def as_axis(axis: Any, rank: int, what: str) -> int:
     """Return `axis` as one of 0 ... rank - 1; a negative axis counts from the end.
 

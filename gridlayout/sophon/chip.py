@@ -9,20 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gridlayout.arguments import as_int
+from gridlayout.arguments import as_count, as_int
 from gridlayout.errors import LayoutError
-
-
-def as_count(value: Any, what: str, least: int = 0) -> int:
-    """Return `value` as a Python int of at least `least`; otherwise raise `LayoutError`.
-
-    >>> as_count(3, "width", least=1)
-    3
-    """
-    number = as_int(value, what)
-    if number < least:
-        raise LayoutError(f"{what} {number} must be >= {least}")
-    return number
 
 
 @dataclass(frozen=True, repr=False)

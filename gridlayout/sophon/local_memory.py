@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, as_count
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.memory import Chip as GridChip
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.sophon import strides as rules
-from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
+from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip
 from gridlayout.sophon.tensors import Tensor, storage_argument
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_items, as_shape, one_of
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_count, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Step, StepBuilder, nest
-from gridlayout.sophon.chip import Chip, as_count
+from gridlayout.sophon.chip import Chip
 
 if TYPE_CHECKING:
     import numpy as np

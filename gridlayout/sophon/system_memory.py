@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, as_count
 from gridlayout.layouts.call_text import call_text
 from gridlayout.sophon import strides as rules
-from gridlayout.sophon.chip import as_count
 from gridlayout.sophon.tensors import Tensor, storage_argument
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
+from gridlayout.arguments import as_count
 from gridlayout.errors import LayoutError
-from gridlayout.sophon.chip import BM1684, Chip, as_chip, as_count
+from gridlayout.sophon.chip import BM1684, Chip, as_chip
 from gridlayout.sophon.strides import channels_per_npu, check_start, unit
 
 if TYPE_CHECKING:

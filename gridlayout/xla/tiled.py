@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_RANK, Shape, as_int, as_items, as_shape, one_of
+from gridlayout.arguments import MAX_RANK, Shape, as_count, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -76,14 +76,14 @@ class XlaLayout(Layout):
         element = dtypes.as_dtype(dtype)
         self.minor_to_major: Shape = _permutation(minor_to_major, len(shape))
         self.tiles: Tiles = tuple(_tile(tile) for tile in _sequence(tiles, "tiles", "tiles"))
-        self.tail_alignment: int = _count(tail_alignment, "tail_alignment (L)", 1)
+        self.tail_alignment: int = as_count(tail_alignment, "tail_alignment (L)", 1)
         self.index_type: str | None = _index_type(index_type, "index_type (#)")
         self.pointer_type: str | None = _index_type(pointer_type, "pointer_type (*)")
-        self.element_bits: int = _count(element_bits, "element_bits (E)", 0)
-        self.memory_space: int = _count(memory_space, "memory_space (S)", 0)
+        self.element_bits: int = as_count(element_bits, "element_bits (E)", 0)
+        self.memory_space: int = as_count(memory_space, "memory_space (S)", 0)
         physical = tuple(shape[d] for d in reversed(self.minor_to_major))
         self.splits: tuple[tuple[int, Shape], ...] = _splits(splits, physical)
-        self.metadata_bytes: int = _count(metadata_bytes, "metadata_bytes (M)", 0)
+        self.metadata_bytes: int = as_count(metadata_bytes, "metadata_bytes (M)", 0)
         builder = StepBuilder(shape)
         order = list(reversed(self.minor_to_major))
         for tile in self.tiles:
@@ -335,13 +335,6 @@ def _sequence(value: Any, what: str, of: str) -> tuple[Any, ...]:
     return as_items(value, what, of)
 
 
-def _count(value: Any, what: str, least: int) -> int:
-    number = as_int(value, what)
-    if number < least:
-        raise LayoutError(f"{what} {number} must be >= {least}")
-    return number
-
-
 def _permutation(minor_to_major: Any, rank: int) -> Shape:
     if minor_to_major is None:
         return tuple(reversed(range(rank)))
@@ -379,9 +372,9 @@ def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:
             d, at = pair
         except (TypeError, ValueError):
             raise LayoutError(f"splits (SC) {pair!r} must be a pair (dim, indices)") from None
-        d = _count(d, "splits (SC): dim", 0)
+        d = as_count(d, "splits (SC): dim", 0)
         indices = _sequence(at, "splits (SC): indices", "whole numbers")
-        at = tuple(_count(i, "splits (SC): index", 0) for i in indices)
+        at = tuple(as_count(i, "splits (SC): index", 0) for i in indices)
         if d >= len(physical):
             raise LayoutError(f"splits (SC): dim {d} is outside the rank {len(physical)}")
         if d in found:
