@@ -19,6 +19,7 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import SHIFTED, SUMMED, THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.flops import of_convolution
@@ -31,11 +32,11 @@ from gridlayout.ops.primitives.windows import (
     Window,
     as_storage,
     blocks,
-    fill_tail,
     for_results,
     for_window,
     halos_of,
     local_blocks,
+    zero_tail,
 )
 from gridlayout.ops.products.divided import divided
 from gridlayout.sharding.meshes.placement import Placement
@@ -123,9 +124,9 @@ def _convolve(
         images, weights = local_blocks(images), local_blocks(weights)
         for dim, k in along.items():
             if layout.grid[k] > 1:
-                weights = fill_tail(weights, dim, placed.axes[k], y.shape[dim], 0)
+                weights = zero_tail(weights, dim, placed.axes[k], y.shape[dim])
         if layout.grid[feature] > 1:
-            images = fill_tail(images, feature, placed.axes[feature], x.shape[feature], 0)
+            images = zero_tail(images, feature, placed.axes[feature], x.shape[feature])
         for k, halo in halos:
             images = halo.run(images, k, 0)
         result = _convolve_block(op, padding, dilation, images, weights, wide)
@@ -146,9 +147,7 @@ def _divided_like(shape: Shape, dtype: Any, placed: Placement, along: dict[int, 
         else (1, (), 1, 1)
         for d in range(len(shape))
     ]
-    cores, axes, slots, per_device = (tuple(part[i] for part in parts) for i in range(4))
-    layout = GridLayout(shape, dtype, cores, collapse=[])
-    return Sharded(layout, Placement(cores, axes, slots, per_device))
+    return block_spec(shape, dtype, Placement(*zip(*parts, strict=True)))
 
 
 def _reaches(dims: list[_Dim], placed: Placement, kernel: Sharded, out: Shape) -> dict[int, Reach]:

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED, along
 from gridlayout.ops.decisions.flops import of_window, per_operand
@@ -75,10 +75,7 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
         return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
 
-    made = [
-        Sharded(GridLayout(each.shape, each.dtype, layout.grid, collapse=[]), placed)
-        for each in op.outs
-    ]
+    made = [block_spec(each.shape, each.dtype, placed) for each in op.outs]
     outs = b.run(pool, [*operands, *starts], made, sent)
     return [
         b.relayout(out, b.choose(each.shape, each.dtype, first))

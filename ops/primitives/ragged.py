@@ -24,7 +24,7 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run, target_layout
-from gridlayout.ops.primitives.windows import as_storage, block_matrix, fill_tail, local_blocks
+from gridlayout.ops.primitives.windows import as_storage, block_matrix, local_blocks, zero_tail
 from gridlayout.sharding.collectives import Axes, index_of
 
 Shape = tuple[int, ...]
@@ -109,8 +109,8 @@ def _by_contracted_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Va
     extent, out = left.shape[dim], Replicated(op.out.shape, op.out.dtype)
 
     def kernel(left: jax.Array, right: jax.Array, sizes: jax.Array) -> list[jax.Array]:
-        x = fill_tail(local_blocks(left), dim, axes, extent, 0)
-        y = fill_tail(local_blocks(right), right_dim, axes, extent, 0)
+        x = zero_tail(local_blocks(left), dim, axes, extent)
+        y = zero_tail(local_blocks(right), right_dim, axes, extent)
         (made,) = op.bind(x, y, _local_sizes(sizes, axes, block))
         return [lax.psum(made, axes) if axes else made]
 

@@ -20,7 +20,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.primitives.along import run
 from gridlayout.ops.primitives.panels import Panels, as_spec, in_panels
-from gridlayout.ops.primitives.windows import as_storage, fill_tail, local_blocks
+from gridlayout.ops.primitives.windows import as_storage, local_blocks, zero_tail
 from gridlayout.sharding.collectives import index_of
 
 
@@ -91,7 +91,7 @@ def _substituted(
     rows = (here * width + jnp.arange(width))[:, None]
     a = jnp.pad(a, ((0, 0), (0, count * width - n)))
     a = jnp.where(rows < n, a, (rows == jnp.arange(a.shape[1])).astype(a.dtype))
-    left = fill_tail(local_blocks(right), 0, panels.axes, n, 0)
+    left = zero_tail(local_blocks(right), 0, panels.axes, n)
     own, contributions = jnp.zeros_like(left), jnp.zeros((count * width, left.shape[1]), left.dtype)
     upward = bool(op.params["lower"]) == is_transposed
     order = list(reversed(range(count)) if upward else range(count))

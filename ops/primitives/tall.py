@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import target_layout
-from gridlayout.ops.primitives.windows import as_storage, block_matrix, fill_tail, local_blocks
+from gridlayout.ops.primitives.windows import as_storage, block_matrix, local_blocks, zero_tail
 from gridlayout.sharding.collectives import Axes, all_gather, index_of
 
 # A function of R that returns the matrices to multiply Q by, and the replicated results.
@@ -80,7 +80,7 @@ def _decompose(
     short = [Replicated(aval.shape, aval.dtype) for aval in jax.eval_shape(parts, r)[1]]
 
     def kernel(part: jax.Array) -> list[jax.Array]:
-        a = fill_tail(local_blocks(part), dim, axes, extent, 0)
+        a = zero_tail(local_blocks(part), dim, axes, extent)
         q, r = _qr_of_blocks(a.T if dim else a, axes)
         factors, rest = parts(r)
         made = [q @ factor for factor in factors]

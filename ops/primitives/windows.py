@@ -131,11 +131,11 @@ class Halo:
         return lax.dynamic_slice_in_dim(x, first, reach.length, dim)
 
 
-def fill_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> jax.Array:
-    """Return a device's block with `fill` beyond the extent of the dim."""
+def zero_tail(x: jax.Array, dim: int, axes: Axes, extent: int) -> jax.Array:
+    """Return a device's block with zeros beyond the extent of the dim."""
     at = index_of(axes) * x.shape[dim] + jnp.arange(x.shape[dim])
     inside = lax.expand_dims(at < extent, [d for d in range(x.ndim) if d != dim])
-    return jnp.where(inside, x, fill)
+    return jnp.where(inside, x, 0)
 
 
 def halos_of(

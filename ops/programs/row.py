@@ -11,6 +11,7 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
@@ -130,11 +131,10 @@ def _passed(spec: Any, machine: Machine, dtype: Any = None) -> int:
     own = as_grid(spec.layout) if isinstance(spec, Sharded) else None
     if not machine.chip.tiles or own is None:
         return 0 if spec is None else int(spec.device_bytes)
-    local = spec.local_shape
     if own.tile:
         return spec.device_bytes
     rank = len(spec.placement.grid)
-    block = tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
+    block = block_shape(spec)
     if len(spec.shape) < 2:
         return dtypes.nbytes(block, spec.dtype)  # `Machine.padded` pads no vector
     order = [group[0] for group in own.groups or () if len(group) == 1]

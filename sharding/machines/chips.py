@@ -27,14 +27,14 @@ KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
 GB, TERA = 1e9, 1e12
 
 
-def check_figure(value: Any, what: str, least: float = 0.0, above: bool = True) -> float:
-    """Return a finite number greater than `least`; raise `LayoutError` for any other value.
+def check_figure(value: Any, what: str, above: bool = True) -> float:
+    """Return a finite number above 0; raise `LayoutError` for any other value.
 
-    above: False if the number may also equal `least`.
+    above: False if the number may also be 0.
     """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < least or (above and value == least):
-        rule = f"above {least:g}" if above else f"of at least {least:g}"
+    if not is_number or not isfinite(value) or value < 0 or (above and value == 0):
+        rule = "above 0" if above else "of at least 0"
         raise LayoutError(f"{what} {value!r} must be a finite number {rule}")
     return float(value)
 
