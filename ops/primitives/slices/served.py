@@ -55,6 +55,20 @@ def _cores(spec: Sharded, dims: Sequence[int]) -> dict[int, tuple[int, Axes]]:
     return {d: (placed.grid[d], placed.axes[d]) for d in dims if placed.axes[d]}
 
 
+def _of_slices(spec: Sharded, s: SliceDims) -> dict[int, tuple[int, Axes]]:
+    """Return how slices are divided along the dims that they keep of an array."""
+    kept = [d for d in s.dim_map if d not in s.axes]
+    return {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+
+
+def _like_rows(
+    b: Builder, indices: Value, cores: dict[int, tuple[int, Axes]], rows: Sequence[int]
+) -> Sharded:
+    """Return the blocks of indices that are divided as slices are along their dims `rows`."""
+    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
+    return _spec(b, indices.shape, indices.dtype, there)
+
+
 def _served(spec: Sharded, s: SliceDims) -> list[int] | None:
     """Return the divided dims that are indexed; None if slices would cross their blocks."""
     found = [d for d in s.axes if spec.placement.axes[d]]
@@ -94,9 +108,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
         return None
     indices = indices if indices.layout is None else b.as_sharded(indices)
     cores, rows = _result_cores(b, op, spec, s, indices)
-    out = _spec(b, op.out.shape, op.out.dtype, cores)
-    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
-    at = _spec(b, indices.shape, indices.dtype, there)
+    out, at = _spec(b, op.out.shape, op.out.dtype, cores), _like_rows(b, indices, cores, rows)
     over = tuple(axis for d in served for axis in spec.placement.axes[d])
     found = _summed(b, op, value, indices, (spec, at, out), over)
     steps = len(b.steps)
@@ -158,8 +170,7 @@ def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | 
     if not cores.keys() & {*rows} or not cores.keys() <= {*rows, *kept}:
         return None
     array = _spec(b, value.shape, value.dtype, {kept[k]: cores[k] for k in cores if k in kept})
-    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
-    at = _spec(b, indices.shape, indices.dtype, there)
+    at = _like_rows(b, indices, cores, rows)
     return _summed(b, op, value, indices, (array, at, out), ())
 
 
@@ -173,8 +184,7 @@ def _result_cores(
     """
     numbers = op.params["dimension_numbers"]
     rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
-    kept = [d for d in s.dim_map if d not in s.axes]
-    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+    cores = _of_slices(spec, s)
     used = {axis for axes in spec.placement.axes for axis in axes}
     if (own := as_blocks(indices.spec, b.device)) is not None:
         for j, each in _cores(own, range(indices.ndim - 1)).items():
@@ -227,12 +237,10 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if spec is None or _served(spec, s) is None or max(value.shape) >= 2**31:
         return None
     numbers = op.params["dimension_numbers"]
-    kept = [d for d in s.dim_map if d not in s.axes]
-    cores = {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
+    cores = _of_slices(spec, s)
     new_spec = _spec(b, updates.shape, updates.dtype, cores)
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
-    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
-    at = _spec(b, indices.shape, indices.dtype, there)
+    at = _like_rows(b, indices, cores, rows)
     x = b.as_sharded(target, spec.layout, placement=spec.placement)
     starts = b.as_sharded(indices, at.layout, placement=at.placement)
     new = b.as_sharded(updates, new_spec.layout, placement=new_spec.placement)
@@ -274,9 +282,9 @@ def scatter_add(
     over = tuple(axis for _, axes in lead.values() for axis in axes)
     if not over or any(own.placement.axes[k] for k in s.lead if k not in rows):
         return None
-    kept = [d for d in s.dim_map if d not in s.axes]
-    cores = {d: _cores(own, [s.dim_map[d]]).get(s.dim_map[d]) for d in kept}
-    window = {d: each for d, each in cores.items() if each is not None}
+    divided_dims = _cores(own, range(updates.ndim))
+    kept = {d: k for d, k in s.dim_map.items() if d not in s.axes}
+    window = {d: divided_dims[k] for d, k in kept.items() if k in divided_dims}
     made = out = _spec(b, value.shape, op.out.dtype, window)
     count = b.device.count(over)
     if scattered:
@@ -284,9 +292,7 @@ def scatter_add(
         if d is None:
             return None
         out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over)})
-    at = _spec(
-        b, indices.shape, indices.dtype, {j: lead[k] for j, k in enumerate(rows) if k in lead}
-    )
+    at = _like_rows(b, indices, lead, rows)
     requested = Requested((None, at, own), made, out, over, scattered)
     found = divided.scatter_add(b, op, requested, value, indices, updates)
     if value.layout is None:
