@@ -137,7 +137,7 @@ class Shifted:
         count = max(-(-(limit - start) // stride), 0)
         if d not in self.along:
             return self if count == 1 else None
-        found: list[Run | None] = []
+        found: list[Run] = []
         ends = accumulate((run.count for run in self.rows[self.along[d]].runs), initial=0)
         for run, at in zip(self.rows[self.along[d]].runs, ends, strict=False):
             first = max(-(-(at - start) // stride), 0)  # of the new positions, the first in the run

@@ -188,7 +188,8 @@ class Writer:
 
     def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
         """Return the decision with the steps recorded so far that its results need."""
-        steps = _needed(self.steps, outs)
+        # A rule may have tried another way first.
+        steps = tuple(self.steps[n] for n in needed(self.steps, outs))
         how = self.how or (RULE if steps else VIEW)
         return Decision(
             *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
@@ -203,12 +204,13 @@ def _not_run(*_: Any) -> Any:
     )
 
 
-def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
-    """Return the steps that results depend on: a rule may have tried another way first."""
-    needed = {out.at for out in outs if isinstance(out.at, int)}
+def needed(steps: Sequence[Step], outs: Sequence[Value]) -> list[int]:
+    """Return the numbers of the steps that results depend on."""
+    read = {out.at for out in outs if isinstance(out.at, int)}
     found = []
-    for step in reversed(steps):
-        if needed.intersection(step.writes) or step.is_global:
-            needed.update(k for k in step.reads if isinstance(k, int))
-            found.append(step)
-    return tuple(reversed(found))
+    for n in reversed(range(len(steps))):
+        step = steps[n]
+        if step.is_global or read.intersection(step.writes):
+            read.update(k for k in step.reads if isinstance(k, int))
+            found.append(n)
+    return found[::-1]

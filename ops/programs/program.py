@@ -22,6 +22,7 @@ from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.writer import needed
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.programs.passes import Traffic
@@ -204,14 +205,7 @@ class Program:
     def finish(self, outs: Sequence[Value]) -> Program:
         """Set the program's results, and drop the steps that none of them needs."""
         self.outs = tuple(outs)
-        needed = {out.at for out in outs if isinstance(out.at, int)}
-        remaining = []
-        for n in reversed(range(len(self.steps))):
-            step = self.steps[n]
-            if step.is_global or needed.intersection(step.writes):
-                needed.update(k for k in step.reads if isinstance(k, int))
-                remaining.append(n)
-        remaining.reverse()
+        remaining = needed(self.steps, outs)
         self.steps = [self.steps[n] for n in remaining]
         self.scopes = [self.scopes[n] for n in remaining]
         self.owners = [self.owners[n] for n in remaining]
