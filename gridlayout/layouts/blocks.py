@@ -47,6 +47,13 @@ class Blocks:
     flat: Layout
     blocks: tuple[Block, ...]
 
+    @property
+    def joined_order(self) -> list[int]:
+        """The dims of `flat` in joined order: for each block its core dim, then its positions."""
+        rank = self.flat.core_rank
+        pairs = [(block.core, rank + k) for k, block in enumerate(self.blocks)]
+        return [d for pair in pairs for d in pair if d is not None]
+
     def moves_to_flat(self, per_device: Sequence[int]) -> tuple[Move, ...]:
         """The moves from a device's part of the layout to its part of `flat`.
 

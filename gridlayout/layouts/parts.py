@@ -182,14 +182,6 @@ class Part:
         assert self._blocks is not None
         return tuple(b - a for a, b in map(self._interval, self._blocks.blocks))
 
-    def _order(self) -> list[int]:
-        """The dims of the untiled part, grouped by block: core dim first, then positions."""
-        assert self._blocks is not None
-        rank, order = self.layout.core_rank, []
-        for k, block in enumerate(self._blocks.blocks):
-            order += [rank + k] if block.core is None else [block.core, rank + k]
-        return order
-
     def _pack(self, physical: NDArray[Any], read: Read, copy: Copy) -> None:
         assert self._blocks is not None
         moves = self._blocks.moves_from_flat(self.count)
@@ -235,12 +227,14 @@ class Part:
 
     def _joined(self, flat: NDArray[Any]) -> NDArray[Any]:
         """The array of positions of a part of the untiled layout."""
-        return flat.transpose(self._order()).reshape(self._lengths)
+        assert self._blocks is not None
+        return flat.transpose(self._blocks.joined_order).reshape(self._lengths)
 
     def _split(self, flat: NDArray[Any]) -> NDArray[Any]:
         """The part of the untiled layout, as a view of an array of positions."""
         assert self._blocks is not None
-        shape, order = (*self.count, *self._blocks.flat.local_shape), self._order()
+        shape = (*self.count, *self._blocks.flat.local_shape)
+        order = self._blocks.joined_order
         split = flat.reshape([shape[d] for d in order])
         return split.transpose([order.index(d) for d in range(len(order))])
 

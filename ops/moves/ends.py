@@ -19,7 +19,7 @@ from gridlayout.layouts.program import ReshapeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, slice_at
-from gridlayout.sharding.exchanges.pieces import Pieces, PlacedBlocks
+from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.exchanges.windows import Window
 
 # XLA before JAX 0.12 merges a slice of a slice into one slice, and forgets that the start of the
@@ -42,7 +42,7 @@ class Ends:
         extents = [n for window in side.windows for n in window.extents]
         wide = [atom for atom, n in zip(names, extents, strict=True) if n > 1]
         cores = (*side.placement.per_device, *side.blocks.flat.local_shape)
-        dims = [d for d in joined_order(side) if cores[d] > 1]
+        dims = [d for d in side.blocks.joined_order if cores[d] > 1]
         return (
             all(isinstance(move, ReshapeMove) for move in moves)
             and not any(w.is_flipped or w.is_wide or w.step > 1 for w in side.windows)
@@ -54,7 +54,7 @@ class Ends:
         """Return the old part untiled, one dim per atom, with atoms in the target's order."""
         side = self.pieces.source
         x = packing.run_moves(x, side.blocks.moves_to_flat(side.placement.per_device), self.fill)
-        x = x.transpose(joined_order(side)).reshape(*(w.length for w in side.windows))
+        x = x.transpose(side.blocks.joined_order).reshape(*(w.length for w in side.windows))
         for k, window in enumerate(side.windows):
             x = self._aligned(x, k, window)
         names = [atom for window in side.windows for atom in window.atoms]
@@ -85,7 +85,7 @@ class Ends:
             x = self._interval(x, k, window)
         per_device = side.placement.per_device
         shape = (*per_device, *side.blocks.flat.local_shape)
-        order = joined_order(side)
+        order = side.blocks.joined_order
         x = x.reshape(*(shape[d] for d in order))
         x = x.transpose([order.index(d) for d in range(len(order))])
         return packing.run_moves(x, side.blocks.moves_from_flat(per_device), self.fill)
@@ -165,12 +165,3 @@ def reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
     """Return the extents of the smallest array that holds boxes of these corners and sizes."""
     ends = [corners.reshape(-1, len(size)).max(axis=0) + size for corners, size in boxes]
     return tuple(np.max([extents, *ends], axis=0).tolist())
-
-
-def joined_order(side: PlacedBlocks) -> list[int]:
-    """Return the dims of an untiled part in joined order: for each block, cores, then positions."""
-    rank = side.blocks.flat.core_rank
-    order: list[int] = []
-    for k, block in enumerate(side.blocks.blocks):
-        order += [rank + k] if block.core is None else [block.core, rank + k]
-    return order
