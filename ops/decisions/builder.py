@@ -165,6 +165,10 @@ class Builder(Mover):
             return materialized(self, value, layout, placement)
         return self.laid_out(value, layout, placement)
 
+    def as_spec(self, value: Value, spec: Sharded) -> Value:
+        """Return the value sharded as a spec states."""
+        return self.as_sharded(value, spec.layout, placement=spec.placement)
+
     def _joined_later(self, value: Value, layout: Layout, placement: Placement) -> Sharded | None:
         """Return the blocks in which a broadcast is computed before its dims are joined.
 

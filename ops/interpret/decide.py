@@ -151,9 +151,7 @@ def _is_placed(op: Op, env: Env) -> bool:
 
 
 def _relaid_out(b: Builder, value: Value, target: Sharded | None) -> Value:
-    return (
-        value if target is None else b.as_sharded(value, target.layout, placement=target.placement)
-    )
+    return value if target is None else b.as_spec(value, target)
 
 
 def _lazily(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:

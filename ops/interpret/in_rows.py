@@ -93,6 +93,6 @@ def _untiled(b: Builder, value: Value) -> Value:
     if (held := _tiled(spec)) is None:
         return value
     rows = untiled(held)
-    out = b.as_sharded(value.with_spec(held), rows.layout, placement=rows.placement)
+    out = b.as_spec(value.with_spec(held), rows)
     assert isinstance(out.spec, Sharded)
     return out.with_spec(replace(spec, source=out.spec)) if isinstance(spec, Deferred) else out

@@ -102,7 +102,7 @@ def in_own_dims(b: Builder, value: Value, axes: Shape) -> Value:
     joined = isinstance(value.spec, Sharded) and layout_without(value.spec.layout, axes) is None
     if not axes or not joined or (spec := as_blocks(value.spec, b.device)) is None:
         return value
-    return b.as_sharded(value, spec.layout, placement=spec.placement)
+    return b.as_spec(value, spec)
 
 
 def _on_blocks(
@@ -125,7 +125,7 @@ def _on_blocks(
     inputs = []
     for value, _ in operands:
         own = there(value.shape, value.dtype)
-        inputs.append(b.as_sharded(value, own.layout, placement=own.placement))
+        inputs.append(b.as_spec(value, own))
     out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
     writes_part = b.record.writes_part
     shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def carry_operands(
     """Return the initial carry of a loop, relaid out as requested."""
     wanted = [None] * len(values) if requested is None else requested
     return [
-        as_operand(b, x) if spec is None else b.as_sharded(x, spec.layout, placement=spec.placement)
+        as_operand(b, x) if spec is None else b.as_spec(x, spec)
         for x, spec in zip(values, wanted, strict=True)
     ]
 
@@ -134,7 +134,7 @@ def scanned_operand(
         whole = Sharded(
             stacked(layout, (0,), value.shape[:1]), requested.placement.with_leading_dims(1)
         )
-        return b.as_sharded(value, whole.layout, placement=whole.placement), requested
+        return b.as_spec(value, whole), requested
     is_key = is_of_keys(value.spec)
     rest = None if is_key or b.env.replicates(value.spec) else rest_layout(b, value, (0,))
     if rest is None:

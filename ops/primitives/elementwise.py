@@ -113,7 +113,7 @@ def _placed_operand(b: Builder, value: Value, target: Sharded) -> Value:
     """Return the value relaid out to `target`, or the number that it is or broadcasts."""
     if (number := number_of(value)) is not None:
         return number
-    return b.as_sharded(value, target.layout, placement=target.placement)
+    return b.as_spec(value, target)
 
 
 def full(x: Any, shape: tuple[int, ...], aval: Aval) -> Any:
@@ -158,7 +158,7 @@ def _apply_to_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
         elif isinstance(spec, Sharded):
             x = b.relayout(x, first.layout, first.placement)
         elif x.ndim:
-            x = b.as_sharded(x, first.layout, placement=first.placement)
+            x = b.as_spec(x, first)
         operands.append(x)
     return computed(b, op, operands, first, b.record)
 

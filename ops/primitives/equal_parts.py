@@ -73,7 +73,7 @@ def concatenate_whole_blocks(b: Builder, op: Op, *values: Value) -> Value | None
         return (*shape[:axis], length, *shape[axis + 1 :])
 
     wide = block_spec(extended(first.shape, long), first.dtype, spec.placement)
-    own = [b.as_sharded(x, spec.layout, placement=spec.placement) for x in values]
+    own = [b.as_spec(x, spec) for x in values]
     out = replace(op.out, shape=extended(op.out.shape, count * long))
     ins = tuple(replace(x, shape=wide.shape) for x in op.ins)
     whole = replace(op, ins=ins, outs=(out,))

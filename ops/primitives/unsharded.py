@@ -204,7 +204,7 @@ def unstack(
     placement: of `rest`, if it is not the default one.
     """
     there = stacked_spec(b, rest, axes, value.shape, value.dtype, placement)
-    return b.as_sharded(value, there.layout, placement=there.placement)
+    return b.as_spec(value, there)
 
 
 def in_front(part: Any, count: int, cores: int) -> Any:

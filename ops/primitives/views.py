@@ -113,7 +113,7 @@ def _as_view(x: Any, masks: Sequence[Any], view: Shifted, shape: Shape, fill: An
 def views(b: Builder, op: Op, value: Value) -> Any:
     """Rule for views of a sharded array."""
     if op.requested is not None and (there := op.requested.ins[0]) is not None:
-        value = b.as_sharded(value, there.layout, placement=there.placement)
+        value = b.as_spec(value, there)
         return bordered(b, op.params["views"], value, exact=True) or separately(b, op, value)
     return cheapest_way(b, op, [_together, separately], value)
 
@@ -150,7 +150,7 @@ def bordered(
     if spec is None or max(map(max, [value.shape, *(v.shape for v in shown if v.shape)])) > _MOST:
         return None
     targets = [_target(b, spec, view, exact) for view in shown]
-    x = b.as_sharded(value, spec.layout, placement=spec.placement)
+    x = b.as_spec(value, spec)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
     fills = {view.fill for view in shown} - {None}
@@ -208,7 +208,7 @@ def overlapping(
     has_fill = any(row.has_fill for row in rows)
     view = Shifted(tuple(shape), tuple(rows), bits if has_fill else None)
     spec = block_spec(value.shape, value.dtype, placement)
-    found = bordered(b, [view], b.as_sharded(value, spec.layout, placement=placement), exact=True)
+    found = bordered(b, [view], b.as_spec(value, spec), exact=True)
     assert found is not None
     return found[0]
 

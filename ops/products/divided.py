@@ -40,7 +40,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     values = []
     for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
         assert spec is not None
-        there = b.as_sharded(value, spec.layout, placement=spec.placement)
+        there = b.as_spec(value, spec)
         grid = grouped(spec.layout)
         assert grid is not None
         # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.

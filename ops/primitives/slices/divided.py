@@ -7,7 +7,6 @@ The partial sums of all devices are summed.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,12 +30,13 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
     If devices have partial sums, they are summed first and then added to the array.
     """
     value, *others = operands
-    indices, updates = _relaid_out(b, requested, others, 1)
-    shapes = [block_shape(indices.spec), block_shape(updates.spec)]
+    specs = [spec for spec in requested.ins[1:] if spec is not None]
+    indices, updates = map(b.as_spec, others, specs)
+    shapes = [block_shape(spec) for spec in specs]
     made, out, dtype = requested.made, requested.out, op.out.dtype
     block, local = block_shape(made), made.local_shape
     if not requested.summed:
-        operand = b.as_sharded(value, made.layout, placement=made.placement)
+        operand = b.as_spec(value, made)
 
         def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
             new = in_shape(new, shapes[1])
@@ -55,18 +55,8 @@ def scatter_add(b: Builder, op: Op, requested: Requested, *operands: Value) -> V
     total = summed(b, part, requested, dtype, dtype)
     if _is_zero(value):
         return total
-    operand = b.as_sharded(value, out.layout, placement=out.placement)
+    operand = b.as_spec(value, out)
     return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
-
-
-def _relaid_out(
-    b: Builder, requested: Requested, values: tuple[Value, ...] | list[Value], first: int = 0
-) -> list[Any]:
-    found = []
-    for value, entry in zip(values, requested.ins[first:], strict=True):
-        assert entry is not None
-        found.append(b.as_sharded(value, entry.layout, placement=entry.placement))
-    return found
 
 
 def _is_zero(value: Value) -> bool:

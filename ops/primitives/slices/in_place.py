@@ -309,7 +309,7 @@ def write_slices(
         slices = b.replicated(new)
     else:
         target = sliced.slices_spec(b, new_axes, extents, new.dtype)
-        slices = b.as_sharded(new, target.layout, placement=target.placement)
+        slices = b.as_spec(new, target)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:

@@ -141,8 +141,8 @@ def _summed(
     if these are unsharded.
     """
     spec, at, out = specs
-    x = b.as_sharded(value, spec.layout, placement=spec.placement)
-    starts = b.as_sharded(indices, at.layout, placement=at.placement)
+    x = b.as_spec(value, spec)
+    starts = b.as_spec(indices, at)
     dtype = op.out.dtype
     sent, many = b.collectives(), 2 if jnp.issubdtype(dtype, jnp.complexfloating) else 1
     for _ in range(many):
@@ -241,9 +241,9 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     new_spec = _spec(b, updates.shape, updates.dtype, cores)
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
     at = _like_rows(b, indices, cores, rows)
-    x = b.as_sharded(target, spec.layout, placement=spec.placement)
-    starts = b.as_sharded(indices, at.layout, placement=at.placement)
-    new = b.as_sharded(updates, new_spec.layout, placement=new_spec.placement)
+    x = b.as_spec(target, spec)
+    starts = b.as_spec(indices, at)
+    new = b.as_spec(updates, new_spec)
     block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
     dims, local = numbers.scatter_dims_to_operand_dims, spec.local_shape
     drops = s.mode != lax.GatherScatterMode.CLIP
@@ -263,7 +263,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
 
     (out,) = b.run(kernel, [x, starts, new], [Sharded(spec.layout.with_oob(None), spec.placement)])
     assert isinstance(target.spec, Sharded)
-    return b.relayout(out, target.spec.layout.with_oob(None), target.spec.placement)
+    return b.as_spec(out, target.spec.with_oob(None))
 
 
 def scatter_add(

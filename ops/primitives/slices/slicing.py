@@ -100,8 +100,8 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     grid, slots = along_others(placed.grid, 1), along_others(placed.slots, 1)
     place = Placement(grid, along_others(placed.axes, ()), slots, ones)
     own = block_spec(update.shape, update.dtype, place)
-    x = b.as_sharded(value, spec.layout, placement=placed)
-    new = b.as_sharded(update, own.layout, placement=own.placement)
+    x = b.as_spec(value, spec)
+    new = b.as_spec(update, own)
     shape, small = value.shape, block_shape(own)
 
     def kernel(part: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
@@ -121,7 +121,7 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     first = [b.replicated(starts[a]) for a in axes]
     (out,) = b.run(kernel, [x, new, *first], [spec])
     assert isinstance(value.spec, Sharded)
-    return b.relayout(out, value.spec.layout.with_oob(None), value.spec.placement)
+    return b.as_spec(out, value.spec.with_oob(None))
 
 
 def _update_by_relayout(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
