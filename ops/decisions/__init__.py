@@ -14,6 +14,6 @@ Steps are recorded in three layers: steps (`writer.py`), moves of values (`mover
 of layouts (`builder.py`), which is what rules get. `env.py` has what decisions depend on besides
 the op. `record.py` is all that is known of a primitive: its rules, FLOPs (`flops.py`), and factors
 (`factors.py`): which dims of operands and results correspond. `facts.py` computes the known value
-of padding, if every backend computes the same. `views.py` and `blocks.py` find layouts that
+of padding, if every backend computes the same. `reshapes.py` and `blocks.py` find layouts that
 describe the same data in another shape.
 """

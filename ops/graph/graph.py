@@ -39,7 +39,7 @@ from gridlayout.ops.graph.node import (
     Path,
     Shape,
 )
-from gridlayout.ops.graph.views import Views
+from gridlayout.ops.graph.shared_views import Views
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.sharding.device_grid import DeviceGrid

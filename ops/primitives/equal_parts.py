@@ -20,10 +20,10 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.reshapes import relabelled, reshape_map
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import relabelled, reshape_map
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.unsharded import layout_without, stacked
 from gridlayout.ops.primitives.views import bordered

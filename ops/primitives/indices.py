@@ -18,6 +18,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.place_operands import at_place
+from gridlayout.ops.decisions.reshapes import broadcast, of_indices, reshape_map, squeezed
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Indexed,
@@ -29,7 +30,6 @@ from gridlayout.ops.decisions.specs import (
     is_of_keys,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed
 from gridlayout.ops.primitives.elementwise import computed, full, grown
 from gridlayout.ops.primitives.keys import many_keys, unwrapped
 from gridlayout.ops.primitives.random import random_bits

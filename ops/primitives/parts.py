@@ -30,10 +30,10 @@ from gridlayout.ops.decisions.factors import SHIFTED, along, dim_of, dims_of
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Decide, Record
+from gridlayout.ops.decisions.reshapes import relabelled
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.primitives import empty, equal_parts
 from gridlayout.ops.primitives.along import (

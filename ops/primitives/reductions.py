@@ -25,9 +25,9 @@ from gridlayout.ops.decisions.factors import SUMMED, WHOLE, Factors, Numbering, 
 from gridlayout.ops.decisions.flops import per_operand
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.decisions.reshapes import squeezed
 from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.primitives.along import mapped
 from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of

@@ -17,11 +17,7 @@ from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Number
 from gridlayout.ops.decisions.flops import nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
-from gridlayout.ops.decisions.shifted import Shifted
-from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
-from gridlayout.ops.decisions.stated import CONSTRAINTS, constraint, ignored, spec_in
-from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import (
+from gridlayout.ops.decisions.reshapes import (
     broadcast,
     relabelled,
     relabelled_unbroadcast,
@@ -30,6 +26,10 @@ from gridlayout.ops.decisions.views import (
     squeezed,
     transposed,
 )
+from gridlayout.ops.decisions.shifted import Shifted
+from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
+from gridlayout.ops.decisions.stated import CONSTRAINTS, constraint, ignored, spec_in
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.programs.passes import keeps_tiles
 

@@ -16,8 +16,8 @@ from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.reshapes import transposed
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.primitives.along import run
 from gridlayout.ops.primitives.panels import Panels, as_spec, in_panels
 from gridlayout.ops.primitives.windows import as_storage, local_blocks, zero_tail

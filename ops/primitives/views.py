@@ -1,7 +1,8 @@
 """Views of one array that are read together: `views`, for slices, pads, joins and the like.
 
 A graph replaces operations that only move elements by one `views` node for each array that they
-read (`ops/graph/views.py`). Its results are computed in one of two ways, whichever takes less time:
+read (`ops/graph/shared_views.py`). Its results are computed in one of two ways, whichever takes
+less time:
 
 * Together: each device receives, along each divided dim, the border around its block that the
   views read, and cuts its part of each of them.

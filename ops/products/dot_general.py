@@ -30,9 +30,9 @@ from gridlayout.ops.decisions.factors import SUMMED, THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.flops import of_product
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
+from gridlayout.ops.decisions.reshapes import transposed
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose

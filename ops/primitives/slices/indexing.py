@@ -21,9 +21,9 @@ from gridlayout import dtypes
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide
+from gridlayout.ops.decisions.reshapes import broadcast, squeezed, transposed
 from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.primitives.along import Shape, of_replicated, run
 from gridlayout.ops.primitives.parts import update_part

@@ -1,4 +1,4 @@
-"""Views: reshape, transpose and broadcast without data movement, where a layout describes it.
+"""Reshapes, transposes and broadcasts without data movement, where a layout describes it.
 
 Where no layout describes the result, the data is communicated.
 """
