@@ -117,20 +117,19 @@ def changes(
 
 
 def live_values(
-    ranges: Mapping[K, tuple[int, int]], known: Mapping[K, V], times: int, always: bool = False
+    ranges: Mapping[K, tuple[int, int]], known: Mapping[K, V], times: int
 ) -> Iterator[tuple[int, dict[K, V]]]:
     """Yield each time that ends a live range, with the live values and what is `known` about them.
 
     At any other time the live values are among those of the next time that is yielded. Values of
-    which nothing is known are left out. always: as in `changes`. The yielded dict is the same
-    object each time.
+    which nothing is known are left out. The yielded dict is the same object each time.
 
     >>> [(n, [*live]) for n, live in live_values({"a": (0, 1), "b": (1, 2)}, {"a": 1, "b": 2}, 3)]
     [(1, ['a', 'b']), (2, ['b'])]
     """
     live: dict[K, V] = {}
     ranges = {value: ends for value, ends in ranges.items() if value in known}
-    for time, began, ended in changes(ranges, times, always):
+    for time, began, ended in changes(ranges, times):
         live |= {value: known[value] for value in began}
         yield time, live
         for value in ended:

@@ -53,16 +53,27 @@ def test_the_highest_is_the_largest_number_of_what_is_live(some, times):
     assert live_ranges.highest_over_time(some, times) == highest
 
 
-@given(st.dictionaries(st.integers(0, 20), st.tuples(BOUNDS, BOUNDS).map(sorted)), st.booleans())
-def test_live_values_are_those_between_their_ends(ranges, always):
+RANGES = st.dictionaries(st.integers(0, 20), st.tuples(BOUNDS, BOUNDS).map(sorted))
+
+
+@given(RANGES)
+def test_live_values_are_those_between_their_ends(ranges):
     known = {n: -n for n in ranges if n % 3}
-    found = {
-        n: dict(live) for n, live in live_ranges.live_values(ranges, known, TIMES, always=always)
-    }
+    found = {n: dict(live) for n, live in live_ranges.live_values(ranges, known, TIMES)}
     ends = {last for n, (_, last) in ranges.items() if n in known}
-    assert found.keys() == ({*range(TIMES)} if always else ends | {TIMES - 1})
+    assert found.keys() == ends | {TIMES - 1}
     for time, live in found.items():
         assert live == {n: -n for n in known if ranges[n][0] <= time <= ranges[n][1]}
+
+
+@given(RANGES, st.booleans())
+def test_changes_are_where_ranges_begin_and_end(ranges, always):
+    found = [*live_ranges.changes(ranges, TIMES, always)]
+    ends = {last for _, last in ranges.values()} | {TIMES - 1}
+    assert [time for time, _, _ in found] == sorted({*range(TIMES)} if always else ends)
+    assert sorted(n for _, began, _ in found for n in began) == sorted(ranges)
+    assert all(last == time for time, _, ended in found for _, last in map(ranges.get, ended))
+    assert all(first <= time for time, began, _ in found for first, _ in map(ranges.get, began))
 
 
 # -- addresses -------------------------------------------------------------------------------------
