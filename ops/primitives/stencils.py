@@ -30,9 +30,8 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Row, Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.bordered import cut, fill_outside
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.primitives.views import Reads, borders, overlapping
+from gridlayout.ops.primitives.views import Reads, borders, cut_view, overlapping
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -331,20 +330,13 @@ class _Here:
         return [(self._view(view, x, own, ends), ends) for view in shown]
 
     def _view(self, view: Shifted, x: Any, own: Ends, ends: Ends) -> Any:
-        masks = []
-        for d in range(len(self.block)):
-            table = self._table(view, d, own[d], ends[d])
-            n, length = self.placed.grid[d], x.shape[d]
-            border = Border(
-                self.placed.axes[d], n, self.block[d], length, (0, length), 0, (), (table,)
-            )
-            x, mask = cut(x, border, 0, d)
-            masks.append(mask)
-        for d, mask in enumerate(masks):
-            if mask is not None:
-                assert view.fill is not None
-                x = fill_outside(x, mask, d, np.frombuffer(view.fill, x.dtype)[0])
-        return x
+        tables = [self._table(view, d, *pair) for d, pair in enumerate(zip(own, ends, strict=True))]
+        axes, grid = self.placed.axes, self.placed.grid
+        held = [
+            Border.local(axes[d], grid[d], self.block[d], x.shape[d], [table])
+            for d, table in enumerate(tables)
+        ]
+        return cut_view(x, view, _extended(self.block, ends), 0, held)
 
     def _table(self, view: Shifted, d: int, own: tuple[int, int], ends: tuple[int, int]) -> Any:
         """Return where each device finds a view's positions along a dim of an array.

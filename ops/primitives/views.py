@@ -11,7 +11,7 @@ less time:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -171,9 +171,13 @@ def bordered(
         run = partial(_received, border=border, dim=s, fill=fill)
         (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
     outs = []
+
+    def part(k: int, x: Any) -> list[Any]:
+        made = cut_view(x, shown[k], block_shape(targets[k]), k, borders, fill)
+        return [made.reshape(targets[k].local_shape)]
+
     for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
-        kernel = _cutter(k, view, target, borders, fill)
-        outs += b.fused(kernel, [x], [target], masks=int(view.fill is not None))
+        outs += b.fused(partial(part, k), [x], [target], masks=int(view.fill is not None))
     return outs
 
 
@@ -242,25 +246,20 @@ def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:
     return [receive(x, border, dim, 0 if fill is None else fill)]
 
 
-def _cutter(
-    k: int, view: Shifted, target: Sharded, borders: Sequence[Border | None], fill: Any
-) -> Callable[[Any], list[Any]]:
-    """Return the kernel that cuts a device's part of a view from the block and its borders.
+def cut_view(
+    x: Any, view: Shifted, shape: Shape, k: int, borders: Sequence[Border | None], fill: Any = None
+) -> Any:
+    """Return a device's part, of a shape, of view `k` of the borders along each dim.
 
     fill: what is outside of the array for all views; None if that differs.
     """
-    shape, local = block_shape(target), target.local_shape
-
-    def kernel(x: Any) -> list[Any]:
-        masks = []
-        for s, border in enumerate(borders):
-            mask = None
-            if border is not None:
-                x, mask = cut(x, border, k, s, fill)
-            masks.append(mask)
-        return [_as_view(x, masks, view, shape, _fill(view, x.dtype)).reshape(local)]
-
-    return kernel
+    masks = []
+    for s, border in enumerate(borders):
+        mask = None
+        if border is not None:
+            x, mask = cut(x, border, k, s, fill)
+        masks.append(mask)
+    return _as_view(x, masks, view, shape, _fill(view, x.dtype))
 
 
 def _target(b: Builder, spec: Sharded, view: Shifted, exact: bool) -> Sharded:

@@ -62,6 +62,11 @@ class Border:
     gathered: tuple[int, int] | None = None
     at_once: bool = False
 
+    @classmethod
+    def local(cls, axes: Axes, n: int, block: int, length: int, offsets: Sequence[Array]) -> Border:
+        """Return the buffer that a device has without receiving anything."""
+        return cls(axes, n, block, length, (0, length), 0, (), tuple(offsets))
+
     @property
     def is_local(self) -> bool:
         """Whether nothing is received."""
@@ -114,7 +119,7 @@ def cheapest(
     """Return the border that is received in the least time. width: bytes per position."""
     n = device.count(axes)
     if n == 1:
-        return Border(axes, 1, block, block, (0, block), 0, (), tuple(reads))
+        return Border.local(axes, 1, block, block, reads)
     slabs = in_slabs(axes, n, block, extent, reads)
     ways = [slabs, slabs and replace(slabs, at_once=bool(slabs.slabs))]
     ways.append(gathered(axes, n, block, reads))
