@@ -103,14 +103,6 @@ class Halo:
     reach: Reach
     border: Border
 
-    @classmethod
-    def of(cls, b: Builder, axes: Axes, block: int, extent: int, reach: Reach, width: int) -> Halo:
-        """Return the halo for a dim in blocks of `block` elements, of `width` bytes each."""
-        n = b.device.count(axes)
-        at = np.array(reach.starts(n))[:, None] + np.arange(reach.count)
-        reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
-        return cls(reach, cheapest(b.env.machine, b.device, axes, block, extent, reads, width))
-
     def run(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
         """Return the range that a device needs along `dim`, with `fill` outside of the array."""
         border, reach = self.border, self.reach
@@ -153,14 +145,16 @@ def halos_of(
     placed, found = b.placement(layout), []
     block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
     for k, reach in reaches.items():
-        axes = placed.axes[k]
+        axes, extent = placed.axes[k], layout.shape[k]
         rest = prod(n for d, n in enumerate(block) if d != k)
         widths = [dtypes.nbytes(rest, kind) for kind in kinds]
-        halo = Halo.of(b, axes, block[k], layout.shape[k], reach, widths[0])
+        at = np.array(reach.starts(b.device.count(axes)))[:, None] + np.arange(reach.count)
+        reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
+        border = cheapest(b.env.machine, b.device, axes, block[k], extent, reads, widths[0])
         for width in widths:
-            halo.border.collectives(sent, width)
+            border.collectives(sent, width)
         block[k] = reach.length
-        found.append((k, halo))
+        found.append((k, Halo(reach, border)))
     return found
 
 
