@@ -8,6 +8,7 @@ place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -30,7 +31,6 @@ from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import permute
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import local_bytes
-from gridlayout.sharding.exchanges.overlaps import Overlaps
 from gridlayout.sharding.exchanges.pieces import Pieces, Round
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
@@ -175,5 +175,5 @@ def blocks_of(whole: Round, most: int) -> Iterator[Round]:
         for box in chunks_of(tuple((0, int(n)) for n in size), most):
             corner, extents = np.array([low for low, _ in box]), sizes_of(box)
             sizes = np.broadcast_to(np.array(extents), rows.sizes.shape)
-            every = Overlaps(rows.source, rows.target, rows.sent + corner, rows.put + corner, sizes)
+            every = replace(rows, sizes=sizes, sent=rows.sent + corner, put=rows.put + corner)
             yield Round(every, np.arange(len(sizes)), extents, whole.devices)

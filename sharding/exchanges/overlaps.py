@@ -16,35 +16,27 @@ import numpy as np
 from gridlayout.affine.search import components
 from gridlayout.arguments import Ints, Shape
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchanges.rounds import most_at_one
+from gridlayout.sharding.exchanges.rounds import Messages, most_at_one
 from gridlayout.sharding.exchanges.windows import Window
 
 _MOST_PAIRS = 1 << 24  # most pairs of boxes that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
-class Overlaps:
-    """Boxes that devices send each other, one per row.
+class Overlaps(Messages):
+    """Boxes that devices send each other.
 
-    source, target: the sending and the receiving device. sent, put: the box's first corner in the
-    array of each, by atom. sizes: its extents, by atom.
+    sent, put: a box's first corner in the array of the sending and of the receiving device, by
+    atom. Its extents too are by atom.
     """
 
-    source: Ints
-    target: Ints
     sent: Ints
     put: Ints
-    sizes: Ints
 
     def at(self, which: Any) -> Overlaps:
         """Return a selection of the rows."""
-        fields = (self.source, self.target, self.sent, self.put, self.sizes)
+        fields = (self.source, self.target, self.sizes, self.sent, self.put)
         return Overlaps(*(field[which] for field in fields))
-
-    @property
-    def volume(self) -> int:
-        """The number of elements in all boxes."""
-        return int(self.sizes.prod(axis=1).sum())
 
     @property
     def degree(self) -> int:
@@ -195,7 +187,7 @@ class _Finder:
         )
         origins = [self._origins(numbers, k, count, len(copies)) for k in (0, 1)]
         devices = [np.ravel_multi_index(tuple(x.T), self.sizes) for x in (source, target)]
-        return Overlaps(devices[0], devices[1], corner - origins[0], corner - origins[1], sizes)
+        return Overlaps(devices[0], devices[1], sizes, corner - origins[0], corner - origins[1])
 
     def _coordinates(
         self, numbers: dict[tuple[int, int], Ints], side: int, count: int

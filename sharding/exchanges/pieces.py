@@ -24,7 +24,6 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.overlaps import Overlaps, find_overlaps
-from gridlayout.sharding.exchanges.rounds import Messages
 from gridlayout.sharding.exchanges.windows import Window, find_windows
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
@@ -209,8 +208,7 @@ class Pieces:
             # round has to preserve existing elements.
             rows, stays = every, ()
         limit = max(self.slack * self.moving.volume, rows.volume)
-        numbers = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
-        rounds = tuple(self._round(rows, own) for own in numbers)
+        rounds = tuple(self._round(rows, own) for own in rows.in_rounds(limit))
         return Schedule(stays, rounds) if len(rounds) <= LIMITS.rounds else None
 
     @cached_property
