@@ -290,20 +290,24 @@ def take_slices(
 
 def write_slices(
     b: Builder,
-    sliced: SlicedArray,
     x: Value,
+    axes: Shape,
     index_fn: IndexFn,
     starts: Sequence[Value],
     new: Value,
     new_axes: Shape,
     scatter: Callable[..., jax.Array],
-) -> Value:
+) -> Value | None:
     """Write slices at positions: every device gets all slices, and writes those that it holds.
 
-    starts: the operands of `index_fn`. new_axes: the dims of `new` that are the positions. scatter:
-    a function of a device's part, local start indices, slices and dimension numbers. It must drop
-    start indices out of bounds, which are those of positions on other devices.
+    axes: the indexed dims; None if the layout joins them with others. starts: the operands of
+    `index_fn`. new_axes: the dims of `new` that are the positions. scatter: a function of a
+    device's part, local start indices, slices and dimension numbers. It must drop start indices out
+    of bounds, which are those of positions on other devices.
     """
+    if (sliced := SlicedArray.of(b, x, axes)) is None:
+        return None
+    starts = [b.replicated(start) for start in starts]
     spec, extents = sliced.spec, tuple(new.shape[k] for k in new_axes)
     if sliced.slice_layout is None:
         slices = b.replicated(new)

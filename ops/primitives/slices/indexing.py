@@ -28,7 +28,12 @@ from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.primitives.along import Shape, of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices import divided, served
-from gridlayout.ops.primitives.slices.in_place import SlicedArray, SliceDivision, take_slices
+from gridlayout.ops.primitives.slices.in_place import (
+    SlicedArray,
+    SliceDivision,
+    take_slices,
+    write_slices,
+)
 from gridlayout.ops.primitives.slices.logical_indices import (
     at_columns,
     computed_once,
@@ -40,7 +45,6 @@ from gridlayout.ops.primitives.slices.slicing import (
     DROP,
     known_starts,
     laid_out_target,
-    put_slices,
     relaid_out_result,
 )
 from gridlayout.ops.primitives.unsharded import in_front, rest_layout, stacked, unstack
@@ -263,7 +267,8 @@ def _scatter_in_place(
         out: jax.Array = bind(part, starts, new)[0]
         return out
 
-    return put_slices(b, op, value, s.axes, updates, s.lead, s.indices, [indices], write)
+    x = laid_out_target(b, op, value, s.axes, updates, s.lead, [indices])
+    return write_slices(b, x, s.axes, s.indices, [indices], updates, s.lead, write)
 
 
 def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,6 @@ from gridlayout.ops.primitives.along import Shape, mapped, of_replicated, result
 from gridlayout.ops.primitives.empty import unchanged
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices.in_place import (
-    IndexFn,
     SlicedArray,
     SliceDivision,
     take_slices,
@@ -151,33 +150,11 @@ def _update_in_place(b: Builder, op: Op, value: Value, update: Value, *starts: V
     def scatter(part: jax.Array, at: jax.Array, new: jax.Array, numbers: Any) -> jax.Array:
         return lax.scatter(part, at, new, numbers, mode=DROP)
 
-    return put_slices(b, op, value, axes, update, axes, index_fn, first, scatter)
+    x = laid_out_target(b, op, value, axes, update, axes, first)
+    return write_slices(b, x, axes, index_fn, first, update, axes, scatter)
 
 
 # -- shared with gather and scatter ---------------------------------------------------------------
-
-
-def put_slices(
-    b: Builder,
-    op: Op,
-    value: Value,
-    axes: Shape,
-    new: Value,
-    lead: Shape,
-    index_fn: IndexFn,
-    starts: Sequence[Value],
-    scatter: Callable[..., jax.Array],
-) -> Value | None:
-    """Return an array with slices written in place; None if its layout does not allow that.
-
-    axes: the partly written dims. new, lead: the slices, and their dims that are the positions.
-    The other parameters are those of `write_slices`.
-    """
-    x = laid_out_target(b, op, value, axes, new, lead, starts)
-    if (sliced := SlicedArray.of(b, x, axes)) is None:
-        return None
-    operands = [b.replicated(start) for start in starts]
-    return write_slices(b, sliced, x, index_fn, operands, new, lead, scatter)
 
 
 def laid_out_target(
