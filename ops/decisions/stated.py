@@ -37,11 +37,15 @@ def constraint(
 ) -> StatedAxes | None:
     """Return the axes that an equation of JAX states for the dims of a value.
 
-    None for any other equation, and where it states nothing: see `stated_axes`.
+    None for any other equation, and where it states nothing: see `stated_axes`. Derivatives reshard
+    cotangents to the types of arguments, which state nothing of Auto axes.
     """
     if name not in CONSTRAINTS or 0 in aval.shape or is_of_keys(aval):
         return None
-    return _stated_axes(params[CONSTRAINTS[name]], len(aval.shape), device)
+    sharding = params[CONSTRAINTS[name]]
+    if name == "reshard" and AxisType.Explicit not in sharding.mesh.axis_types:
+        return None
+    return _stated_axes(sharding, len(aval.shape), device)
 
 
 _stated_axes = cached(stated_axes)
