@@ -356,6 +356,16 @@ def test_what_explicit_axes_refuse():
     assert any("with_sharding_constraint" in note for note in error.value.__notes__)
 
 
+def test_derivatives_state_nothing():
+    # JAX reshards a cotangent to the type of its argument, which divides no Auto axis.
+    first = lambda s: jax.nn.log_softmax(s)[:, :1].sum() + s.sum()  # noqa: E731
+    x, slope = laid(X, (4, 2)), gl.on_grid(jax.grad(first))
+    assert_same(slope(x), plain(slope.fn, X))
+    rows = slope.report(x).rows
+    assert not [row for row in rows if row.primitive == "reshard" and row.collectives]
+    assert slope(x).layout.core_shape == (4, 2)
+
+
 # -- stated axes -----------------------------------------------------------------------------------
 
 

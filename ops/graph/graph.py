@@ -24,7 +24,6 @@ from gridlayout.ops.decisions.jaxprs import (
     keeps_apart,
     scan_parts,
 )
-from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.stated import stated_spec, stating_equation
 from gridlayout.ops.graph.kernels import Kernels
@@ -233,9 +232,9 @@ class Graph:
     # -- making it ---------------------------------------------------------------------------------
 
     def _new(self, var: Any) -> int:
-        aval = Aval.of(var.aval)
-        self.shapes.append(aval.shape)
-        self.dtypes.append(aval.dtype)
+        # Jaxprs that are parameters, such as those of kernels of Pallas, may have references.
+        self.shapes.append(tuple(var.aval.shape))
+        self.dtypes.append(var.aval.dtype)
         return len(self.shapes) - 1
 
     def _inline(
