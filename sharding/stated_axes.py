@@ -25,8 +25,8 @@ def stated_axes(sharding: Any, rank: int, device: DeviceGrid) -> StatedAxes | No
     `NamedSharding`. `LayoutError` for a mesh of other devices, for names that the mesh of the
     device grid does not have, and for partial sums.
 
-    >>> from jax.sharding import AbstractMesh
-    >>> mesh = AbstractMesh((2, 4), ("x", "y"))
+    >>> from jax.sharding import AbstractMesh, AxisType
+    >>> mesh = AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     >>> spec = PartitionSpec("y", PartitionSpec.UNCONSTRAINED)
     >>> stated_axes(NamedSharding(mesh, spec), 3, DeviceGrid(mesh))
     (('y0', 'y1'), None, ())
