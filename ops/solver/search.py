@@ -181,13 +181,13 @@ class Search:
             return
         reduced = model.part(model.choices)
         reduce(reduced, self.in_time)
-        parts = [Part(reduced.part(own), gap=self.gap) for own in reduced.components()]
-        for part in parts:
+        self.parts = [Part(reduced.part(own), gap=self.gap) for own in reduced.components()]
+        self.model, self.floor = reduced, whole.bound
+        for part in self.parts:
             if is_narrow:
                 part.starts += [*whole.starts, *([] if whole.chosen is None else [whole.chosen])]
             elif ELIMINATION in self.methods:
                 self._eliminate(part)
-        self.model, self.parts, self.floor = reduced, parts, whole.bound
         self.report()
         left = [part for part in self.parts if not part.is_solved]
         left.sort(key=lambda part: program_size(part.model))
