@@ -1,8 +1,8 @@
 """The variables of a planning problem, for the operands and the nodes of a graph.
 
 The choices of an operand are the divisions that a layout can state. The choices of a node are the
-ways to assign units of the mesh to its factors. In graphs of more than `LIMITS.separate_equations`
-nodes, equal ones, as in the layers of a stack, share one variable, and so do equal operands.
+ways to assign units of the mesh to its factors. In large graphs (`Graph.is_large`), equal nodes, as
+in the layers of a stack, share one variable, and so do equal operands.
 """
 
 from __future__ import annotations
@@ -78,14 +78,13 @@ class Variables:
         self.ways = Ways(self.graph, self.units, self.most)
         own, nodes = labels(self.graph, len(self.given))
         merged: dict[Hashable, int] = {}
-        is_large = len(self.graph.nodes) > LIMITS.separate_equations
         order: list[tuple[bytes, bool, int]] = []
         order += [(own[k], True, k) for k in range(len(self.given))]
         order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
         for label, is_operand, number in sorted(order):
             self.each_step()
             allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
-            key = (label, is_operand, allowed) if is_large else (number, is_operand)
+            key = (label, is_operand, allowed) if self.graph.is_large else (number, is_operand)
             at = merged.setdefault(key, len(self.variables))
             if at == len(self.variables):
                 make = self._operand if is_operand else self._node

@@ -34,11 +34,14 @@ _OF_LOOPS = frozenset((CARRY, SLICE, STACK))
 
 def number_of_ways(graph: Graph, units: Units) -> int:
     """Return the most choices of all nodes, of which equal ones in large graphs count once."""
-    is_large = len(graph.nodes) > LIMITS.separate_equations
-    most = LIMITS.choices if is_large else LIMITS.all_choices
     factors = [node.factors for node in graph.nodes if node.factors is not None]
-    counted = {*factors} if is_large else factors
+    counted, most = {*factors} if graph.is_large else factors, _most(graph)
     return sum(min((1 + len(each.divisible)) ** len(units.axes), most) for each in counted)
+
+
+def _most(graph: Graph) -> int:
+    """Return the number of ways of a node that plans consider."""
+    return LIMITS.choices if graph.is_large else LIMITS.all_choices
 
 
 @dataclass(eq=False)
@@ -174,9 +177,7 @@ class Ways:
 
         Those that use all units together, or none, are kept too.
         """
-        if (most := self.most) is None:
-            is_large = len(self.graph.nodes) > LIMITS.separate_equations
-            most = LIMITS.choices if is_large else LIMITS.all_choices
+        most = _most(self.graph) if self.most is None else self.most
         if len(choices) <= most:
             return np.arange(len(choices))
         computed = np.array([self.computing(node, choice) for choice in choices])
@@ -294,8 +295,7 @@ class Ways:
 
     def _shares(self, choice: Choice) -> int:
         """Return among how many devices the work of a choice is divided."""
-        divisions = *(need for need in choice.ins if need is not None), choice.made
-        used = {u for division in divisions for units in division for u in units}
+        used = {u for need in (*choice.ins, choice.made) for units in need or () for u in units}
         return self.units.count(sorted(used))
 
     def _made(self, product: int, division: Division) -> int:

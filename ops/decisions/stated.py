@@ -37,18 +37,25 @@ def constraint(
 ) -> StatedAxes | None:
     """Return the axes that an equation of JAX states for the dims of a value.
 
-    None for any other equation, and where it states nothing: see `stated_axes`. Derivatives reshard
-    cotangents to the types of arguments, which state nothing of Auto axes.
+    None for any other equation, and where it states nothing: see `stated_axes`.
     """
-    if name not in CONSTRAINTS or 0 in aval.shape or is_of_keys(aval):
+    is_of_arrays = 0 not in aval.shape and not is_of_keys(aval)
+    if name not in CONSTRAINTS or not is_of_arrays or is_of_types(name, params):
         return None
-    sharding = params[CONSTRAINTS[name]]
-    if name == "reshard" and AxisType.Explicit not in sharding.mesh.axis_types:
-        return None
-    return _stated_axes(sharding, len(aval.shape), device)
+    return _stated_axes(params[CONSTRAINTS[name]], len(aval.shape), device)
 
 
 _stated_axes = cached(stated_axes)
+
+
+def is_of_types(name: str, params: Mapping[str, Any]) -> bool:
+    """Return whether an equation adapts JAX's type of a value, and does nothing else.
+
+    Derivatives reshard cotangents to the types of arguments, in which Auto axes divide nothing.
+    """
+    if name != "reshard":
+        return False
+    return AxisType.Explicit not in params[CONSTRAINTS[name]].mesh.axis_types
 
 
 def ignored(sharding: Any) -> str:

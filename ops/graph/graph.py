@@ -25,7 +25,7 @@ from gridlayout.ops.decisions.jaxprs import (
     scan_parts,
 )
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.decisions.stated import stated_spec, stating_equation
+from gridlayout.ops.decisions.stated import is_of_types, stated_spec, stating_equation
 from gridlayout.ops.graph.kernels import Kernels
 from gridlayout.ops.graph.node import (
     BARRIER,
@@ -42,6 +42,7 @@ from gridlayout.ops.graph.shared_views import Views
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
 
 
 @dataclass(eq=False)
@@ -93,6 +94,11 @@ class Graph:
                 read |= {value for value in node.ins if value is not None}
                 found.append(node)
         return found[::-1]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether equal nodes share one choice, of which fewer are considered."""
+        return len(self.nodes) > LIMITS.separate_equations
 
     @property
     def equations(self) -> Iterator[Any]:
@@ -253,7 +259,9 @@ class Graph:
             here, ins = (*path, number), [read(atom) for atom in eqn.invars]
             name = eqn.primitive.name
             outs: Sequence[Atom]
-            if is_call(eqn):
+            if is_of_types(name, eqn.params):
+                outs = ins
+            elif is_call(eqn):
                 inner, own = called(eqn)
                 outs = self._called(eqn, inner, [ins[k] for k in own], here, call, times)
             elif self.trips is not None and name == "scan":

@@ -70,7 +70,7 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
         outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])
         far = frozenset(v for v in outs if v >= len(traced.specs))
         free = free.limited(None, far)
-    room, every = room_in_l1(traced.device.machine), _every(free)
+    room, every = room_in_l1(traced.device.machine), frozenset(free.graph.makers)
     operands = free.limited(room, far, uncounted=every)
     first = solved(operands, clock.part(1 / 3), progress, LIMITS.memory_gap)
     if first is None:  # the error says which operands do not fit
@@ -138,7 +138,7 @@ class _Tries:
 
         The sizes in `_LESS` do not depend on the room there is, so that more room is not slower.
         """
-        every = _every(self.free)
+        every = frozenset(self.free.graph.makers)
         for k in range(_MOST_TRIES):
             if self.best is not None:
                 break
@@ -195,11 +195,6 @@ class _Tries:
             self.add(self.free, _spilled(self.free, self.first, far))
         if self.best is None:
             self.add(self.free, _spilled(self.free, self.first, operands))
-
-
-def _every(free: Strategies) -> frozenset[int]:
-    """Return the values that nodes produce."""
-    return frozenset(v for node in free.graph.nodes for v in node.outs)
 
 
 def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:

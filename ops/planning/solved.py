@@ -31,7 +31,7 @@ def solved(
     differ, the problem is solved again with these, if that is quick. gap: as in `solve`.
     `progress` is not called after an interrupt, because it may be what was interrupted.
     """
-    if len(strategies.graph.nodes) > LIMITS.separate_equations:
+    if strategies.graph.is_large:
         gap = LIMITS.gap
     problem, begun = problem_of(strategies, clock), monotonic()
     known = [] if problem.rows else clock.through(lambda: starts(strategies, Model.of(problem)))

@@ -106,7 +106,7 @@ class Traced:
                 break
             units = finer
         units = units.between(*graph.average_product)
-        if idle and len(units.axes) > 2 and len(graph.nodes) <= LIMITS.separate_equations:
+        if idle and len(units.axes) > 2 and not graph.is_large:
             units = replace(units, idle=True)
         return units
 
