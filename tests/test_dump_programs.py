@@ -730,7 +730,7 @@ HALVES, QUARTERS = '<@mesh, [{"x"}, {}], replicated={"y"}>', '<@mesh, [{"y"}]>'
          [("%arg0", (8,), (2,), 16)]),
         ("%a = (f32[8]{0}, f32[4]{0}) custom-call(%b), sharding={{devices=[2,4]<=[8] "
          "last_tile_dims={manual}}, {replicated}}, metadata={}",
-         [("a", (8,), (2,), 16), ("a", (4,), (1,), 16)]),
+         [("a", (8,), (2,), 16), ("a#1", (4,), (1,), 16)]),
     ],
 )  # fmt: skip
 def test_every_sharding_of_a_line_is_read(line, expected):

@@ -167,7 +167,7 @@ ROOMS = {
 # Those of a room so large that it has rooms itself.
 INNER = {
     "gridlayout.dump": (
-        *("text", "values", "moves", "plan", "tally", "reading", "contents"),
+        *("text", "values", "moves", "plan", "tally", "pass_result", "reading", "contents"),
         *("pages", "comparing", "explanation", "compare"),
     )
 }

@@ -12,8 +12,8 @@ from gridlayout.costs import Described
 from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
+from gridlayout.dump.pass_result import PassResult
 from gridlayout.dump.plan import Proposal
-from gridlayout.dump.reading import PassResult
 from gridlayout.dump.values.peaks import Peak
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit

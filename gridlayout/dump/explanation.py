@@ -20,8 +20,9 @@ from gridlayout.dump.comparing.matching import Value, in_order
 from gridlayout.dump.contents import Contents, Finding, Unknown
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.pages import page, record, table
+from gridlayout.dump.pass_result import PassResult
 from gridlayout.dump.plan import propose
-from gridlayout.dump.reading import Dump, PassResult
+from gridlayout.dump.reading import Dump
 from gridlayout.dump.text.sources import opened
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import layout_of
@@ -216,7 +217,8 @@ def explain(
 
 
 def _no_layout(text: str, dump: Dump, found: PassResult) -> LayoutError:
-    why = next((f": {reason}" for reason, _, _ in found.unknown.worst_first()), "")
+    unread = (*found.unknown.worst_first(), *found.sharded.unknown.worst_first())
+    why = next((f": {reason}" for reason, _, _ in unread), "")
     return LayoutError(
         f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was read as "
         f"{dump.kind.why}; give the path of a dump, or a type such as 'f32[3,5]{{1,0:T(8,128)}}'"

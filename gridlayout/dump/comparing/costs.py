@@ -9,13 +9,10 @@ from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.moves.move import move_of
 from gridlayout.dump.moves.traffic import cores_by_config
-from gridlayout.dump.reading import PassResult
+from gridlayout.dump.pass_result import PassResult
 from gridlayout.dump.values.type_texts import layout_of, read
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.program_config import Blocks
-
-# Collectives whose received bytes are known without groups.
-_GROUPLESS = ("mesh_shard", "all_slice", "collective_permute")
 
 
 def costs_of(explained: Contents) -> Costs:
@@ -44,11 +41,12 @@ def _received(found: PassResult | None) -> int | None:
     None if a group size is unknown, or there are more different collectives than are stored.
     """
     ops = found.collectives.worst_first(Meshes()) if found else ()
-    if any(not each.group_size and each.kind not in _GROUPLESS for each in ops):
-        return None
+    received = [each.received_bytes for each in ops]
     if found and found.collectives.ops.total > sum(each.count for each in ops):
         return None
-    return sum(each.received_bytes * each.count for each in ops)
+    if None in received:
+        return None
+    return sum((nbytes or 0) * each.count for nbytes, each in zip(received, ops, strict=True))
 
 
 def _of_cores(found: PassResult, chip: Chip) -> dict[str, Any]:

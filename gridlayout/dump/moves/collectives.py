@@ -21,6 +21,8 @@ KINDS = frozenset(
         *("all_to_all_dispatch", "all_to_all_combine"),
     ]
 )
+# Those in which devices receive nothing from each other.
+LOCAL = ("mesh_partition", "all_slice", "mesh_shard", "distribute_tensor")
 _DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
 
 
@@ -29,12 +31,12 @@ class CollectiveOp:
     """One collective of a dump. Sizes are in bytes per device.
 
     line, op, name, function: its first occurrence. kind: all_gather, all_reduce, reduce_scatter,
-    all_to_all, collective_permute, ... groups: the number of groups of `group_size` devices; both
-    are 0 if the dump does not state them. axes: the mesh axes that the groups run along; empty if
-    unknown. axis_sizes: their sizes; empty if unknown, or if the groups run along parts of axes.
-    result_bytes: bytes of the result that a device holds. received_bytes: bytes that a device
-    receives; an all_reduce counts as a reduce_scatter and an all_gather. count: the number of equal
-    collectives.
+    all_to_all, collective_permute, ... groups: the number of groups of at most `group_size`
+    devices; both are 0 if the dump does not state them. axes: the mesh axes that the groups run
+    along; empty if unknown. axis_sizes: their sizes; empty if unknown, or if the groups run along
+    parts of axes. result_bytes: bytes of the result that a device holds. received_bytes: the most
+    bytes that a device receives, None for groups of unknown size; an all_reduce counts as a
+    reduce_scatter and an all_gather. count: the number of equal collectives.
     """
 
     line: int
@@ -50,13 +52,15 @@ class CollectiveOp:
     axis_sizes: tuple[int, ...] = ()
 
     @property
-    def received_bytes(self) -> int:
-        """Bytes that a device receives, per execution."""
+    def received_bytes(self) -> int | None:
+        """The most bytes that a device receives, per execution; None for unknown groups."""
         n, held = self.group_size, self.result_bytes
         if self.kind == "collective_permute" and n == 0:  # from one device, whichever it is
             return held
-        if self.kind in ("mesh_partition", "all_slice", "mesh_shard", "distribute_tensor") or n < 2:
+        if self.kind in LOCAL or n == 1:
             return 0
+        if n == 0:
+            return None
         if self.kind in ("all_gather", "all_to_all", "ragged_all_to_all"):
             return held * (n - 1) // n
         if self.kind == "all_reduce":
@@ -105,7 +109,11 @@ class Collectives:
             axes = meshes.axes_of(group)
             where = (line, op, name, function, kind, groups, size, axes)
             ops.append(CollectiveOp(*where, nbytes, count, meshes.sizes_of(axes, size)))
-        return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))
+        return tuple(sorted(ops, key=_most_first))
+
+
+def _most_first(op: CollectiveOp) -> tuple[int, int]:
+    return -(op.received_bytes or 0) * op.count, op.line
 
 
 def _result_bytes(statement: Statement) -> int:

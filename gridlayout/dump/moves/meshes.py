@@ -20,27 +20,31 @@ from operator import mul
 from typing import NamedTuple
 
 from gridlayout.arguments import MAX_ELEMENTS, Shape
-from gridlayout.dump.moves.axes import Axis, Mesh, axes_in, mesh_of, size_along
+from gridlayout.dump.moves.axes import Axis, Mesh, axes_in, division_of, mesh_of, size_along
 
 Run = tuple[int, int]  # stride and extent
 _EXTENTS = r"([0-9]{1,9}(?:,[0-9]{1,9})*)"
 _IOTA = re.compile(rf"\[{_EXTENTS}\]<=\[{_EXTENTS}\](?:T\({_EXTENTS}\))?")
-_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
+_NAMED = re.compile(
+    r"mesh\[([^\]]{1,400})\]\s*"
+    r"(,\s*device_ids\s*=\s*\((?:[^()]|\([^()]{0,400}\)){0,9999}\)\s*)?\{([^{}]{0,200})\}"
+)
 _GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
 _PAIRS = re.compile(r"source_target_pairs\s*=\s*")
 _CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
-_SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
+_MESH = r"<\[([^\]]{0,400})\](, device_ids ?= ?\[[^\[\]]{0,99999}\])?"  # the axes, and their order
+_SDY_MESH = re.compile(rf"\bsdy\.mesh @([\w.-]{{1,100}}) = {_MESH}")
 _GENERIC_MESH = re.compile(
-    r'"sdy\.mesh"\(\) <\{mesh = #sdy\.mesh<\[([^\]]{0,400})\]>, sym_name = "([\w.-]{1,100})"'
+    rf'"sdy\.mesh"\(\) <\{{mesh = #sdy\.mesh{_MESH}>, sym_name = "([\w.-]{{1,100}})"'
 )
 # In the header of HLO, xla.sdy.meshes={mesh = #sdy.mesh<["x"=2]>, mesh_0 = #sdy.mesh<["y"=4]>}.
-_HLO_MESH = re.compile(r"([\w.-]{1,100}) = #sdy\.mesh<\[([^\]]{0,400})\]")
+_HLO_MESH = re.compile(rf"([\w.-]{{1,100}}) = #sdy\.mesh{_MESH}")
 _TT_MESH = re.compile(
     r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
 )
 _PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
 _LISTS = re.compile(r"(?:dense<)?[\[{](?:[^\[\]{}<]++|[\[{][^\[\]{}]*+[\]}])*+[\]}]")
-_LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
+_LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)(?:-1[-1, ]*)?[\]}]")  # -1 fills up unequal groups
 # MLIR prints one number for groups of one device 0, and a resource for elided large constants.
 _UNLISTED = re.compile(r"dense(?:_resource)?<[^<>\[\]]*> : tensor<([0-9]{1,9})x([0-9]{1,9})xi64>")
 # The mesh and the axes along which StableHLO or Shardy communicates, such as
@@ -159,7 +163,11 @@ Groups = tuple[int, int, tuple[str, ...] | Box | Shape]
 
 
 class Meshes:
-    """The meshes that a dump defines, and the number of devices."""
+    """The meshes that a dump defines, and the number of devices.
+
+    by_name: of a mesh that a line of HLO states, the name is its text. axes: those of meshes whose
+    devices are in the order of their numbers.
+    """
 
     def __init__(self) -> None:
         self.by_name: dict[str, Mesh] = {}
@@ -170,22 +178,26 @@ class Meshes:
     def read(self, text: str) -> None:
         """Add the meshes and the number of devices that a line states."""
         if found := _SDY_MESH.search(text):
-            self._add(found[1], mesh_of(found[2]))
+            self._add(found[1], mesh_of(found[2]), is_ordered=not found[3])
         elif found := _GENERIC_MESH.search(text):
-            self._add(found[2], mesh_of(found[1]))
+            self._add(found[3], mesh_of(found[1]), is_ordered=not found[2])
         elif "xla.sdy.meshes" in text:
-            for name, axes in _HLO_MESH.findall(text):
-                self._add(name, mesh_of(axes))
+            for name, axes, order in _HLO_MESH.findall(text):
+                self._add(name, mesh_of(axes), is_ordered=not order)
         if "meshes" in text and (found := _TT_MESH.search(text)):
             sizes = _numbers(found[1].replace("x", ","))
             self._add("tt", {str(k): n for k, n in enumerate(sizes)})
         if "num_" in text:
             self.devices = max([self.devices, *(int(n) for n in _PARTITIONS.findall(text))])
 
-    def _add(self, name: str, mesh: Mesh) -> None:
+    def _add(self, name: str, mesh: Mesh, is_ordered: bool = True) -> None:
+        """Add a mesh. is_ordered: whether its devices are in the order of their numbers."""
         devices = prod(mesh.values())
         if len(self.by_name) < 64 and devices <= MAX_ELEMENTS:
-            self.by_name[name], self.axes[name] = mesh, MeshAxes(mesh)
+            self.by_name[name] = mesh
+            self.axes.pop(name, None)
+            if is_ordered:
+                self.axes[name] = MeshAxes(mesh)
             self.devices = max(self.devices, devices)
 
     def groups_of(self, text: str, kind: str) -> Groups:
@@ -199,29 +211,33 @@ class Meshes:
     def _groups(self, text: str, kind: str) -> Groups:
         if found := _CLUSTER.search(text):
             named = Axis(found[1])
-            return self._along([named], "tt") if "tt" in self.by_name else (0, 0, (named.name,))
+            mesh = self.by_name.get("tt")
+            return _along([named], mesh) if mesh else (0, 0, (named.name,))
         if found := _NAMED.search(text):
-            self._add("hlo", mesh_of(found[1]))
-            return self._along(axes_in(found[2]), "hlo")
+            self._add(found[1], mesh := mesh_of(found[1]), is_ordered=not found[2])
+            return _along(axes_in(found[3]), mesh)
         if found := _MESH_AXES.search(text):
-            return self._along(axes_in(found[2]), found[1])
+            return _along(axes_in(found[2]), self.by_name.get(found[1], {}))
         if found := _GROUPS.search(text):
             return self._listed(text, found.end())
         if "source_target_pairs" in text:
             return self._pairs(text)
         if "sdy." in text:  # along the axes in brackets before its operand
-            mesh, written = _MESH_NAME.search(text), _SDY_AXES.search(text)
-            return self._along(axes_in(written[1]) if written else [], mesh[1] if mesh else "")
+            axes = axes_in(written[1]) if (written := _SDY_AXES.search(text)) else []
+            return _along(axes, self._of_result(text, axes))
         return (1, 2, ()) if kind == "point_to_point" else (0, 0, ())
 
-    def _along(self, axes: list[Axis], name: str) -> Groups:
-        """Return the groups along axes of the named mesh, or of the first that has such axes."""
-        found = self.by_name.get(name)
-        for mesh in self.by_name.values() if found is None else (found,):
-            if here := [axis for axis in axes if axis.name in mesh]:
-                size, names = size_along(here, mesh), dict.fromkeys(axis.name for axis in here)
-                return prod(mesh.values()) // max(size, 1), size, tuple(names)
-        return (0, 0, ())
+    def _of_result(self, text: str, axes: list[Axis]) -> Mesh:
+        """Return the mesh of an op's result; if it states none, the first that has the axes."""
+        if (stated := division_of(text)) is not None:
+            if stated.name:
+                return self.by_name.get(stated.name, {})
+            self._add(str(stated.mesh), stated.mesh, is_ordered=False)
+            return stated.mesh
+        if named := _MESH_NAME.search(text):
+            return self.by_name.get(named[1], {})
+        names = {axis.name for axis in axes}
+        return next((mesh for mesh in self.by_name.values() if names <= mesh.keys()), {})
 
     def _listed(self, text: str, at: int) -> Groups:
         if found := _IOTA.match(text, at):
@@ -236,7 +252,7 @@ class Meshes:
         if found := _UNLISTED.match(text, at):
             return int(found[1]), int(found[2]), ()
         lists = _lists_at(text, at)
-        first = lists[0] if lists else ()
+        first = max(lists, key=len, default=())  # in unequal groups, most receive less
         return (len(lists), len(first), box_of(first) or first) if first else (0, 0, ())
 
     def _pairs(self, text: str) -> Groups:
@@ -276,9 +292,22 @@ class Meshes:
         """
         for mesh in self.by_name.values():
             sizes = tuple(mesh.get(axis, 0) for axis in axes)
-            if axes and prod(sizes) == devices:
+            if axes and 0 < prod(sizes) == devices:
                 return sizes
         return ()
+
+
+def _along(axes: list[Axis], mesh: Mesh) -> Groups:
+    """Return the groups along axes of a mesh; of unknown size if it lacks one of them.
+
+    >>> _along([Axis("y")], {"x": 2, "y": 4}), _along([Axis("y"), Axis("z")], {"x": 2, "y": 4})
+    ((2, 4, ('y',)), (0, 0, ('y', 'z')))
+    """
+    names = tuple(dict.fromkeys(axis.name for axis in axes))
+    if not axes or not mesh.keys() >= set(names):
+        return (0, 0, names)
+    size = size_along(axes, mesh)
+    return prod(mesh.values()) // max(size, 1), size, names
 
 
 def _lists_at(text: str, at: int) -> list[Shape]:

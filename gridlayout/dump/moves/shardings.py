@@ -17,15 +17,26 @@ from math import prod
 from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.moves.axes import SHARDING, Division, Mesh, division_of, shown, size_along
+from gridlayout.dump.moves.axes import (
+    SHARDING,
+    Axis,
+    Division,
+    Mesh,
+    division_of,
+    shown,
+    size_along,
+)
 from gridlayout.dump.moves.meshes import Meshes
-from gridlayout.dump.text.hlo import braced
+from gridlayout.dump.text.hlo import INDEX, braced
 from gridlayout.dump.text.mlir import result_names
 from gridlayout.dump.text.statements import Statement
+from gridlayout.dump.values.hlo_buffers import ELEMENTWISE
 from gridlayout.dump.values.top_keys import TopKeys
 from gridlayout.dump.values.type_texts import DENSE, TENSOR, dense_bytes, extents
 from gridlayout.errors import LayoutError
 
+# Each device has an array of the whole shape: all of its elements, or its addend of each.
+_WHOLE = ("replicated", "manual", "maximal", "unreduced")
 _DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
 
 
@@ -95,12 +106,14 @@ def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]
     if found := _DEVICES.search(text):
         return _gspmd(text, tuple(int(n) for n in found[1].split(",") if n), rank)
     if (division := division_of(text)) is not None:
-        mesh = meshes.get(division.name, {}) if division.name else division.mesh
-        if not division.dims and meshes.get(division.name) == {}:
+        mesh = meshes.get(division.name) if division.name else division.mesh
+        if not division.dims and mesh == {}:
             return (1,) * rank, 1  # a mesh of one device: "maximal"
-        return _shardy(division, mesh, rank)
-    if "replicated" in text or "manual" in text or "maximal" in text or text.strip() in ("", "{}"):
+        return _shardy(division, mesh or {}, rank)
+    if any(word in text for word in _WHOLE) or text.strip() in ("", "{}"):
         return (1,) * rank, 1 if "maximal" in text else 0
+    if text.strip() == "{unknown}":
+        raise LayoutError("the sharding is unknown: it states no division")
     raise LayoutError(f"sharding {text[:60]!r} is neither Shardy's nor GSPMD's")
 
 
@@ -149,6 +162,14 @@ _MANUAL = re.compile(
 _OUT = re.compile(rf"out_sharding={SHARDING}")
 _CALL = re.compile(r"mhlo\.sharding = \"([^\"]{0,9999})\"")
 _PARTS = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
+# Ops other than elementwise ones, whose results have the dims of the operands.
+_IN_PLACE = frozenset(
+    [
+        *("copy", "tuple", "get-tuple-element", "while", "opt-barrier", "optimization-barrier"),
+        *("custom-call", "sharding-constraint", "reshard", "manual-computation", "reverse", "sort"),
+        *("dynamic-update-slice", "add-dependency", "domain"),
+    ]
+)
 # A name, the operand whose sharding it changes or "", dims and element type, and the sharding. Both
 # are the name of the same value if that is an operand of a `shard_map`.
 _Stated = tuple[str, str, tuple[str, str], str]
@@ -192,7 +213,12 @@ class Sharded:
             if now is None:
                 continue
             before = self.by_name.get(operand)
-            if before and before.shape == now.shape and not _keeps(now, before.parts):
+            if (
+                before
+                and _keeps_dims(statement.op)
+                and before.shape == now.shape
+                and not _keeps(now, before)
+            ):
                 key = (before.parts, now.parts, now.shape, now.dtype)
                 found = Reshard(statement.line, name, before, now)
                 self.reshards.add(key, now.device_bytes, found)
@@ -232,7 +258,6 @@ class Sharded:
 def _stated(statement: Statement) -> Iterator[_Stated]:
     """Yield the tensors whose sharding a line states."""
     text, found = statement.text, statement.instruction
-    operand = statement.operands[0] if statement.operands else ""
     if found is not None:
         if ", sharding={" in found.attributes:
             written = braced(found.attributes, ", sharding=")
@@ -240,9 +265,11 @@ def _stated(statement: Statement) -> Iterator[_Stated]:
             is_tuple = written.startswith("{")
             whole = [f"{{{written}}}"] * len(arrays)
             parts: list[str] = _PARTS.findall(written) if is_tuple else whole
-            for (element, dims), part in zip(arrays, parts, strict=False):
+            for k, ((element, dims), part) in enumerate(zip(arrays, parts, strict=False)):
+                name = f"{found.name}#{k}" if k else found.name
+                operand = _operand_of(statement, k, len(arrays))
                 shape = f"{dims.replace(',', 'x')}x" if dims else ""
-                yield found.name, operand, (shape, dtypes.FROM_XLA.get(element, element)), part
+                yield name, operand, (shape, dtypes.FROM_XLA.get(element, element)), part
     elif statement.op == "sdy.manual_computation":  # a `shard_map`, whose types follow its region
         sides = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}
         operands, _, results = text.rpartition("}")[2].partition("->")
@@ -253,21 +280,53 @@ def _stated(statement: Statement) -> Iterator[_Stated]:
         outs = zip(names, kinds, sides.get("out", ()), strict=False)
         yield from ((name, "", kind, each) for name, kind, each in outs)
     elif own := _of_results(statement):
-        kinds = TENSOR.findall(text)[-len(own) :]
-        for name, kind, each in zip(result_names(text, len(own)), kinds, own, strict=False):
-            yield name, operand, kind, each
+        kinds, names = TENSOR.findall(text)[-len(own) :], result_names(text, len(own))
+        for k, (name, kind, each) in enumerate(zip(names, kinds, own, strict=False)):
+            yield name, _operand_of(statement, k, len(own)), kind, each
     else:
         for name, dims, element, sdy, mhlo in _ARGUMENT.findall(text):
             yield name, "", (dims, element), sdy or mhlo
 
 
-def _keeps(now: ShardedTensor, parts: Shape) -> bool:
-    """Return whether a tensor in these parts has the sharding: an open dim may have more parts."""
-    stated = division_of(now.text)
-    if stated is None or len(stated.dims) != len(parts):
-        return parts == now.parts
-    each = zip(parts, now.parts, stated.dims, strict=True)
-    return all(own == n or (is_open and own % n == 0) for own, n, (_, is_open) in each)
+def _operand_of(statement: Statement, k: int, results: int) -> str:
+    """Return the operand from which an op makes result `k`; empty if it is not known."""
+    operands, found = statement.operands, statement.instruction
+    if len(operands) == results or results == 1:
+        operand = "".join(operands[k : k + 1])
+    else:
+        operand = f"{operands[0]}#{k}" if len(operands) == 1 else ""
+    if found and found.op == "get-tuple-element" and (index := INDEX.search(found.attributes)):
+        operand += f"#{index[1]}"
+    return operand.removesuffix("#0")  # the name of the first part is that of the tuple
+
+
+def _keeps_dims(op: str) -> bool:
+    """Return whether dim k of an op's results is dim k of its operands, for all k.
+
+    >>> _keeps_dims("stablehlo.custom_call"), _keeps_dims("dot")
+    (True, False)
+    """
+    word = op.rpartition(".")[2].replace("_", "-")
+    return word in ELEMENTWISE or word in _IN_PLACE
+
+
+def _keeps(now: ShardedTensor, before: ShardedTensor) -> bool:
+    """Return whether a tensor still has its sharding: an open dim may have more parts."""
+    stated, old = division_of(now.text), division_of(before.text)
+    if stated is None or len(stated.dims) != len(before.parts):
+        return before.parts == now.parts
+    each = zip(before.parts, now.parts, stated.dims, strict=True)
+    if not all(own == n or (is_open and own % n == 0) for own, n, (_, is_open) in each):
+        return False
+    # Other axes of equal sizes put the parts on other devices.
+    if old is None or (stated.name, stated.mesh) != (old.name, old.mesh):
+        return True
+    pairs = zip(old.dims, stated.dims, strict=True)
+    return all(_names(one)[: len(_names(own))] == _names(own) for (one, _), (own, _) in pairs)
+
+
+def _names(axes: tuple[Axis, ...]) -> list[str]:
+    return [*dict.fromkeys(axis.name for axis in axes)]
 
 
 def _of_results(statement: Statement) -> list[str]:

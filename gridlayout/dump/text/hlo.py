@@ -32,13 +32,17 @@ _START = re.compile(
 )
 _ONE = re.compile(rf"{_ONE_TYPE} %([\w.-]{{1,200}})\)")  # the only operand: found faster so
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
-_OPERAND = re.compile(r"%([\w.-]{1,200})")
+# A name, or a part of a tuple: XLA's short form writes `state#1` for a get-tuple-element.
+_NAME = r"([\w.-]{1,200}(?:#[0-9]{1,6}){0,8})"
+_OPERAND = re.compile(f"%{_NAME}")
 # Operands without `%`, as XLA prints them in its short form: the last word before each comma.
-_LAST = re.compile(r"([\w.-]{1,200})\s*,")
+_LAST = re.compile(rf"{_NAME}\s*,")
 _NESTED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)")
 # What XLA's partitioner appends to the names of computations, maybe before a number or `.clone`.
 _PARTITIONED = re.compile(r"_spmd(?:\.|$)")
+_BRACES = re.compile(r"\{[^{}]*\}")
 CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
+INDEX = re.compile(r"\bindex=([0-9]{1,6})")  # of a get-tuple-element
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
 # Ops whose results own no memory: they alias their operands. So do the ends of async ops.
@@ -128,8 +132,8 @@ def instruction_of(text: str) -> Instruction | None:
 def _operands(inside: str) -> tuple[str, ...]:
     """Return the names in an op's parentheses, which are part of the text.
 
-    >>> _operands("(%a, f32[2]{0} %b)"), _operands("(a, f32[2,3]{1,0} b)"), _operands("({1, 2})")
-    (('a', 'b'), ('a', 'b'), ())
+    >>> _operands("(%a, f32[2]{0} %b)"), _operands("(a, f32[2,3]{1,0} b#1)"), _operands("({1, 2})")
+    (('a', 'b'), ('a', 'b#1'), ())
     """
     if "%" in inside:
         return tuple(_OPERAND.findall(inside))
@@ -178,16 +182,16 @@ def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> St
     results: tuple[Result, ...]
     if len(own) == 1 and own[0] == kind:
         results = (_new(Result, (name, kind, number, None)),)
-        if len(kind) <= MAX_NAMED:
-            if len(types) >= MAX_NAMES:
-                for old in [*islice(types, MAX_NAMES // 2)]:
-                    del types[old]
-            types[name] = kind
     else:
         arrays = new_arrays(op, len(operands), ARRAY.findall(kind))
         arrays = [each for each in arrays if each.endswith("}")]
         names = (f"{name}#{k}" if k else name for k in range(len(arrays)))
         results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
+    if len(kind) <= MAX_NAMED:
+        if len(types) >= MAX_NAMES:
+            for old in [*islice(types, MAX_NAMES // 2)]:
+                del types[old]
+        types[name] = kind
     mentions = tuple([(number, each) for each in own + others])
     transfer = _transfer(types, found, results[0]) if op in _MOVERS and results else None
     view = is_view(op)
@@ -197,11 +201,29 @@ def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> St
     )
 
 
+def type_of(name: str, types: dict[str, str]) -> str | None:
+    """Return the type of an array, which may be a part of a tuple; None if it is not known.
+
+    >>> types = {"a": "f32[2]{0}", "t": "(s32[], f32[3]{0})"}
+    >>> type_of("a", types), type_of("t#1", types), type_of("t", types)
+    ('f32[2]{0}', 'f32[3]{0}', None)
+    """
+    name, _, index = name.partition("#")
+    kind = types.get(name)
+    if kind is None or not kind.startswith("("):
+        return kind
+    if not index.isdecimal() or "(" in _BRACES.sub("", kind[1:]):
+        return None
+    arrays = ARRAY.findall(kind)
+    found = arrays[int(index)] if int(index) < len(arrays) else ""
+    return found if found.endswith("}") else None
+
+
 def _transfer(types: dict[str, str], found: Instruction, result: Result) -> Transfer | None:
     # Newer XLA prints operands without types, older XLA with them.
     before = found.others[0] if found.others else None
     if before is None and found.operands:
-        before = types.get(found.operands[0])
+        before = type_of(found.operands[0], types)
     if before is None:
         return None
     return Transfer(before, result, reordering(found.attributes) if found.op == "transpose" else ())

@@ -28,6 +28,7 @@ _OP = re.compile(
     r'\s*(?:(%[\w$.-]{1,200})[^="]*=\s*)?"?(?!(?:tensor|memref)<)'
     r"([A-Za-z_]\w{0,99}(?:\.[\w$]{1,99}){0,5})"
 )
+_SHARDING_ALIAS = re.compile(r"(?<=\bsharding = )#(?!sdy\.)[A-Za-z_][\w$.-]{0,200}")
 _MAX_OPEN = 64  # most nested ops with a region
 _WITH_REGION = re.compile(
     r'\s*(?:%[^="]{0,400}=\s*)?"?(?:sdy\.manual_computation|\w{1,20}\.(?:all_reduce|reduce_scatter))\b'
@@ -68,6 +69,18 @@ def defines_alias(text: str, aliases: Aliases) -> bool:
     aliases.room += MAX_WRITTEN_PER_CHARACTER * len(text)
     aliases.define(found[1], value if value.startswith(_DIALECTS) else "")
     return True
+
+
+def with_shardings(text: str, aliases: Aliases) -> str:
+    """Return a line in which aliases of shardings are written out.
+
+    >>> aliases = Aliases(texts={"#s": '#sdy.sharding<@m, [{"x"}]>'})
+    >>> with_shardings("tensor<4xf32> {sdy.sharding = #s}", aliases)
+    'tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}'
+    """
+    if "sharding = #" not in text or not aliases.texts:
+        return text
+    return _SHARDING_ALIAS.sub(lambda found: aliases.resolve(found[0]), text)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:

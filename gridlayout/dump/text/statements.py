@@ -38,8 +38,9 @@ class Transfer(NamedTuple):
 class Instruction(NamedTuple):
     """One parsed instruction of HLO.
 
-    kind: the text of its type. operands: their names. attributes: the text after the operands.
-    own: the array types with a layout in its own type. others: those after the op's name.
+    kind: the text of its type. operands: their names; `a#1` is part 1 of a tuple. attributes: the
+    text after the operands. own: the array types with a layout in its own type. others: those after
+    the op's name.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""XLA's assignment of buffers, `*-buffer-assignment.txt`, and the live ranges, `*-live-range.txt`.
+"""What XLA writes about buffers: their assignment, `*-buffer-assignment.txt`, and the live ranges,
+`*-live-range.txt`; `*-memory-usage-report.txt` and `*-buffer-assignment-values.txt` have totals.
 
     BufferAssignment:
     allocation 0: size 1024, parameter 0, shape |f32[8,32]| at ShapeIndex {}:
@@ -6,6 +7,9 @@
     HloLiveRange (max 109):
       BufferLiveRange:
         param.5{}:2-70
+
+    Memory Space: default (color=0)
+    Total bytes: 3468 (3.4KiB)
 
 An allocation is memory that values share, each at an offset. `color` is its memory space. Both
 files together give the bytes in use at each instruction: values that are at one place count once.
@@ -20,6 +24,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
+from gridlayout.dump.text.hlo import instruction_of, type_of
 from gridlayout.dump.text.prefixes import prefix_of, without
 from gridlayout.dump.values.curve import Curve
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Span, largest
@@ -34,7 +39,18 @@ _VALUE = re.compile(
 _RANGE = re.compile(r"\s*([\w.-]{1,200}\{[0-9, ]{0,99}\}):([0-9]{1,9})-([0-9]{1,9})\s*$")
 _MOMENT = re.compile(r"\s*Live ranges at ([0-9]{1,9}) \(peak\):")
 _ALIVE = re.compile(r"\s*([\w.-]{1,200})\{[0-9, ]{0,99}\}: ([0-9]{1,18}) bytes \(cumulative: (\d+)")
-_START = re.compile(r"(.{0,200}?)(?:BufferAssignment:|HloLiveRange(?: \(max [0-9]{1,9}\))?:)\s*$")
+_START = re.compile(
+    r"(.{0,200}?)(?:BufferAssignment:|HloLiveRange(?: \(max [0-9]{1,9}\))?:"
+    r"|Memory Space: \w{1,32} \(color=[0-9]{1,9}\)"
+    r"|Total bytes used: [0-9]{1,18} \([^()]{1,20}\))\s*$"
+)
+_SPACE = re.compile(r"\s*Memory Space: \w{1,32} \(color=([0-9]{1,9})\)")
+_TOTAL = re.compile(r"\s*Total bytes( used)?: ([0-9]{1,18}) \(")
+_USED = re.compile(
+    r"\s*<[0-9]{1,9} [\w.-]{1,200}(?:\{([0-9, ]{1,99})\})? ?(\(phi\))? ?@[0-9]{1,9}>\s*$"
+)
+_MADE = re.compile(r"\s*from instruction: (.*)")
+_STARTS = ("BufferA", "HloL", "Memory Space: ", "Total bytes used: ")
 # Kinds of allocations, by words that follow the size; the first that is there.
 _KINDS = {"parameter ": "arguments", "preallocated-temp": "temporary", "maybe-live-out": "results"}
 
@@ -63,6 +79,8 @@ class Assignment:
     value is, by its name and index. ranges: the first and the last instruction of each value.
     stated: the peak that live ranges state by themselves. blocks: the largest allocations of each
     memory space. moment, sequence: the instruction of the stated peak; the line of the first one.
+    totals: of each memory space, the bytes that a report states and its line. space: that of the
+    next total. index: of the next value in its tuple; None for one that is a value of another op.
     """
 
     begun: bool = False
@@ -78,6 +96,9 @@ class Assignment:
     moment: int = 0
     sequence: int = 0
     over: bool = False
+    totals: dict[str, tuple[int, int]] = field(default_factory=dict)
+    space: str = DEVICE
+    index: str | None = ""
 
     def read(self, text: str, line: int) -> tuple[bool, Held | None]:
         """Read a line; return whether it is of an assignment, and the value that it places.
@@ -92,9 +113,9 @@ class Assignment:
         >>> found.peaks()[0].memory, found.peaks()[0].results
         ('assigned memory 5', 64)
         """
-        if ("BufferA" in text or "HloL" in text) and (begun := _START.match(text)):
+        if any(word in text for word in _STARTS) and (begun := _START.match(text)):
             self.begun, self.line, self.prefix = True, self.line or line, prefix_of(begun[1])
-            return True, None
+            return self._total(text[len(begun[1]) :], line) or True, None
         if not self.begun:
             return False, None
         text = without(self.prefix, text)
@@ -103,6 +124,13 @@ class Assignment:
             return True, None
         if found := _VALUE.match(text):
             return True, self._value(found, line)
+        if self._total(text, line):
+            return True, None
+        if found := _USED.match(text):
+            self.index = None if found[2] else found[1] or ""
+            return True, None
+        if found := _MADE.match(text):
+            return True, self._made(found[1], line)
         if found := _RANGE.match(text):
             if len(self.ranges) < MAX_SPANS:
                 self.ranges[found[1].replace(" ", "")] = int(found[2]), int(found[3])
@@ -119,6 +147,26 @@ class Assignment:
                 self.stated.append(Span(found[1], "", line, line, int(found[2])))
             return True, None
         return False, None
+
+    def _total(self, text: str, line: int) -> bool:
+        """Read the total of a memory space, or of all; return whether the line is of one."""
+        if space := _SPACE.match(text):
+            self.space = DEVICE if int(space[1]) == 0 else f"memory {int(space[1])}"
+        elif total := _TOTAL.match(text):
+            space_of = "memory of all spaces" if total[1] else self.space
+            self.totals[space_of] = int(total[2]), line
+        else:
+            return False
+        return True
+
+    def _made(self, text: str, line: int) -> Held | None:
+        """Return the value that an instruction makes; None for a tuple, whose parts are others."""
+        found = instruction_of(text)
+        if found is None or self.index is None:
+            return None
+        name = f"{found.name}#{self.index}" if self.index else found.name
+        kind = type_of(name, {found.name: found.kind})
+        return None if kind is None else Held(line, name.removesuffix("#0"), kind)
 
     def _allocate(self, number: int, nbytes: int, words: str, line: int) -> None:
         color = _COLOR.search(words)
@@ -148,6 +196,10 @@ class Assignment:
             parts = kinds["arguments"], kinds["results"], kinds["temporary"]
             alive = tuple(self.blocks[space])
             found.append(Peak("", name, kinds.total(), self.line, alive, *parts))
+        if not found:
+            for space, (total, line) in sorted(self.totals.items()):
+                name = "assigned memory" if space == DEVICE else f"assigned {space}"
+                found.append(Peak("", name, total, line, ()))
         return found + self._live()
 
     def _live(self) -> list[Peak]:

@@ -35,6 +35,15 @@ _WIDE = 16  # numbers of an op in `turns`, above which its operands become a set
 UPDATES = ("dynamic-update-slice", "scatter")
 
 
+def part_of(parts: Parts, index: int) -> Parts:
+    """Return the buffers of one part of a tuple; of all if it has no such part.
+
+    >>> part_of(((1,), (2, 3)), 1), part_of(((2, 3),), 1)
+    (((2, 3),), ((2, 3),))
+    """
+    return (parts[index],) if index < len(parts) else parts
+
+
 class Finished(NamedTuple):
     """The summary of a completely read computation other than the entry.
 
@@ -109,8 +118,18 @@ class Computation:
 
     def parts(self, name: str) -> Parts:
         """Return the buffers of each part of a value."""
-        found = self.places.get(name, ())
+        found = self.places.get(name)
+        if found is None:
+            return self.part(name) if "#" in name else ()
         return ((found,),) if isinstance(found, int) else found
+
+    def part(self, name: str) -> Parts:
+        """Return the buffers of a part of a tuple, such as `state#1`; of all if it has no parts."""
+        name, *indices = name.split("#")
+        found = self.parts(name)
+        for index in indices:
+            found = part_of(found, int(index))
+        return found
 
     def parameters(self) -> list[tuple[int, ...]]:
         """Return the buffers of each part of the parameters, in the order of their numbers."""
@@ -142,9 +161,13 @@ class Computation:
                 self.inputs[found.name] = int(number)
                 self.sources[found.name] = 1 << int(number)
             return
-        own = 0
+        own = part = 0
         for name in found.operands:
+            if "#" in name:
+                part |= self.sources.get(name.partition("#")[0], 0)
             own |= self.sources.get(name, 0)
+        self.moved |= part
+        own |= part
         if own and found.op not in ELEMENTWISE:
             self.moved |= own
         if found.op in UPDATES and found.is_root and "".join(found.operands[:1]) in self.inputs:

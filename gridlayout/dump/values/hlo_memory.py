@@ -14,7 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gridlayout.dump.text.hlo import CALLS, braced, called_by, is_partitioned, is_view, new_arrays
+from gridlayout.dump.text.hlo import (
+    CALLS,
+    INDEX,
+    braced,
+    called_by,
+    is_partitioned,
+    is_view,
+    new_arrays,
+)
 from gridlayout.dump.text.statements import Instruction
 from gridlayout.dump.values.hlo_buffers import (
     APART,
@@ -28,6 +36,7 @@ from gridlayout.dump.values.hlo_buffers import (
     Finished,
     Parts,
     most_temporary,
+    part_of,
 )
 from gridlayout.dump.values.peaks import MAX_SPANS, Peak
 from gridlayout.dump.values.type_texts import DEVICE, Sizes
@@ -41,7 +50,6 @@ _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
 )
 _BRANCHES = re.compile(r"\bbranch_computations=\{([^{}]*)\}")
-_INDEX = re.compile(r"\bindex=([0-9]{1,6})")
 _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
 _MARKS = {"parameter": ARGUMENT, "constant": CONSTANT}
 # Names of memory spaces: XLA's (`Layout::kHostMemorySpace`), and those of TPUs, whose arrays are
@@ -92,7 +100,9 @@ class HloMemory:
         now.lines.append(line)
         places, last = now.places, now.spans.last
         for name in found.operands:
-            place = places.get(name, ())
+            place = places.get(name)
+            if place is None:
+                place = now.parts(name)
             if isinstance(place, int):
                 last[place] = at
                 continue
@@ -300,7 +310,6 @@ def _renamed(found: Instruction, reads: list[Parts], arrays: int) -> Parts:
         return tuple(tuple(sorted({k for part in parts for k in part})) for parts in reads)
     parts = reads[0] if reads else ()
     if found.op == "get-tuple-element":
-        index = _INDEX.search(found.attributes)
-        n = int(index[1]) if index else 0
-        return (parts[n],) if n < len(parts) else parts
+        index = INDEX.search(found.attributes)
+        return part_of(parts, int(index[1]) if index else 0)
     return parts[:arrays] if found.op.endswith("-done") else parts

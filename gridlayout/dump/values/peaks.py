@@ -54,7 +54,8 @@ class Peak:
     states them: of many, the highest of several in a row.
 
     XLA's files on buffers have peaks of other names. "assigned memory" is the total of all
-    allocations, also of constants, which are no part. "live memory" is the most that is in use at
+    allocations, also of constants, which are no part; "assigned memory of all spaces" that of all
+    memories, where a file does not tell them apart. "live memory" is the most that is in use at
     one instruction. tt-mlir's runtime states "measured l1" and "measured dram".
     """
 
