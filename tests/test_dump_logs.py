@@ -1,5 +1,10 @@
 """Programs in logs, and reports of memory: what running systems print."""
 
+import bz2
+import gzip
+import lzma
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -258,3 +263,52 @@ def test_hostile_logs_are_passed_over(text):
     found = gl.explain(text.split("\n"), plan=True)
     for printed in (str(found), found.to_html(), found.to_json()):
         assert len(printed) < 1 << 18
+
+
+HLO = (Path(__file__).parent / "dumps" / "jax_cpu.hlo.txt").read_text()
+COLOURS = "\x1b[2m2026-05-27T10:11:12Z\x1b[0m \x1b[32mINFO\x1b[0m "
+
+
+@pytest.mark.parametrize(
+    "prefix", ["    ", "\t", "+", "worker-{} | ", "[{:.3f}] ", COLOURS, "\x1b[1m", "{} > "]
+)
+def test_computations_of_hlo_may_be_indented_coloured_or_behind_any_words(prefix):
+    words = [10**k for k in range(4)]  # of different lengths
+    lines = [
+        f"{prefix.format(words[k % 4])}{line}\x1b[0m" for k, line in enumerate(HLO.split("\n"))
+    ]
+    found, other = gl.explain(HLO), gl.explain("\n".join(lines))
+    assert (other.nbytes, other.layouts) == (found.nbytes, found.layouts)
+    assert [p.nbytes for p in other.peaks] == [p.nbytes for p in found.peaks] != []
+
+
+def test_a_program_that_is_cut_says_so():
+    whole = gl.explain(HLO)
+    (peak,) = whole.peaks
+    assert not peak.at_least
+    assert whole.advice == ""
+    (cut,) = gl.explain(HLO[: HLO.rindex("ROOT")]).peaks
+    assert cut.at_least
+    assert cut.nbytes <= peak.nbytes
+    early = gl.explain(HLO[: HLO.index("ENTRY")])
+    assert early.peaks == ()
+    assert "cut before its ENTRY" in str(early)
+
+
+@pytest.mark.parametrize("end", ["}", '} loc("f":1:2)'])
+def test_a_function_that_is_cut_says_so(end):
+    kind = (
+        "tensor<64x64xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x2x!ttcore.tile"
+        "<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>"
+    )
+    lines = [
+        f"func.func @f(%a: {kind}) -> {kind} {{",
+        f'  %0 = "ttnn.neg"(%a) : ({kind}) -> {kind}',
+    ]
+    for text, at_least in ((lines, True), ([*lines, "  return %0", end], False)):
+        assert [(p.nbytes, p.at_least) for p in gl.explain(text).peaks] == [(32768, at_least)]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_packed_file_is_to_be_unpacked(pack):
+    assert "unpack it first" in gl.explain(pack(HLO.encode())).note

@@ -115,7 +115,8 @@ class Contents:
     passes: first line and title of each pass; pass_name: the title of the one that is explained.
     note: why no layout was found; empty if some were. unpeaked: functions without a peak, because
     they have over 2**18 values, names of over 16 MiB, or too many values in tuples of tuples.
-    advice: what to state if the assumed chip is not the dump's; empty if there is nothing.
+    advice: what to state if the assumed chip is not the dump's, or that the text is cut; empty if
+    there is nothing.
     """
 
     source: str

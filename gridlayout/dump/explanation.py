@@ -34,6 +34,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
+_CUT = "the text is cut before its ENTRY computation, so values inside fusions are counted too"
 _MOST_RANGES = 3  # core ranges that an advice lists
 _MIN_ROWS = 1 << 9  # rows that are stored for comparisons even if fewer are shown
 Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
@@ -292,7 +293,8 @@ def _explanation(source: str, dump: Dump, found: PassResult, plan: bool, limit: 
         pass_name=found.title,
         note=f"no layout found: it was read as {dump.kind.why}" if found.is_empty else "",
         unpeaked=tuple(found.unpeaked),
-        advice="" if dump.given or dump.described else _other_chip(findings, chip),
+        advice=_CUT * found.is_cut
+        or ("" if dump.given or dump.described else _other_chip(findings, chip)),
         found=found,
     )
 

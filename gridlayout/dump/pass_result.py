@@ -19,7 +19,7 @@ _MAX_FUNCTIONS = 1 << 12
 
 
 class PassResult:
-    """The data collected from one pass."""
+    """The data collected from one pass. is_cut: whether it ends before its ENTRY computation."""
 
     def __init__(self, title: str, limit: int) -> None:
         self.title, self.limit = title, limit
@@ -30,7 +30,7 @@ class PassResult:
         self.peaks: dict[str, Peak] = {}
         self.curves: dict[str, Curve] = {}  # of measured memories
         self.unpeaked: dict[str, None] = {}
-        self.mentions = 0
+        self.mentions, self.is_cut = 0, False
         self.functions: dict[str, None] = {}
 
     def name(self, function: str, requested: str | None) -> None:

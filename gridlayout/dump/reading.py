@@ -158,8 +158,8 @@ class Dump:
         text = line.text
         if text[:1] == " " and self.computation is not None and "func" not in text:
             return False  # inside a computation
-        if self.end and text.rstrip() == self.end:
-            self._end_function()
+        if self.end and (text.rstrip() == self.end or text.startswith(f"{self.end} loc(")):
+            self._end_function(is_whole=True)
             return True
         if found := function_of(text):
             self._end_computation()
@@ -170,7 +170,7 @@ class Dump:
             self.live = LiveRanges(found[0], self.chip)
             return False
         if text.startswith("}") and self.computation is not None:
-            self._end_computation()
+            self._end_computation(is_whole=True)
             return True
         begun = hlo.computation_of(text) if "tensor<" not in text else None
         # Without a header, `module {` of MLIR is no computation.
@@ -185,14 +185,17 @@ class Dump:
             return True
         return False
 
-    def _end_function(self) -> None:
+    def _end_function(self, is_whole: bool = False) -> None:
+        """Finish a function. is_whole: whether its end was read: a text may be cut before."""
         if self.live is not None:
+            self.live.unread |= bool(self.end) and not is_whole
             self.now.add_peaks(self.live.function, self.live.peaks(), self.live.over)
         self.live, self.function, self.end = None, "", ""
         self.regions.clear()
 
-    def _end_computation(self) -> None:
+    def _end_computation(self, is_whole: bool = False) -> None:
         if self.computation is not None and self.memory is not None:
+            self.computation.unread |= not is_whole
             self.memory.end(self.computation)
             self.waiting.end(self.computation.name)
         self.computation, self.function = None, ""
@@ -205,6 +208,7 @@ class Dump:
             entry = self.memory.entry.name if self.memory.entry else ""
             if self.only in (None, entry):
                 self.now.add_peaks(entry, self.memory.peaks(), self.memory.over)
+            self.now.is_cut = self.memory.is_module and self.memory.entry is None
             held = self.memory.holds() or set(self.waiting.tallies)
             self.waiting.merge_into(self.now.tally, held)
         self.memory = None

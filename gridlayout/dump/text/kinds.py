@@ -7,6 +7,8 @@ import re
 _DIALECT = re.compile(
     r"\b(stablehlo|mhlo|sdy|ttir|ttnn|ttcore|d2m|ttmetal|linalg|llvm|func|tosa)\."
 )
+# How files of gzip, bzip2 and xz begin, as text.
+_PACKED = ("\x1f\N{REPLACEMENT CHARACTER}", "BZh9", "\N{REPLACEMENT CHARACTER}7zXZ")
 WATCHED = 4096  # lines at the start of a dump from which its kind is taken
 
 # Why a text of each kind may have no layout, and what to give instead.
@@ -21,6 +23,7 @@ _WHY = {
     "mlir": "MLIR whose types have no layout that gridlayout knows",
     "old": "IR of an old tt-mlir, whose dialects are #tt and !tt: print the program with a current "
     "tt-mlir, which writes #ttcore",
+    "compressed": "compressed data: unpack it first",
     "binary": "binary data: give the printed IR (mlir-opt, compiled.as_text())",
     "empty": "an empty text",
     "text": "text that is neither MLIR nor HLO",
@@ -35,6 +38,8 @@ class Kind:
 
     def watch(self, text: str) -> None:
         """Record the words of a line that show the kind."""
+        if not self.words and text.startswith(_PACKED):
+            self.words.add("compressed")
         if "\0" in text or text.count("\N{REPLACEMENT CHARACTER}") > 8:
             self.words.add("binary")
         if "#tt." in text or "!tt." in text:
@@ -48,14 +53,14 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The kind: hlo, ttnn, ttir, d2m, stablehlo, llvm, mlir, binary, empty or text.
+        """The kind: hlo, ttnn, ttir, d2m, stablehlo, llvm, mlir, compressed, binary, empty or text.
 
         >>> kind = Kind()
         >>> kind.watch('%0 = stablehlo.add %a, %b : tensor<4xf32>')
         >>> kind.name
         'stablehlo'
         """
-        for word in ("hlo", "ttnn", "d2m", "ttir", "stablehlo", "llvm", "binary"):
+        for word in ("hlo", "ttnn", "d2m", "ttir", "stablehlo", "llvm", "compressed", "binary"):
             if word in self.words:
                 return word
         if "mhlo" in self.words or "sdy" in self.words:

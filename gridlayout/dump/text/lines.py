@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -21,6 +22,7 @@ _BLOCK = 1 << 16  # bytes read at once
 _new = tuple.__new__  # takes a third of the time of calling the class: a dump has a million lines
 MAX_JOINED = 16  # most lines of one type
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")  # a terminal's escape sequence
 _WIDE = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -121,13 +123,16 @@ def _cut(data: bytes) -> int:
 
 
 def without_comments(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield the lines without MLIR comments, except those that announce a pass.
+    """Yield the lines without colours and MLIR comments, except those that announce a pass.
 
     >>> [line.text for line in without_comments(lines_of_each(["a // b", '  // c', 's="//d"']))]
     ['a', '', 's="//d"']
     """
     for line in lines:
         text = line.text
+        if "\x1b" in text:
+            text = _COLOUR.sub("", text)
+            line = line._replace(text=text)
         if "//" in text and "-----// IR Dump " not in text:
             left = uncommented(text, strict=False)
             yield line if left == text else Line(line.number, line.first, left.rstrip())

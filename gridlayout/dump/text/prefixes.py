@@ -4,7 +4,8 @@
     2026-05-27 10:11:12 |   %a = f32[40,70]{1,0} add(%b, %c)
 
 A statement has a form that no prefix has. The words before a statement are its prefix. It is also
-cut from following lines that begin with it, where only digits may differ.
+cut from following lines that begin with it, where only digits may differ. HLO may be indented as a
+whole: computations begin and end at the margin, so an indentation before them is a prefix too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ _STARTS = '%"#!}^/)'  # first characters of lines without a prefix
 _DIGIT = re.compile("[0-9]")
 _NAMES = r"%[\w$.-]{1,200}(?::[0-9]{1,4})?(?:, %[\w$.-]{1,200}){0,16}"
 _STATEMENT = re.compile(
-    r"(?<=[\s|\]:>])(?:"
+    r"(?<=[\s|\]:>+])(?:"
     rf'{_NAMES} = "?[a-z_]\w{{0,30}}\.[a-z_]'  # of MLIR
     r"|(?:ROOT )?%?[\w.-]{1,200} = \({0,4}[a-z]\w{0,20}\[[0-9,<=]*\]"  # of HLO
     r'|"[a-z_]\w{0,30}\.[a-z_][\w.]{0,60}"\('
-    r"|func\.func\b|HloModule |ENTRY |module (?:@|\{|attributes))"
+    r"|func\.func\b|(HloModule |ENTRY |%?[\w.-]{1,200} \(%?[\w.-]{1,200}: .{0,99999}-> .*\{$)"
+    r"|module (?:@|\{|attributes))"
 )
 
 
@@ -38,15 +40,21 @@ class Prefixes:
         ('func.func @f() {', '}')
         >>> prefixes.cut('  return %0 : tensor<4xf32>')
         '  return %0 : tensor<4xf32>'
+        >>> prefixes.cut("    ENTRY %f () -> f32[] {"), prefixes.cut("    }")
+        ('ENTRY %f () -> f32[] {', '}')
         """
-        if text.lstrip()[:1] in _STARTS:
-            return text
         if (rest := without(self.known, text)) is not text:
             return rest
+        if text.lstrip()[:1] in _STARTS and not (text[:1].isspace() and text.endswith("{")):
+            return text
+        if text.startswith("ENTRY "):
+            return text
         found = _STATEMENT.search(text, 0, _MOST)
         prefix = text[: found.start()] if found else ""
         # A statement precedes its types.
-        if not prefix.strip() or "tensor<" in prefix or "memref<" in prefix:
+        if not prefix or "tensor<" in prefix or "memref<" in prefix:
+            return text
+        if prefix.isspace() and not (found and found[1]):
             return text
         self.known = prefix_of(prefix)
         return text[len(prefix) :]

@@ -78,6 +78,7 @@ class HloMemory:
 
     def __init__(self, header: str) -> None:
         self.aliased = _ALIASED.findall(braced(header, "input_output_alias="))
+        self.is_module = header != ""
         self.is_scheduled = "is_scheduled=true" in header
         self.done: dict[str, Finished] = {}
         self.entry: Computation | None = None
