@@ -222,20 +222,50 @@ def test_a_report_of_memory_that_ran_out_has_its_own_totals(prefix):
     assert [(span.name, span.nbytes) for span in peak.alive] == [("add.7", 4096), ("copy.4", 2048)]
 
 
+def test_a_report_of_another_memory_and_one_that_comes_again():
+    smem = """Ran out of memory in memory space smem. Used 1.5K of 1.0K smem. Exceeded smem capacity
+Program smem requirement 1.5K:
+  1. Size: 512B
+     XLA label: custom-call
+     ==========================
+"""
+    found = gl.explain("\n".join((OOM, smem, OOM, smem)))
+    assert (found.layouts, found.nbytes) == (2, 6144)
+    assert [(p.memory, p.nbytes, p.at_least) for p in found.peaks] == [
+        ("hbm", 9216, True), ("smem", 1536, False),
+    ]  # fmt: skip
+    assert [[s.name for s in p.alive] for p in found.peaks] == [
+        ["add.7", "copy.4"],
+        ["custom-call"],
+    ]
+
+
 def test_a_report_of_a_gpu_has_its_own_totals():
     text = """BufferAssignment OOM Debugging.
 BufferAssignment stats:
              parameter allocation:    1.00KiB
+              constant allocation:         0B
+        maybe_live_out allocation:      512B
+     preallocated temp allocation:    1.50KiB
                  total allocation:    3.00KiB
+              total fragmentation:         0B (0.00%)
 Peak buffers:
 	Buffer 1:
 		Size: 2.00KiB
 		XLA Label: fusion
 		Shape: f32[512]{0}
 		==========================
+
+	Buffer 2:
+		Size: 384B
+		Entry Parameter Subshape: f32[96]
+		==========================
 """
     found = gl.explain(text)
-    assert [(p.memory, p.nbytes, p.at_least) for p in found.peaks] == [("memory", 3072, False)]
+    (peak,) = found.peaks
+    assert (peak.memory, peak.nbytes, peak.at_least) == ("memory", 3072, False)
+    assert (peak.arguments, peak.results, peak.temporary) == (1024, 512, 1536)
+    assert [(s.name, s.nbytes) for s in peak.alive] == [("fusion", 2048), ("parameter", 384)]
     assert [(f.name, f.nbytes) for f in found.findings] == [("fusion", 2048)]
 
 

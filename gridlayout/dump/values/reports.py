@@ -22,13 +22,19 @@ _SIZE = r"([0-9]{1,18}(?:\.[0-9]{1,6})?) ?([KMGT]?)(?:i?B|ytes)?\b"
 _BEGIN = re.compile(
     r"Ran out of memory in memory space|BufferAssignment (?:OOM|stats)|Total \w{1,32} usage >= "
 )
-# A TPU's report names the memory; a GPU's does not.
+# A TPU's report names the memory, maybe twice; a GPU's does not.
+_USED = re.compile(rf"Ran out of memory in memory space (\w{{1,32}})\. Used (){_SIZE} of ")
 _TOTAL = re.compile(rf"Total (\w{{1,32}}) usage (>=) {_SIZE}|\b()()total allocation:\s+{_SIZE}")
+_PART = re.compile(rf"\b(parameter|maybe_live_out|preallocated temp) allocation:\s+{_SIZE}")
 _START = r"[\s>|E]{0,99}"  # as quoted in a message, or shown by pytest
 _ENTRY = re.compile(rf"{_START}(?:[0-9]{{1,6}}\. )?Size: {_SIZE}")
 _LINES = re.compile(
-    rf"{_START}(?:Operator|Shape|Unpadded size|Extra memory|XLA [Ll]abel|Allocation type): ?(.*)"
+    rf"{_START}(?:Operator|Shape|Entry Parameter Subshape|Unpadded size|Extra memory|XLA [Ll]abel"
+    r"|Allocation type): ?(.*)"
 )
+_UNNAMED = "memory"
+_PARTS = {"parameter": "arguments", "maybe_live_out": "results", "preallocated temp": "temporary"}
+_MAX_MEMORIES = 16
 _STATE = re.compile(
     r"Device (\w[\w ]{0,30}?) memory state: MemoryView\{numBanks: ([0-9]{1,6}), .{0,80}?"
     r"totalBytesAllocatedPerBank: ([0-9]{1,12}(?:\.[0-9]{1,6})?) MB"
@@ -55,11 +61,19 @@ class Allocation(NamedTuple):
 
 @dataclass
 class Report:
-    """A report while it is read. peak: of its totals. alive: the largest allocations so far."""
+    """A report while it is read; a text may hold several, and the same one several times.
+
+    found: the totals of each memory. alive: its largest allocations so far. now: the memory of the
+    lines that follow. seen: the totals so far. is_again: whether the lines that
+    follow repeat a report.
+    """
 
     begun: bool = False
-    peak: Peak | None = None
-    alive: list[Span] = field(default_factory=list)
+    found: dict[str, Peak] = field(default_factory=dict)
+    alive: dict[str, list[Span]] = field(default_factory=dict)
+    now: str = _UNNAMED
+    seen: set[tuple[str, int, bool]] = field(default_factory=set)
+    is_again: bool = False
     line: int = 0
     nbytes: int = 0
     name: str = ""
@@ -70,56 +84,76 @@ class Report:
         """Read a line; return whether it is of a report, and the allocation that it ends.
 
         >>> report = Report()
-        >>> report.read("Total hbm usage >= 2.00K:", 1), report.peak.nbytes
+        >>> report.read("Total hbm usage >= 2.00K:", 1), report.peaks()[0].nbytes
         ((True, None), 2048)
         >>> report.read("  1. Size: 1.0K", 2), report.read("  Shape: f32[256]{0}", 3)
         ((True, None), (True, None))
         >>> report.read("  ======", 4)
         (True, Allocation(line=2, name='', op='', types=('f32[256]{0}',)))
         """
-        self.begun = self.begun or _BEGIN.search(text) is not None
+        begins = _BEGIN.search(text) is not None
+        self.begun = self.begun or begins
         if not self.begun:
             return False, None
-        if total := _TOTAL.search(text):
-            found = [each for each in total.groups() if each is not None]
-            memory, least, number, unit = found
-            self.peak = Peak(
-                "", memory or "memory", _bytes(number, unit), line, (), at_least=bool(least)
-            )
-            return True, None
+        if total := _USED.search(text) or _TOTAL.search(text):
+            ended = self.end()
+            memory, least, number, unit = (each for each in total.groups() if each is not None)
+            self._total(memory or _UNNAMED, _bytes(number, unit), line, bool(least))
+            return True, ended
         if entry := _ENTRY.match(text):
             ended = self.end()
             self.line, self.nbytes = line, _bytes(*entry.groups())
             return True, ended
         if self.line and text.strip().startswith("====="):
             return True, self.end()
+        if part := _PART.search(text):
+            self._part(part[1], _bytes(part[2], part[3]), line)
+            return True, None
         if stated := _LINES.match(text):
             self._state(text, stated[1])
             return True, None
-        return _BEGIN.search(text) is not None, None
+        return begins, None
+
+    def _total(self, memory: str, nbytes: int, line: int, at_least: bool) -> None:
+        """Begin the report of a memory, or replace its total by a better one."""
+        key = (memory, nbytes, at_least)
+        self.is_again, self.now = key in self.seen, memory
+        self.seen.add(key)
+        if self.is_again or (memory not in self.found and len(self.found) >= _MAX_MEMORIES):
+            return
+        old = self.found.get(memory, Peak("", memory, 0, line, ()))
+        self.found[memory] = replace(old, nbytes=nbytes, line=line, at_least=at_least)
+
+    def _part(self, word: str, nbytes: int, line: int) -> None:
+        """Add a part of a GPU's total, which follows."""
+        old = self.found.get(_UNNAMED, Peak("", _UNNAMED, 0, line, ()))
+        self.found[_UNNAMED] = replace(old, **{_PARTS[word]: nbytes})
 
     def _state(self, text: str, value: str) -> None:
-        if "Shape: " in text:
+        if "Subshape: " in text:
+            self.name, self.op = self.name or "parameter", self.op or "parameter"
+        if "hape: " in text:
             self.types = tuple(TYPE.findall(value))
         elif "XLA " in text:
             found = instruction_of(value)
             self.name, self.op = (found.name, found.op) if found else (value[:200], "")
 
     def end(self) -> Allocation | None:
-        """End the allocation that is being read, and return it."""
+        """End the allocation that is being read, and return it; None if it was read before."""
         if not self.line:
             return None
         found = Allocation(self.line, self.name, self.op, self.types)
-        self.alive.append(Span(self.name, self.op, self.line, self.line, self.nbytes))
-        self.alive = largest(self.alive)
+        span = Span(self.name, self.op, self.line, self.line, self.nbytes)
         self.line, self.nbytes, self.name, self.op, self.types = 0, 0, "", "", ()
+        if self.is_again:
+            return None
+        self.alive[self.now] = largest([*self.alive.get(self.now, ()), span])
         return found
 
     def peaks(self) -> list[Peak]:
-        """Return the peak that the report states; none without a report."""
-        if self.peak is None:
-            return []
-        return [replace(self.peak, alive=tuple(self.alive))]
+        """Return the peaks that the reports state; none without a report."""
+        stated = [peak for peak in self.found.values() if peak.nbytes]
+        return [replace(each, alive=tuple(self.alive.get(each.memory, ()))) for each in stated]
 
 
 def measured(text: str, line: int) -> Peak | None:
