@@ -288,3 +288,18 @@ def test_an_unread_sharding_is_the_reason_of_the_refusal():
     kind = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"w"}]>}'
     with pytest.raises(gl.LayoutError, match="mesh axis 'w' has no size"):
         gl.explain(f"{MESH}\nfunc.func @f(%a: {kind}) {{")
+
+
+def test_a_donated_argument_that_is_returned_is_subtracted_once():
+    text = """HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY %main (a: f32[6,10], b: f32[6,10]) -> (f32[6,10], f32[6,10], f32[6,10]) {
+  %a = f32[6,10]{1,0} parameter(0)
+  %b = f32[6,10]{1,0} parameter(1)
+  %c = f32[6,10]{1,0} copy(%b)
+  %n = f32[6,10]{1,0} negate(%b)
+  ROOT %r = (f32[6,10]{1,0}, f32[6,10]{1,0}, f32[6,10]{1,0}) tuple(%a, %c, %n)
+}
+"""
+    (peak,) = gl.explain(text).peaks
+    assert (peak.arguments, peak.results, peak.temporary) == (480, 2 * 240 + 3 * 8, 0)

@@ -273,7 +273,9 @@ class HloMemory:
 
     def _aliased_bytes(self, now: Computation, held: Sequence[int]) -> int:
         """Return the bytes of results that reuse the buffer of a donated argument."""
-        nbytes = [sum(map(held.__getitem__, part)) for part in now.roots]
+        # A result that is an argument, such as the state of a loop, owns no other memory.
+        marks = now.spans.marks
+        nbytes = [sum(held[k] for k in part if marks[k] == MADE) for part in now.roots]
         indices = (_first(out) for out, _, _ in self.aliased)
         return sum(nbytes[index] for index in indices if index < len(nbytes))
 
