@@ -303,3 +303,14 @@ ENTRY %main (a: f32[6,10], b: f32[6,10]) -> (f32[6,10], f32[6,10], f32[6,10]) {
 """
     (peak,) = gl.explain(text).peaks
     assert (peak.arguments, peak.results, peak.temporary) == (480, 2 * 240 + 3 * 8, 0)
+
+
+@pytest.mark.parametrize("dims", ['{"w":(1)2}, {}', '{"y":(1)3}, {}', '{"x"}, {"x", "y"}'])
+def test_a_part_of_an_axis_that_the_mesh_lacks_is_not_read(dims):
+    kind = f"tensor<24x24xf32> {{sdy.sharding = #sdy.sharding<@m, [{dims}]>}}"
+    found = gl.explain([MESH, f"func.func @f(%a: {kind}) {{"])
+    assert found.shardings == ()
+    assert found.all_unknown == 1
+    line = '  %1 = sdy.all_reduce {"w":(1)2} %0 out_sharding=<@m, [{}]> : tensor<8xf32>'
+    (op,) = gl.explain([MESH, line]).collectives
+    assert (op.groups, op.group_size, op.received_bytes) == (0, 0, None)

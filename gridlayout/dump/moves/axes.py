@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from math import prod
 from typing import NamedTuple
 
 from gridlayout.caching import cached
@@ -134,9 +133,15 @@ def shown(text: str) -> str:
 
 
 def size_along(axes: Iterable[Axis], mesh: Mesh) -> int:
-    """Return the number of devices along axes. KeyError for a whole axis that the mesh lacks.
+    """Return the number of devices along axes. KeyError for an axis, or part, that the mesh lacks.
 
     >>> size_along(axes_in('{"x", "y":(1)2}'), {"x": 3, "y": 4})
     6
     """
-    return prod(mesh[axis.name] if axis.part is None else axis.part for axis in axes)
+    size = 1
+    for name, part in axes:
+        whole = mesh[name]
+        if part is not None and (part < 1 or whole % part):
+            raise KeyError(f"{name}:{part}")
+        size *= whole if part is None else part
+    return size

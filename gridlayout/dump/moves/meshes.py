@@ -304,10 +304,11 @@ def _along(axes: list[Axis], mesh: Mesh) -> Groups:
     ((2, 4, ('y',)), (0, 0, ('y', 'z')))
     """
     names = tuple(dict.fromkeys(axis.name for axis in axes))
-    if not axes or not mesh.keys() >= set(names):
-        return (0, 0, names)
-    size = size_along(axes, mesh)
-    return prod(mesh.values()) // max(size, 1), size, names
+    try:
+        size = size_along(axes, mesh) if axes else 0
+    except KeyError:
+        size = 0
+    return (prod(mesh.values()) // size, size, names) if size else (0, 0, names)
 
 
 def _lists_at(text: str, at: int) -> list[Shape]:

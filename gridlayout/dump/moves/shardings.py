@@ -136,8 +136,14 @@ def _shardy(found: Division, sizes: Mesh, rank: int) -> tuple[Shape, int]:
         raise LayoutError(
             f"mesh axis {error.args[0]!r} has no size: the dump does not define it"
         ) from None
+    if not sizes:
+        return parts, 0
     devices = prod(_checked(tuple(sizes.values())))
-    return _checked(parts), devices // max(prod(parts), 1) if sizes else 0
+    if devices % prod(_checked(parts)):
+        raise LayoutError(
+            f"the sharding has {prod(parts)} parts, but its mesh has {devices} devices"
+        )
+    return parts, devices // prod(parts)
 
 
 def _checked(parts: Shape) -> Shape:
