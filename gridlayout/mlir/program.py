@@ -255,6 +255,9 @@ def _operation(source: Source) -> Operation:
         source.fail(f"operation {name} has a region, which is not supported", at)
     if source.peek("{"):
         attributes |= _braced(source)
+    if name == "ttcore.composite" and attributes.get("decomposition", "").startswith("@"):
+        callee = attributes["decomposition"][1:].strip('"')  # the function that it computes
+        name, attributes = "func.call", {}
     before, after = _signature(source, name, is_generic)
     _location(source)
     for what, names, types in (("operands", operands, before), ("results", results, after)):

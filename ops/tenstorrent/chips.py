@@ -234,10 +234,37 @@ def point_to_point(op: Op, mesh: Shape) -> Function:
     return run
 
 
+def collective_permute(op: Op, mesh: Shape) -> Function:
+    """Each target of `source_target_pairs` gets its source's tensor; other chips get zeros.
+
+    Chips are numbered in row-major order.
+    """
+    text, count = op.text("source_target_pairs"), int(np.prod(mesh))
+    numbers = [int(n) for n in re.findall(r"-?[0-9]{1,9}", text.partition(":")[0])]
+    sources, targets = numbers[::2], numbers[1::2]
+    known = all(0 <= n < count for n in numbers) and len(set(targets)) == len(targets)
+    if len(sources) != len(targets) or not known or len(set(sources)) != len(sources):
+        op.fail(f"source_target_pairs = {text[:60]} are no pairs of chips of the mesh {mesh}")
+    op.facts["moved"] = frozenset(axis for axis, extent in enumerate(mesh) if extent > 1)
+    from_chip = np.zeros(count, int)
+    from_chip[targets] = sources
+    gets = np.isin(np.arange(count), targets)
+
+    def run(x: Any) -> Any:
+        x = jnp.broadcast_to(x, (*mesh, *x.shape[len(mesh) :]))
+        each = jnp.reshape(x, (count, *x.shape[len(mesh) :]))
+        moved = jnp.take(each, jnp.asarray(from_chip), 0)
+        mask = gets.reshape(count, *[1] * (each.ndim - 1))
+        return jnp.reshape(jnp.where(mask, moved, 0), x.shape).astype(x.dtype)
+
+    return run
+
+
 BETWEEN: dict[str, Callable[[Op, Shape], Function]] = {
     "all_gather": all_gather,
     "all_reduce": all_reduce,
     "all_to_all": all_to_all,
+    "collective_permute": collective_permute,
     "mesh_partition": mesh_partition,
     "mesh_shard": mesh_shard,
     "point_to_point": point_to_point,

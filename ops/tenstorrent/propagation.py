@@ -17,6 +17,7 @@ _LIKE_FIRST = (
     *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
     *("repeat_interleave", "rotary_embedding", "reduce_precision", "bitcast_convert"),
     *("moreh_cumsum", "cumprod", "cumulative", "broadcast", "batch_norm_inference", "selu"),
+    "collective_permute",
 )
 _MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
 _ALONG = (
@@ -26,7 +27,10 @@ _ALONG = (
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
 # Ops after which chips that held the same tensor hold different ones.
-_PARTING = ("mesh_partition", "mesh_shard", "reduce_scatter", "point_to_point", "all_to_all")
+_PARTING = (
+    *("mesh_partition", "mesh_shard", "reduce_scatter", "point_to_point", "all_to_all"),
+    "collective_permute",
+)
 
 
 class _Divided(NamedTuple):
@@ -112,6 +116,8 @@ def _result(
         varies -= {step.facts["axis"]}
     if step.name == "mesh_shard":
         varies -= step.facts["joined"]
+    if step.name == "collective_permute":  # among chips that held the same tensor, too
+        varies |= step.facts["moved"] - _Divided(cuts).axes
     return _Divided(cuts, varies)
 
 

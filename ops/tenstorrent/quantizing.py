@@ -34,39 +34,71 @@ def _along(values: tuple[float, ...], axis: int | None, shape: Shape) -> Any:
     return np.asarray(values, np.float32).reshape(across)
 
 
-def _numbers(x: Any, to: Quantized, shape: Shape) -> Any:
+def _numbers(x: Any, zeros: Any, to: Quantized) -> Any:
     """Return floats in units of the scale as numbers: rounded to even, and within the type."""
     low, high = (np.float32(bound) for bound in (to.low, to.high))
     high = np.nextafter(high, np.float32(0)) if float(high) > to.high else high
-    return jnp.clip(jnp.round(x) + _along(to.zeros, to.axis, shape), low, high)
+    return jnp.clip(jnp.round(x) + zeros, low, high)
+
+
+def _scaled(to: Quantized, shape: Shape) -> tuple[Any, Any]:
+    """Return the scales and the zero points that a type states, along the dims of an array."""
+    return _along(to.scales, to.axis, shape), _along(to.zeros, to.axis, shape)
 
 
 def quantize(op: Op) -> Function:
     """round(x / scale) + zero point, within the range of the result's type."""
-    to, shape = _meaning(op, op.outputs[0]), op.outputs[0].shape
-    return lambda x: _numbers(x / _along(to.scales, to.axis, shape), to, shape)
+    to = _meaning(op, op.outputs[0])
+    scale, zero = _scaled(to, op.outputs[0].shape)
+    return lambda x: _numbers(x / scale, zero, to)
 
 
 def dequantize(op: Op) -> Function:
     """(x - zero point) * scale."""
-    of, shape = _meaning(op, op.inputs[0]), op.inputs[0].shape
-
-    def run(x: Any) -> Any:
-        away = x.astype(jnp.float32) - _along(of.zeros, of.axis, shape)
-        return away * _along(of.scales, of.axis, shape)
-
-    return run
+    scale, zero = _scaled(_meaning(op, op.inputs[0]), op.inputs[0].shape)
+    return lambda x: (x.astype(jnp.float32) - zero) * scale
 
 
 def requantize(op: Op) -> Function:
     """round((x - zero point) * scale / new scale) + new zero point, within the range."""
-    of, to = _meaning(op, op.inputs[0]), _meaning(op, op.outputs[0])
-    shape = op.outputs[0].shape
-    scales = [_along(each.scales, each.axis, shape) for each in (of, to)]
+    to, shape = _meaning(op, op.outputs[0]), op.outputs[0].shape
+    scale, zero = _scaled(_meaning(op, op.inputs[0]), shape)
+    new_scale, new_zero = _scaled(to, shape)
 
     def run(x: Any) -> Any:
-        away = x.astype(jnp.float32) - _along(of.zeros, of.axis, shape)
-        return _numbers(away * (scales[0] / scales[1]), to, shape)
+        return _numbers((x.astype(jnp.float32) - zero) * (scale / new_scale), new_zero, to)
+
+    return run
+
+
+def unrolled(op: Op) -> Function:
+    """The same with scales and zero points that are operands: one number, or one along `axis`.
+
+    Two operands for each quantized type, first that of the first operand.
+    """
+    axis = op.axis("axis", None) if op.has("axis") else None
+    of, to = op.name != "quantize_unrolled", op.name != "dequantize_unrolled"
+    types = [op.inputs[0]] * of + [op.outputs[0]] * to
+    kinds = [_meaning(op, kind) for kind in types]
+    if len(op.inputs) != 1 + 2 * len(types):
+        op.fail(f"it does not take {len(op.inputs)} operands")
+    shape = op.inputs[0].shape
+    for each in op.inputs[1:]:
+        if sum(n != 1 for n in each.shape) > 1 or np.prod(each.shape) not in (
+            1,
+            1 if axis is None else shape[axis],
+        ):
+            op.fail(f"an operand of shape {each.shape} is no number, nor one along axis {axis}")
+
+    def run(x: Any, *given: Any) -> Any:
+        across = [-1 if k == axis else 1 for k in range(len(shape))]
+        values = [
+            jnp.reshape(each.astype(jnp.float32), across if each.size > 1 else (1,) * len(shape))
+            for each in given
+        ]
+        if of:
+            x = (x.astype(jnp.float32) - values[1]) * values[0]
+        return _numbers(x / values[-2], values[-1], kinds[-1]) if to else x
 
     return run
 
@@ -94,4 +126,7 @@ def check_quantized(op: Op) -> None:
         )
 
 
-FUNCTIONS = {"dequantize": dequantize, "quantize": quantize, "requantize": requantize}
+FUNCTIONS = {
+    **{"dequantize": dequantize, "quantize": quantize, "requantize": requantize},
+    **dict.fromkeys(("dequantize_unrolled", "quantize_unrolled", "requantize_unrolled"), unrolled),
+}

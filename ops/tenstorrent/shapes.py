@@ -140,9 +140,18 @@ def split_heads(op: Op) -> Function:
 
 
 def concatenate_decoded_heads(op: Op) -> Function:
-    """(1, users, heads or more, width) as (1, 1, users, heads * width)."""
-    shape, heads = op.outputs[0].shape, op.integer("num_heads")
-    return lambda x: jnp.reshape(x[:, :, :heads], shape)
+    """(1, users, heads or more, width) as (1, 1, users, heads * width).
+
+    The result may have more rows, which fill a tile: padding of value 0.
+    """
+    (_, users, _, width), heads = op.inputs[0].shape, op.integer("num_heads")
+    more = op.outputs[0].shape[-2] - users
+
+    def run(x: Any) -> Any:
+        made = jnp.reshape(x[:, :, :heads], (1, 1, users, heads * width))
+        return jnp.pad(made, [(0, 0), (0, 0), (0, max(more, 0)), (0, 0)])
+
+    return run
 
 
 def concatenate_heads(op: Op) -> Function:

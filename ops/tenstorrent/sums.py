@@ -87,7 +87,7 @@ def norm(op: Op) -> Function:
     row = op.integers("normalized_shape", shape[-1:])
     if not row or shape[-len(row) :] != row:
         op.fail(f"normalized_shape {row} is not the end of the shape {shape}")
-    has_weight, has_bias = _present(op, 3)[1:3]
+    has_weight, has_bias = op.present(3)[1:3]
     axes = tuple(range(-len(row), 0))
 
     def run(x: Any, *rest: Any) -> Any:
@@ -109,7 +109,7 @@ def group_norm(op: Op) -> Function:
     axis, epsilon = op.axis("channel_dim", 3), op.number("epsilon", 1e-12)
     if groups < 1 or shape[axis] % groups:
         op.fail(f"{shape[axis]} channels are no {groups} equal groups")
-    has_mask, has_weight, has_bias = _present(op, 4)[1:]
+    has_mask, has_weight, has_bias = op.present(4)[1:]
     grouped = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
     axes = tuple(k for k in range(1, len(grouped)) if k != axis)
     across = [1] * len(shape)
@@ -126,16 +126,6 @@ def group_norm(op: Op) -> Function:
         return x + jnp.reshape(values.pop(0), across) if has_bias else x
 
     return run
-
-
-def _present(op: Op, count: int) -> list[bool]:
-    """Return which operands are given: by `operandSegmentSizes`, or else the first ones."""
-    sizes = op.integers("operandSegmentSizes", None)
-    if sizes is None:
-        sizes = tuple(k < len(op.inputs) for k in range(count))
-    if sum(sizes) != len(op.inputs) or len(sizes) < count or any(sizes[count:]):
-        op.fail(f"operandSegmentSizes {sizes} of {len(op.inputs)} operands are not known")
-    return [bool(size) for size in sizes[:count]]
 
 
 def sort(op: Op) -> Function:
@@ -186,24 +176,6 @@ def _fused(op: Op) -> list[str]:
     return [*found, *(config[key] for key in ("fused_activation",) if key in config)]
 
 
-def attention(op: Op) -> Function:
-    """softmax(q @ k.T * scale + mask) @ v; a head of k and v may serve several of q."""
-    scale, causal = op.number("scale", None), op.flag("is_causal", False)
-    has_mask = _present(op, 4)[3]
-
-    def run(q: Any, k: Any, v: Any, *mask: Any) -> Any:
-        k, v = (jnp.repeat(each, q.shape[1] // k.shape[1], 1) for each in (k, v))
-        scores = q @ jnp.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
-        if has_mask:
-            scores = scores + mask[0]
-        if causal:
-            rows, columns = scores.shape[-2:]
-            scores = jnp.where(jnp.tril(jnp.ones((rows, columns), bool)), scores, -jnp.inf)
-        return jax.nn.softmax(scores, -1) @ v
-
-    return run
-
-
 def rotary(op: Op) -> Function:
     """x * cos + (the halves of its last dim swapped, the first one negated) * sin.
 
@@ -229,7 +201,6 @@ FUNCTIONS = {
     "group_norm": group_norm,
     **dict.fromkeys(("matmul", "linear"), matmul),
     "rotary_embedding": rotary,
-    "scaled_dot_product_attention": attention,
     "softmax": softmax,
     "sort": sort,
     "topk": topk,

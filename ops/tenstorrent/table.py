@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.ops.tenstorrent import (
+    attention,
     caches,
     elementwise,
     indexing,
@@ -34,6 +35,7 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 Function = Callable[..., Any]
 
 FUNCTIONS: dict[str, Callable[[Op], Function]] = {
+    **attention.FUNCTIONS,
     **caches.FUNCTIONS,
     **elementwise.FUNCTIONS,
     **indexing.FUNCTIONS,
@@ -63,6 +65,10 @@ def function_of(op: Op, mesh: Shape) -> Function:
         # The error may be about a part of the text, without a line: add the op's line.
         own = f"line {op.line}: {op.found.name}: "
         op.fail(re.sub(r"^line \d+: ", "", str(error).removeprefix(own)))
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            op.fail(f"its operands and attributes are not compatible: {str(error)[:300]}")
+        op.fail(f"it does not take {len(op.inputs)} operands")
     except Exception as error:  # JAX raises several types for incompatible shapes
         op.fail(f"its operands and attributes are not compatible: {str(error)[:300]}")
     stated = [out.shape for out in op.outputs]

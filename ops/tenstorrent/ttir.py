@@ -65,13 +65,51 @@ def truths(op: Op) -> Function:
 
 
 def argument(op: Op) -> Function:
-    """The index of the largest, or smallest, element along `dim_arg`, one dim or all."""
+    """The index of the largest, or smallest, element along the dims `dim_arg`, in row-major order.
+
+    Of equal elements, that of the first.
+    """
     function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
-    op.facts["dims"] = axes = op.axes("dim_arg")
-    if len(axes) not in (1, len(op.inputs[0].shape)):
-        op.fail(f"dim_arg = {axes} must be one dim, or all")
-    axis, keep = axes[0] if len(axes) == 1 else None, op.flag("keep_dim", False)
-    return lambda x: function(x, axis=axis, keepdims=keep)
+    op.facts["dims"] = axes = tuple(sorted(set(op.axes("dim_arg"))))
+    keep = op.flag("keep_dim", False)
+    if len(axes) in (1, len(op.inputs[0].shape)):
+        axis = axes[0] if len(axes) == 1 else None
+        return lambda x: function(x, axis=axis, keepdims=keep)
+
+    def run(x: Any) -> Any:
+        last = jnp.moveaxis(x, axes, range(-len(axes), 0))
+        found = function(jnp.reshape(last, (*last.shape[: x.ndim - len(axes)], -1)), axis=-1)
+        return jnp.expand_dims(found, axes) if keep else found
+
+    return run
+
+
+def dimension_size(op: Op) -> Function:
+    """The extent of the dim `dimension`."""
+    size, shape = op.inputs[0].shape[op.axis("dimension")], op.outputs[0].shape
+    return lambda x: jnp.full(shape, size, jnp.int32)
+
+
+def adamw(op: Op) -> Function:
+    """One step of AdamW: the new parameter and moments; with AMSGrad, also the largest moment.
+
+    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, algorithm 2, whose powers
+    of the decay rates are `beta1_pow` and `beta2_pow`.
+    """
+    names = ("lr", "beta1", "beta2", "beta1_pow", "beta2_pow", "epsilon", "weight_decay")
+    rate, decay1, decay2, power1, power2, epsilon, weight = (op.number(name) for name in names)
+    if op.flag("stochastic_rounding", False):
+        op.fail("stochastic_rounding = true is random")
+
+    def run(x: Any, grad: Any, mean: Any, square: Any, *most: Any) -> Any:
+        mean = decay1 * mean + (1 - decay1) * grad
+        square = decay2 * square + (1 - decay2) * grad * grad
+        most = tuple(jnp.maximum(each, square) for each in most)
+        root = jnp.sqrt((most or (square,))[0] / (1 - power2)) + epsilon
+        made = x - rate * weight * x - rate * (mean / (1 - power1)) / root
+        return (made, mean, square, *most)
+
+    return run
 
 
 def dot_general(op: Op) -> Function:
@@ -227,12 +265,14 @@ FUNCTIONS = {
     **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices", "avg_pool2d"), pool),
     **dict.fromkeys(("reduce_or", "reduce_and"), truths),
     **dict.fromkeys(("argmax", "argmin"), argument),
+    "adamw": adamw,
     "arange": arange,
     "batch_norm_inference": batch_norm,
     "batch_norm_training": batch_norm_training,
     "broadcast": broadcast,
     "dot_general": dot_general,
     "gelu_bw": gelu_backward,
+    "get_dimension_size": dimension_size,
     "pad": pad,
     "repeat": repeat,
     "reverse": reverse,
