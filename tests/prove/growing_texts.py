@@ -541,6 +541,61 @@ def names_of_axes(length):
     )
 
 
+def parts_of_a_tuple(length):
+    """HLO in the short form: ops that each read all parts of a tuple."""
+    count = int(length**0.5) // 2
+    kinds = ", ".join(["f32[4]{0}"] * count)
+    first = f"HloModule m\n\nENTRY e {{\n  t = ({kinds}) parameter(0)\n"
+    reads = ", ".join(f"t#{k}" for k in range(count))
+    return lines(length, lambda k: f"  a.{k} = f32[4]{{0}} custom-call({reads})\n", first, "}\n")
+
+
+def parts_of_parts(length):
+    """HLO in the short form: names with as many numbers as one has."""
+    indices = "#0" * 8
+    return lines(length, lambda k: f"  a.{k + 1} = (f32[4]{{0}}, f32[]) copy(a.{k}{indices})\n")
+
+
+def values_of_buffers(length):
+    """XLA's list of values, each a part of a large tuple."""
+    kinds = ", ".join(["f32[4]{0}"] * 20)
+
+    def line(k):
+        return (
+            f"<{k} a.{k // 20}{{{k % 20}}} @0>\n from instruction: %a.{k // 20} = ({kinds}) f(%b)\n"
+        )
+
+    return lines(length, line, "Total bytes used: 12 (12B)\n")
+
+
+def reports_of_memories(length):
+    """Reports of many memories, each with an allocation."""
+
+    def line(k):
+        return f"Ran out of memory in memory space m{k}. Used 1.5K of 1.0K m.\n  1. Size: {k}B\n"
+
+    return lines(length, line)
+
+
+def colours_and_words(length):
+    """Lines of escape sequences, and of words that may come before a computation."""
+    half = lines(length // 2, lambda k: "\x1b[1m" * 30 + f"x {k}\x1b[0m\n")
+    return half + lines(length // 2, lambda k: "a (b: " * 80 + f"-> {k} {{\n")
+
+
+def sharding_aliases(length):
+    """Many aliases of shardings, and functions whose arguments have them."""
+    mesh = 'sdy.mesh @m = <["x"=2, "y"=4]>\n'
+
+    def alias(k):
+        return f'#s{k} = #sdy.sharding<@m, [{{"x"}}]>\n'
+
+    def use(k):
+        return f"func.func @f{k}(%a: tensor<8xf32> {{sdy.sharding = #s{k}}}) {{\n"
+
+    return lines(length // 2, alias, mesh) + lines(length // 2, use)
+
+
 def partitioned(length):
     """Tuples of many arrays and their shardings, before and after the partitioner."""
     count = length // 130
@@ -645,7 +700,8 @@ EXPLAINED = (
         core_ranges,
     ),
     *(call_of_many, nested_call, tiles),
-    *(allocations, live_ranges, states_of_memory, names_of_axes, partitioned),
+    *(allocations, live_ranges, states_of_memory, names_of_axes, partitioned, parts_of_a_tuple),
+    *(parts_of_parts, values_of_buffers, reports_of_memories, colours_and_words, sharding_aliases),
 )
 LOADED = (
     *(long_alias, long_alias_of_equal_types, doubled_aliases, chained_aliases, redefined_aliases),

@@ -139,6 +139,29 @@ def _dumps(pattern):
     return [path.read_bytes()[:6000] for path in sorted((HERE / "dumps").rglob(pattern))]
 
 
+# XLA's short form, in which `t#1` is a part of a tuple; and its other files on memory.
+_SHORT = """    HloModule m, is_scheduled=true, num_partitions=8
+    \x1b[1mENTRY main (t: (f32[8], f32[8,4])) -> f32[8] {\x1b[0m
+      t = (f32[8]{0}, f32[8,4]{1,0}) parameter(0), sharding={{replicated}, {unreduced}}
+      c = f32[8,4]{0,1} copy(t#1)
+      r = f32[8]{0} all-reduce(t#0), replica_groups=mesh['a'=4], device_ids=([2,2]T(1,0)) {'a'}
+      ROOT s = f32[8]{0} all-reduce(r), replica_groups={{0,1,2},{3,4,5,6,7}}
+    }
+"""
+_TOTALS = """Memory Space: default (color=0)
+Total bytes: 3468 (3.4KiB)
+       960B(100%);       960B;            0;                2; 2×f32[12,20]
+Total bytes used: 12 (12B)
+<3 a{1} @0>
+ from instruction: %a = (f32[4]{0}, f32[8]{0}) sort(%b, %c), dimensions={0}
+Ran out of memory in memory space smem. Used 1.5K of 1.0K smem.
+  1. Size: 512B
+     Entry Parameter Subshape: f32[96]
+#s = #sdy.sharding<mesh<["x"=2], device_ids=[1, 0]>, [{"x"}]>
+func.func @f(%a: tensor<8xf32> {sdy.sharding = #s}) {
+"""
+
+
 def _logs():
     """What running systems print, as its tests have it."""
     from test_dump_logs import ASSIGNMENT, OOM, STATE
@@ -149,7 +172,7 @@ def _logs():
 %0 = sdy.reshard %a <@m, [{"<data>"}, {"a, b":(1)2}]> : tensor<8x8xf32>
 %c = f32[8]{0} all-reduce(%p), replica_groups=mesh['q"u'=2,'y'=4] {'y':(2)2}
 """
-    texts = (ASSIGNMENT, OOM, STATE.format("DRAM", 8, 0.5), sharded, axes)
+    texts = (ASSIGNMENT, OOM, STATE.format("DRAM", 8, 0.5), sharded, axes, _SHORT, _TOTALS)
     return [each.encode() for each in texts]
 
 

@@ -21,7 +21,7 @@ _STATEMENT = re.compile(
     rf'{_NAMES} = "?[a-z_]\w{{0,30}}\.[a-z_]'  # of MLIR
     r"|(?:ROOT )?%?[\w.-]{1,200} = \({0,4}[a-z]\w{0,20}\[[0-9,<=]*\]"  # of HLO
     r'|"[a-z_]\w{0,30}\.[a-z_][\w.]{0,60}"\('
-    r"|func\.func\b|(HloModule |ENTRY |%?[\w.-]{1,200} \(%?[\w.-]{1,200}: .{0,99999}-> .*\{$)"
+    r"|func\.func\b|(HloModule |ENTRY )|(%?[\w.-]{1,200} \(%?[\w.-]{1,200}: )"
     r"|module (?:@|\{|attributes))"
 )
 
@@ -50,11 +50,13 @@ class Prefixes:
         if text.startswith("ENTRY "):
             return text
         found = _STATEMENT.search(text, 0, _MOST)
+        if found and found[2] and not (text.rstrip().endswith("{") and "->" in text):
+            found = None  # no computation begins
         prefix = text[: found.start()] if found else ""
         # A statement precedes its types.
         if not prefix or "tensor<" in prefix or "memref<" in prefix:
             return text
-        if prefix.isspace() and not (found and found[1]):
+        if prefix.isspace() and not (found and (found[1] or found[2])):
             return text
         self.known = prefix_of(prefix)
         return text[len(prefix) :]
