@@ -249,6 +249,19 @@ def test_chips_that_are_no_target_get_zeros():
             gl.tenstorrent.load(bad)
 
 
+def test_attributes_may_be_aliases():
+    kind = "tensor<4x6xf32>"
+    text = (
+        "#way = #ttcore.shard_direction<full_to_shard>\n#type = #ttcore.shard_type<devices>\n"
+        f"func.func @main(%a: {kind}) -> {kind} {{\n"
+        '  %0 = "ttir.mesh_shard"(%a) <{shard_dims = array<i64: 0, 1>, shard_direction = #way, '
+        f"shard_shape = array<i64: 1, 1>, shard_type = #type}}> : ({kind}) -> {kind}\n"
+        f"  return %0 : {kind}\n}}\n"
+    )
+    x = floats(4, 6)
+    np.testing.assert_array_equal(np.asarray(gl.tenstorrent.load(text)(x)), x)
+
+
 def test_a_composite_runs_as_its_decomposition():
     kind = "tensor<3x5xf32>"
     text = (

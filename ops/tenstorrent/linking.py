@@ -13,7 +13,7 @@ from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation, symbols
 from gridlayout.ops.tenstorrent.caches import IN_PLACE
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import HINTS, Op
 from gridlayout.ops.tenstorrent.table import DIALECTS, WITHOUT_VALUES, function_of
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
@@ -143,6 +143,17 @@ class Linker:
                 raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
         return self.types[text]
 
+    def written_out(self, operation: Operation) -> Operation:
+        """Return an operation in whose attributes aliases are written out, but not in hints."""
+        aliased = {
+            key: self.module.aliases.resolve(text)
+            for key, text in operation.attributes.items()
+            if "#" in text and key not in HINTS
+        }
+        return (
+            replace(operation, attributes=operation.attributes | aliased) if aliased else operation
+        )
+
     def link(self, name: str, line: int = 0) -> Linked:
         """Return the function of a name; `line`: of the call, for errors."""
         if name in self.linked:
@@ -242,6 +253,7 @@ class _Body:
         inputs, outputs = (self.types(texts, operation.line) for texts in (before, after))
         pairs = zip(operation.operands, before, strict=True)
         operands = tuple(name for name, kind in pairs if kind != DEVICE)
+        operation = self.linker.written_out(operation)
         op = Op(operation, inputs, outputs)
         name = op.name if op.dialect in DIALECTS else operation.name
         in_place = IN_PLACE.get(name, ())[: len(operands)] if op.dialect in DIALECTS else ()
