@@ -314,3 +314,24 @@ def test_a_part_of_an_axis_that_the_mesh_lacks_is_not_read(dims):
     line = '  %1 = sdy.all_reduce {"w":(1)2} %0 out_sharding=<@m, [{}]> : tensor<8xf32>'
     (op,) = gl.explain([MESH, line]).collectives
     assert (op.groups, op.group_size, op.received_bytes) == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %a = f6e9m9[24]{0} all-reduce(%p), replica_groups=[1,8]<=[8], to_apply=%add",
+        "  %a = (f6e9m9[24]{0}, f32[8]{0}) all-to-all(%p, %q), replica_groups=[1,8]<=[8]",
+        '  %0 = "stablehlo.all_gather"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>'
+        " : (tensor<?x4xf32>) -> tensor<?x4xf32>",
+        '  %0 = "ttir.all_gather"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : '
+        "(tensor<3x!quant.uniform<i8:f32, 0.1>>) -> tensor<6x!quant.uniform<i8:f32, 0.1>>",
+    ],
+)
+def test_a_collective_of_unread_types_receives_unknown_bytes(line):
+    found = gl.explain([line])
+    (op,) = found.collectives
+    assert (op.result_bytes, op.received_bytes) == (None, None)
+    assert op.group_size > 1
+    assert found.costs.chip_bytes is None
+    assert str(found).splitlines()[-1].split()[-2:] == ["?", "?"] or found.unknown
+    assert "receives" not in found.to_html().partition("<table")[0]

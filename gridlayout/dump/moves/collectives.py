@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridlayout.caching import cached
@@ -11,7 +12,14 @@ from gridlayout.dump.text.hlo import new_arrays
 from gridlayout.dump.text.mlir import result_names
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import TENSOR, array_sizes, dense_bytes, extents, read
+from gridlayout.dump.values.type_texts import (
+    TENSOR,
+    Sizes,
+    array_sizes,
+    dense_bytes,
+    extents,
+    read,
+)
 
 KINDS = frozenset(
     [
@@ -34,9 +42,10 @@ class CollectiveOp:
     all_to_all, collective_permute, ... groups: the number of groups of at most `group_size`
     devices; both are 0 if the dump does not state them. axes: the mesh axes that the groups run
     along; empty if unknown. axis_sizes: their sizes; empty if unknown, or if the groups run along
-    parts of axes. result_bytes: bytes of the result that a device holds. received_bytes: the most
-    bytes that a device receives, None for groups of unknown size; an all_reduce counts as a
-    reduce_scatter and an all_gather. count: the number of equal collectives.
+    parts of axes. result_bytes: bytes of the result that a device holds; None for a type that can't
+    be read. received_bytes: the most bytes that a device receives, None if these or the size of
+    groups are unknown; an all_reduce counts as a reduce_scatter and an all_gather. count: the
+    number of equal collectives.
     """
 
     line: int
@@ -47,19 +56,19 @@ class CollectiveOp:
     groups: int
     group_size: int
     axes: tuple[str, ...]
-    result_bytes: int
+    result_bytes: int | None
     count: int = 1
     axis_sizes: tuple[int, ...] = ()
 
     @property
     def received_bytes(self) -> int | None:
-        """The most bytes that a device receives, per execution; None for unknown groups."""
+        """The most bytes that a device receives, per execution; None if it is unknown."""
         n, held = self.group_size, self.result_bytes
         if self.kind == "collective_permute" and n == 0:  # from one device, whichever it is
             return held
         if self.kind in LOCAL or n == 1:
             return 0
-        if n == 0:
+        if n == 0 or held is None:
             return None
         if self.kind in ("all_gather", "all_to_all", "ragged_all_to_all"):
             return held * (n - 1) // n
@@ -95,11 +104,10 @@ class Collectives:
             return
         text, found = statement.text, statement.instruction
         groups, size, axes = meshes.groups_of(text, kind)
-        stated = result_bytes(text, meshes) if statement.op.startswith("sdy.") else None
-        nbytes = _result_bytes(statement) if stated is None else stated
+        nbytes = _result_bytes(statement, meshes)
         name = found.name if found else result_names(text, 1)[0]
         key = (statement.op, kind, groups, size, axes, nbytes, function)
-        self.ops.add(key, nbytes, (statement.line, name))
+        self.ops.add(key, nbytes or 0, (statement.line, name))
 
     def worst_first(self, meshes: Meshes) -> tuple[CollectiveOp, ...]:
         """Return the collectives, sorted by received bytes. meshes: those that name the axes."""
@@ -116,15 +124,25 @@ def _most_first(op: CollectiveOp) -> tuple[int, int]:
     return -(op.received_bytes or 0) * op.count, op.line
 
 
-def _result_bytes(statement: Statement) -> int:
-    """Return the bytes of a collective's result on one device."""
+def _result_bytes(statement: Statement, meshes: Meshes) -> int | None:
+    """Return the bytes of a collective's result on one device; None if a type can't be read."""
+    if statement.op.startswith("sdy."):
+        return result_bytes(statement.text, meshes)
     if (found := statement.instruction) is not None:
         operands = len(found.operands)
         sizes = new_arrays(found.op, operands, array_sizes(found.kind))
         if found.op.endswith("-start"):
             sizes = sizes[:operands]  # without contexts
-        return sum(each.nbytes for each in sizes)
+        return _sum(sizes)
     if statement.results:
-        return sum(read(result.text).nbytes for result in statement.results)
-    types = TENSOR.findall(statement.text.rpartition("->")[2])
+        return _sum(read(result.text) for result in statement.results)
+    made = statement.text.rpartition("->")[2]
+    types = TENSOR.findall(made)
+    if not types or len(types) < made.count("tensor<"):
+        return None
     return sum(dense_bytes(extents(dims), element) for dims, element in types)
+
+
+def _sum(sizes: Iterable[Sizes]) -> int | None:
+    found = list(sizes)
+    return None if any(each.reason for each in found) else sum(each.nbytes for each in found)

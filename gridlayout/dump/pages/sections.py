@@ -138,7 +138,7 @@ _COLLECTIVES = (
     *(_LINE, _COUNT, _OP, _VALUE),
     _text("kind", attrgetter("kind")),
     _number("groups", lambda row: row.groups or None, "?"),
-    _number("group size", attrgetter("group_size")),
+    _number("group size", lambda row: row.group_size or None, "?"),
     _words("axes", axes_text),
     _bytes("receives", attrgetter("received_bytes")),
     _bytes("result", attrgetter("result_bytes")),

@@ -33,7 +33,6 @@ _LINES = re.compile(
     r"|Allocation type): ?(.*)"
 )
 _UNNAMED = "memory"
-_PARTS = {"parameter": "arguments", "maybe_live_out": "results", "preallocated temp": "temporary"}
 _MAX_MEMORIES = 16
 _STATE = re.compile(
     r"Device (\w[\w ]{0,30}?) memory state: MemoryView\{numBanks: ([0-9]{1,6}), .{0,80}?"
@@ -127,7 +126,12 @@ class Report:
     def _part(self, word: str, nbytes: int, line: int) -> None:
         """Add a part of a GPU's total, which follows."""
         old = self.found.get(_UNNAMED, Peak("", _UNNAMED, 0, line, ()))
-        self.found[_UNNAMED] = replace(old, **{_PARTS[word]: nbytes})
+        if word == "parameter":
+            self.found[_UNNAMED] = replace(old, arguments=nbytes)
+        elif word == "maybe_live_out":
+            self.found[_UNNAMED] = replace(old, results=nbytes)
+        else:
+            self.found[_UNNAMED] = replace(old, temporary=nbytes)
 
     def _state(self, text: str, value: str) -> None:
         if "Subshape: " in text:
