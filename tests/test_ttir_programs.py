@@ -284,3 +284,12 @@ def test_attributes_of_other_dialects_and_wrong_operands():
     np.testing.assert_array_equal(np.asarray(made), -x)
     with pytest.raises(LayoutError, match="it does not take 2 operands"):
         load("sum", (x, x), (floats(3),), "dim_arg = [1 : i32]")
+
+
+@pytest.mark.parametrize(("dialect", "epsilon"), [("ttir", 1e-5), ("ttnn", 1e-12)])
+def test_norms_have_the_epsilon_of_their_dialect(dialect, epsilon):
+    x = floats(3, 8) * 1e-3
+    found = np.asarray(load(f"{dialect}.rms_norm", (x,), (x,))(x))
+    right = x / np.sqrt((x.astype(float) ** 2).mean(-1, keepdims=True) + epsilon)
+    np.testing.assert_allclose(found, right, rtol=1e-4)
+    assert np.abs(found).max() > (1 if dialect == "ttnn" else 0.1)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.tenstorrent.elementwise import activation
-from gridlayout.ops.tenstorrent.operation import REQUIRED, Op
+from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
 
@@ -83,7 +83,7 @@ def norm(op: Op) -> Function:
     A row has the last dims: those of `normalized_shape` in TTIR, one in TTNN.
     """
     shape, centred = op.inputs[0].shape, op.name == "layer_norm"
-    epsilon = op.number("epsilon", 1e-5 if op.dialect == "ttir" else REQUIRED)
+    epsilon = op.number("epsilon", 1e-5 if op.dialect == "ttir" else 1e-12)
     row = op.integers("normalized_shape", shape[-1:])
     if not row or shape[-len(row) :] != row:
         op.fail(f"normalized_shape {row} is not the end of the shape {shape}")
