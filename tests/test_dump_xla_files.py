@@ -335,3 +335,35 @@ def test_a_collective_of_unread_types_receives_unknown_bytes(line):
     assert found.costs.chip_bytes is None
     assert str(found).splitlines()[-1].split()[-2:] == ["?", "?"] or found.unknown
     assert "receives" not in found.to_html().partition("<table")[0]
+
+
+def test_shardings_of_a_tuple_belong_to_its_arrays_in_order():
+    text = """HloModule m, num_partitions=8
+
+ENTRY %main (p: (f32[<=8,4], token[], f32[16])) -> f32[16] {
+  %p = (f32[<=8,4]{1,0}, token[], f32[16]{0}) parameter(0), sharding={{devices=[2,4]<=[8]}, {maximal device=0}, {devices=[8]<=[8]}}
+}
+"""  # noqa: E501
+    found = gl.explain(text)
+    assert [(s.name, s.shape, s.parts) for s in found.shardings] == [
+        ("p", (8, 4), (2, 4)),
+        ("p#2", (16,), (8,)),
+    ]
+    assert found.all_unknown == 0
+    for dims in ("3,,4", ",3", "3,", "9" * 40):
+        line = f"  %p = f32[{dims}]{{1,0}} parameter(0), sharding={{devices=[2,4]<=[8]}}"
+        assert gl.explain([line]).shardings == ()
+
+
+def test_parts_of_a_tuple_have_their_number_and_their_uses():
+    text = """HloModule m
+
+ENTRY main {
+  t = (f32[8]{0}, s32[], f32[16]{0}) custom-call(), custom_call_target="f"
+  a = f32[8]{0} negate(t#0)
+  b = f32[16]{0} negate(t#2)
+  ROOT c = f32[16]{0} add(b, t#2)
+}
+"""
+    found = {each.name: each.count for each in gl.explain(text).findings}
+    assert found == {"t": 2, "t#2": 3, "a": 1, "b": 2, "c": 1}

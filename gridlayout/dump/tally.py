@@ -71,7 +71,8 @@ class Tally:
     def count_uses(self, function: str, statement: Statement) -> None:
         """Count the uses of values whose rows are stored."""
         for name in statement.operands:
-            place = self.places.get((function, name))
+            # The first part of a tuple has the tuple's name.
+            place = self.places.get((function, name.removesuffix("#0")))
             if place and (entry := self.values.seen.get(place)):
                 entry[2][5] += 1
                 entry[2][1] = statement.line

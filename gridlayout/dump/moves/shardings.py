@@ -179,7 +179,9 @@ _IN_PLACE = frozenset(
 # A name, the operand whose sharding it changes or "", dims and element type, and the sharding. Both
 # are the name of the same value if that is an operand of a `shard_map`.
 _Stated = tuple[str, str, tuple[str, str], str]
-_ARRAY = re.compile(r"([a-z][a-z0-9]{0,20})\[([0-9,]{0,200})\]")
+_DIM = "(?:<=)?[0-9]{1,18}"  # with `<=`, the bound of a dynamic one
+_ARRAY = re.compile(rf"([a-z][a-z0-9]{{0,20}})\[((?:{_DIM}(?:,{_DIM}){{0,15}})?)\]")
+_NO_ARRAYS = ("token", "opaque")
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,9 @@ def _stated(statement: Statement) -> Iterator[_Stated]:
             for k, ((element, dims), part) in enumerate(zip(arrays, parts, strict=False)):
                 name = f"{found.name}#{k}" if k else found.name
                 operand = _operand_of(statement, k, len(arrays))
-                shape = f"{dims.replace(',', 'x')}x" if dims else ""
+                if element in _NO_ARRAYS:
+                    continue
+                shape = f"{dims.replace('<=', '').replace(',', 'x')}x" if dims else ""
                 yield name, operand, (shape, dtypes.FROM_XLA.get(element, element)), part
     elif statement.op == "sdy.manual_computation":  # a `shard_map`, whose types follow its region
         sides = {side: _EACH.findall(each) for side, each in _MANUAL.findall(text)}

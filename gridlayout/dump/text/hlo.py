@@ -184,9 +184,8 @@ def read_hlo(line: Line, types: dict[str, str], found: Instruction | None) -> St
         results = (_new(Result, (name, kind, number, None)),)
     else:
         arrays = new_arrays(op, len(operands), ARRAY.findall(kind))
-        arrays = [each for each in arrays if each.endswith("}")]
-        names = (f"{name}#{k}" if k else name for k in range(len(arrays)))
-        results = tuple([Result(*each, number) for each in zip(names, arrays, strict=True)])
+        pairs = [(f"{name}#{k}" if k else name, each) for k, each in enumerate(arrays)]
+        results = tuple([Result(*pair, number) for pair in pairs if pair[1].endswith("}")])
     if len(kind) <= MAX_NAMED:
         if len(types) >= MAX_NAMES:
             for old in [*islice(types, MAX_NAMES // 2)]:
