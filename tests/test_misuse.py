@@ -269,25 +269,3 @@ def test_a_mesh_of_too_many_devices_is_refused() -> None:
         gl.LayoutError, match=r"mesh of \(1024, 2048\) has more than 2\*\*20 devices"
     ):
         gl.DeviceGrid(mesh)
-
-
-REF = jax.new_ref(jnp.zeros(7))
-
-
-def _accumulated(x):
-    total = jax.new_ref(jnp.zeros(7))
-    jax.lax.scan(lambda c, row: (c, total.__setitem__(..., total[...] + row)), 0, x)
-    return total[...]
-
-
-@pytest.mark.parametrize(
-    "fn",
-    [_accumulated, lambda x: REF[...] + x, lambda x: jax.new_ref(x)[0]],
-    ids=["in a loop", "closed over", "read"],
-)
-def test_arrays_that_change_in_place_are_refused(gx, fn):
-    for call in (gl.on_grid(fn), gl.on_grid(fn).report, jax.jit(gl.on_grid(fn))):
-        with pytest.raises(gl.LayoutError, match=r"Ref.*let loops carry it"):
-            call(gx)
-    with pytest.raises(gl.LayoutError, match="let loops carry it"):
-        gl.on_grid(lambda x, ref: ref[...] + x)(gx, REF)

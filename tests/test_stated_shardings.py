@@ -345,15 +345,104 @@ def test_shardings_of_explicit_axes_are_requests_too(name):
     assert grid in [row.outputs[0].grid for row in stated]
 
 
-def test_what_explicit_axes_refuse():
-    on = gl.on_grid(lambda x, w: (einsum(x, w) ** 2).sum())
-    with pytest.raises(
-        gl.LayoutError, match=r"transform inside, as in gl.on_grid\(jax.grad\(fn\)\)"
-    ):
-        jax.grad(on)(*(laid(each, (1, 1)) for each in EVEN))
-    with pytest.raises(ValueError, match="does not evenly divide") as error:
-        gl.on_grid(einsum)(laid(X, (1, 1)), laid(W, (1, 1)))
-    assert any("with_sharding_constraint" in note for note in error.value.__notes__)
+@pytest.mark.parametrize("fn", [einsum, scanned, jax.checkpoint(scanned)])
+def test_transformations_around_functions_of_explicit_axes(fn):
+    x, w = EVEN[0] / 8, EVEN[1] / 8
+    arrays = laid(x, (2, 2)), laid(w, (3, 1))
+    squared = lambda x, w: (fn(x, w) ** 2).sum()  # noqa: E731
+    on = gl.on_grid(squared)
+    slopes = plain(jax.grad(squared, (0, 1)), x, w, kind=AxisType.Explicit)
+    assert_same(jax.grad(on, (0, 1))(*arrays), slopes)
+    assert_same(jax.jit(jax.grad(on, (0, 1)))(*arrays), slopes)
+    tangents = plain(lambda x, w: jax.jvp(fn, (x, w), (x, w)), x, w, kind=AxisType.Explicit)
+    assert_same(jax.jvp(gl.on_grid(fn), arrays, arrays), tangents)
+    batch = np.stack([x, 2 * x, -x])
+    mapped = plain(jax.vmap(fn, (0, None)), batch, w, kind=AxisType.Explicit)
+    layout = gl.GridLayout(batch.shape, "float32", (1, 2, 3), collapse=[])
+    assert_same(
+        jax.vmap(gl.on_grid(fn), (0, None))(poisoned(batch, layout, DEVICE), arrays[1]), mapped
+    )
+
+
+def at(*spec):
+    return NamedSharding(DEVICE.mesh, P(*spec))
+
+
+def put(x, *spec):
+    return jax.device_put(x, at(*spec))
+
+
+def jitted(fn, **shardings):
+    return lambda *args: jax.jit(fn, **shardings)(*args)
+
+
+def product(x, w):
+    return x @ w
+
+
+def put_in_steps(x, w):
+    def step(h, _):
+        return put(jnp.tanh(h @ w @ w.T), "data", "model"), None
+
+    return lax.scan(step, x, None, length=3)[0]
+
+
+# As for `CASES`, by `jax.device_put` and `jax.jit`, which JAX allows only for dims that divide.
+if COUNT >= 8:
+    PUTS = {
+        "put": (lambda x, w: put(x @ w, "data") * 2, [(4, 1)]),
+        "put replicated": (lambda x, w: put(put(x @ w, "data"), None, None), [(4, 1), (1, 1)]),
+        "put in a scan": (put_in_steps, [(4, 2)]),
+        "grad of put": (
+            lambda x, w: jax.grad(lambda w: (put(x @ w, "data", "model") ** 2).sum())(w),
+            [(4, 2)],
+        ),
+        "results": (jitted(product, out_shardings=at("data")), [(4, 1)]),
+        "operands": (
+            jitted(product, in_shardings=(at(None, "model"), at("model"))), [(1, 2), (2, 1)]
+        ),
+        "both": (
+            jitted(product, in_shardings=(at("data"), None), out_shardings=at(None, "model")),
+            [(4, 1), (1, 2)],
+        ),
+        "a tree": (
+            lambda x, w: jax.jit(
+                lambda d: {"a": d["x"] @ w, "b": d["x"].sum(0)},
+                out_shardings={"a": at("model"), "b": at("data")},
+            )({"x": x}),
+            [(2, 1), (4,)],
+        ),
+        "vmap of results": (
+            lambda x, w: jax.vmap(jitted(lambda r: r @ w, out_shardings=at("model")))(x), [(1, 2)]
+        ),
+        "grad of results": (
+            lambda x, w: jax.grad(
+                lambda w: (jax.jit(product, out_shardings=at("data"))(x, w) ** 2).sum()
+            )(w),
+            [(4, 1), (4, 1)],
+        ),
+    }  # fmt: skip
+else:
+    PUTS = {}
+
+
+@pytest.mark.parametrize("name", PUTS)
+def test_shardings_of_device_put_and_jit_are_requests(name):
+    fn, grids = PUTS[name]
+    x, w = EVEN
+    on, arrays = gl.on_grid(fn), (laid(x, (2, 2)), laid(w, (3, 1)))
+    assert_same(on(*arrays), jax.tree.map(np.asarray, jax.jit(fn)(x, w)))
+    rows = [row for row in on.report(*arrays).rows if row.primitive == "sharding_constraint"]
+    assert [row.outputs[0].grid for row in rows] == grids
+
+
+def test_what_jax_refuses_says_what_takes_all_dims():
+    arrays = laid(X, (1, 1)), laid(W, (1, 1))
+    uneven = (einsum, lambda x, w: put(x, "data"), jitted(product, out_shardings=at("data")))
+    for fn in uneven:
+        with pytest.raises(ValueError, match=r"evenly divide") as error:
+            gl.on_grid(fn)(*arrays)
+        assert any("with_sharding_constraint" in note for note in error.value.__notes__)
 
 
 def test_derivatives_state_nothing():

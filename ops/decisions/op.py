@@ -50,9 +50,8 @@ class Aval:
         """Return the `Aval` of a JAX type; `LayoutError` for an array that changes in place."""
         if hasattr(aval, "inner_aval"):
             raise LayoutError(
-                f"{aval}: functions on the grid have no arrays that change in place, such as those "
-                "of jax.new_ref: return the new value, x.at[index].set(v), and let loops carry it, "
-                "as the carry of jax.lax.scan"
+                f"{aval}: an array that changes in place stays in the function that makes it: pass "
+                "its value, ref[...], make another one inside, jax.new_ref(x), and return its value"
             )
         return cls(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 from jax import lax
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
@@ -40,7 +40,7 @@ def constraint(
     None for any other equation, and where it states nothing: see `stated_axes`.
     """
     is_of_arrays = 0 not in aval.shape and not is_of_keys(aval)
-    if name not in CONSTRAINTS or not is_of_arrays or is_of_types(name, params):
+    if name not in CONSTRAINTS or not is_of_arrays:
         return None
     return _stated_axes(params[CONSTRAINTS[name]], len(aval.shape), device)
 
@@ -48,14 +48,18 @@ def constraint(
 _stated_axes = cached(stated_axes)
 
 
-def is_of_types(name: str, params: Mapping[str, Any]) -> bool:
+def is_of_types(eqn: Any) -> bool:
     """Return whether an equation adapts JAX's type of a value, and does nothing else.
 
-    Derivatives reshard cotangents to the types of arguments, in which Auto axes divide nothing.
+    Derivatives reshard cotangents to the types of arguments, in which Auto axes divide nothing. So
+    do `jax.sharding.explicit_axes` with results; its operands, of Auto axes, it states undivided.
     """
-    if name != "reshard":
+    if eqn.primitive.name != "reshard":
         return False
-    return AxisType.Explicit not in params[CONSTRAINTS[name]].mesh.axis_types
+    there, before = eqn.params[CONSTRAINTS["reshard"]], eqn.invars[0].aval.sharding.mesh
+    if AxisType.Explicit not in there.mesh.axis_types:
+        return True
+    return AxisType.Explicit not in before.axis_types and not any(there.spec)
 
 
 def ignored(sharding: Any) -> str:
@@ -78,26 +82,56 @@ def stated_spec(
     return None if axes is None else spec_in(axes, aval.shape, aval.dtype, device)
 
 
-def stating_equation(eqn: Any) -> Any:
-    """Return an equation that states the sharding that an equation's parameters state; else None.
+def stated_by(eqn: Any, device: DeviceGrid) -> Sharded | None:
+    """Return the spec that an equation of a jaxpr states for its result; None if it states none."""
+    if not eqn.outvars or is_of_types(eqn):
+        return None
+    return stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, device)
 
-    Functions that JAX traces for Explicit axes have such parameters: `out_sharding=`.
+
+def stating_operands(eqn: Any) -> list[Any]:
+    """Return equations that state the shardings that a call states for its operands; else Nones.
+
+    Those of `jax.jit(in_shardings=)`.
+    """
+    found = eqn.params.get("in_shardings", ())
+    return [_stating(*each) for each in zip(found, eqn.invars, strict=False)]
+
+
+def stating_results(eqn: Any) -> list[Any]:
+    """Return equations that state the shardings that one states for its results; else Nones.
+
+    Those of `jax.jit(out_shardings=)` and `jax.device_put`, and those that functions which JAX
+    traces for Explicit axes have as parameters, `out_sharding=`.
     """
     if eqn.primitive.name in CONSTRAINTS:
+        return []
+    is_put = eqn.primitive.name == "device_put"
+    found = eqn.params.get("devices" if is_put else "out_shardings")
+    if found is None:
+        own = eqn.params.get("out_sharding", eqn.params.get("sharding"))
+        is_one = isinstance(own, NamedSharding) and any(own.spec) and len(eqn.outvars) == 1
+        found = (own,) if is_one else ()
+    return [_stating(*each) for each in zip(found, eqn.outvars, strict=False)]
+
+
+def _stating(sharding: Any, atom: Any) -> Any:
+    if not isinstance(sharding, NamedSharding) or not atom.aval.shape:
         return None
-    found = eqn.params.get("out_sharding", eqn.params.get("sharding"))
-    if not isinstance(found, NamedSharding) or not any(found.spec) or len(eqn.outvars) != 1:
-        return None
-    return _stating_equation(found, eqn.outvars[0].aval)
+    return _stating_equation(sharding, atom.aval)
 
 
 @cached
 def _stating_equation(sharding: NamedSharding, aval: Any) -> Any:
-    auto = (AxisType.Auto,) * len(sharding.mesh.axis_names)
-    sizes = tuple(sharding.mesh.shape.values())
-    mesh = AbstractMesh(sizes, sharding.mesh.axis_names, axis_types=auto)
-    with jax.sharding.use_abstract_mesh(mesh):
-        there = NamedSharding(mesh, sharding.spec)
+    mesh = sharding.mesh
+    auto: dict[str, Any] = {"axis_types": (AxisType.Auto,) * len(mesh.axis_names)}
+    own: Any = (
+        Mesh(mesh.devices, mesh.axis_names, **auto)
+        if isinstance(mesh, Mesh)
+        else AbstractMesh(tuple(mesh.shape.values()), mesh.axis_names, **auto)
+    )
+    with jax.sharding.use_abstract_mesh(own.abstract_mesh):
+        there = NamedSharding(own, sharding.spec)
         return traced_equation(lambda x: lax.with_sharding_constraint(x, there), [aval])[0]
 
 

@@ -25,7 +25,12 @@ from gridlayout.ops.decisions.jaxprs import (
     scan_parts,
 )
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.decisions.stated import is_of_types, stated_spec, stating_equation
+from gridlayout.ops.decisions.stated import (
+    is_of_types,
+    stated_by,
+    stating_operands,
+    stating_results,
+)
 from gridlayout.ops.graph.kernels import Kernels
 from gridlayout.ops.graph.node import (
     BARRIER,
@@ -223,10 +228,7 @@ class Graph:
 
     def stated(self, device: DeviceGrid) -> list[Sharded]:
         """Return the specs that the program states for values, in bodies and branches too."""
-        some = (eqn for eqn in self.equations if eqn.outvars)
-        found = (
-            stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, device) for eqn in some
-        )
+        found = (stated_by(eqn, device) for eqn in self.equations)
         return [spec for spec in found if spec is not None]
 
     @property
@@ -259,10 +261,11 @@ class Graph:
             here, ins = (*path, number), [read(atom) for atom in eqn.invars]
             name = eqn.primitive.name
             outs: Sequence[Atom]
-            if is_of_types(name, eqn.params):
+            if is_of_types(eqn):
                 outs = ins
             elif is_call(eqn):
                 inner, own = called(eqn)
+                ins = self._stated(ins, stating_operands(eqn), (*here, -2), call, times)
                 outs = self._called(eqn, inner, [ins[k] for k in own], here, call, times)
             elif self.trips is not None and name == "scan":
                 outs = self._scan(eqn, ins, here, call, times)
@@ -275,13 +278,21 @@ class Graph:
                 made = [self._new(var) for var in eqn.outvars]
                 self.nodes.append(Node(eqn, here, tuple(ins), tuple(made), call, times))
                 outs = made
-                if (stated := stating_equation(eqn)) is not None:
-                    there = self._new(eqn.outvars[0])
-                    ends = tuple(made), (there,)
-                    self.nodes.append(Node(stated, (*here, 0), *ends, call, times))
-                    outs = [there]
+            outs = self._stated(outs, stating_results(eqn), (*here, -1), call, times)
             at.update(zip(eqn.outvars, outs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
+
+    def _stated(
+        self, atoms: Sequence[Atom], stating: Sequence[Any], path: Path, call: Call, times: float
+    ) -> Sequence[Atom]:
+        """Return values in the shardings that are stated for them, by equations or None."""
+        found = list(atoms)
+        for k, (atom, eqn) in enumerate(zip(atoms, stating, strict=False)):
+            if eqn is not None and isinstance(atom, int):
+                found[k] = self._new(eqn.outvars[0])
+                ends = (atom,), (found[k],)
+                self.nodes.append(Node(eqn, (*path, k), *ends, call, times))
+        return found
 
     def _called(
         self, eqn: Any, inner: Any, ins: list[Atom], path: Path, call: Call, times: float

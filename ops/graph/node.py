@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Record
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.decisions.stated import WITH_LAYOUT, constraint, stated_spec
+from gridlayout.ops.decisions.stated import WITH_LAYOUT, constraint, stated_by
 from gridlayout.ops.primitives.table import factors_of, flops, record_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.stated_axes import StatedAxes
@@ -121,9 +121,7 @@ class Node:
 
     def placed(self, device: DeviceGrid) -> Sharded | None:
         """The spec that it states for its result; None if it states none."""
-        if self.eqn is None:
-            return None
-        return stated_spec(self.name, self.params, self.eqn.outvars[0].aval, device)
+        return None if self.eqn is None else stated_by(self.eqn, device)
 
     def constraint(self, device: DeviceGrid) -> StatedAxes | None:
         """The axes that a sharding of JAX states for the dims of its result; None if none does."""

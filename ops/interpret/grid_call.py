@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.jaxprs import equations_of, jaxpr_of
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.gradient import Gradient, loss_of
 from gridlayout.ops.interpret.invalid_numbers import check_results
-from gridlayout.ops.interpret.logical_jaxpr import check_transformable, logical_jaxpr
+from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     active_operands,
     is_inexact,
@@ -201,7 +201,6 @@ class GridCall(Primitive):  # type: ignore[misc]
         """Return `make(self, *key)`, a call derived from this one, from a cache of this call."""
         cache_key = make, key, trace_context()
         if (found := self._derived_calls.get(cache_key)) is None:
-            check_transformable(self.jaxpr)
             found = make(self, *key)
             self._derived_calls.add(cache_key, found, found.program)
         return found

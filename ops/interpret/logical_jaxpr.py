@@ -17,9 +17,10 @@ from typing import Any
 
 import jax
 from jax.extend import core
-from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from gridlayout.errors import LayoutError
+from gridlayout.ops.interpret.references import without_references
 from gridlayout.sharding.device_grid import DeviceGrid
 
 _is_tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
@@ -30,10 +31,10 @@ is_tracing = _is_tracing.get
 # types of arrays state shardings.
 _UNKNOWN_AXIS = re.compile(r"Resource axis: (.+?) of (.+?) is not found in mesh: (\(.*\))")
 _NEEDS_EXPLICIT = "cannot contain axis names that are of type Auto"
-_UNEVEN = "does not evenly divide"
+_UNEVEN = re.compile(r"does not evenly divide|implies that array axis \d+ is partitioned")
 _HOW_UNEVEN = (
-    "JAX's types of arrays on Explicit axes divide dims evenly, before gl.on_grid sees them: where "
-    "a dim does not divide, state its sharding by jax.lax.with_sharding_constraint instead"
+    "JAX checks this before gl.on_grid sees the sharding: where a dim does not divide, state it by "
+    "jax.lax.with_sharding_constraint instead, which takes all dims"
 )
 
 
@@ -41,37 +42,37 @@ def logical_jaxpr(fn: Callable[..., Any], avals: Iterable[Any], device: DeviceGr
     """Return the closed jaxpr of a function on logical shapes, for this device grid.
 
     Derivatives run code of users too: the rules of `jax.custom_vjp`, for example. The axes of the
-    mesh are Auto; Explicit if the function states shardings that JAX takes for these only, such as
-    `out_sharding=`. `LayoutError` for a spec that names axes of the mesh and others, and for a name
-    that is nearly one of the mesh.
+    mesh are Auto; inside, they are Explicit if the function states shardings that JAX takes for
+    these only, such as `out_sharding=`. `LayoutError` for a spec that names axes of the mesh and
+    others, and for a name that is nearly one of the mesh.
     """
     avals = list(avals)
     added: tuple[str, ...] = ()
-    kind = AxisType.Auto
+    traced, count = fn, len(avals)
     token = _is_tracing.set(True)
     try:
         while True:
-            mesh = _mesh(device, added, kind)
+            mesh = _mesh(device, added)
             try:
                 with device.active(), jax.sharding.use_abstract_mesh(mesh):
-                    return jax.make_jaxpr(fn)(*avals)
+                    return without_references(jax.make_jaxpr(traced)(*avals))
             except ValueError as error:
                 names = _unknown_axes(error, device, mesh)
-                if kind is AxisType.Auto and _NEEDS_EXPLICIT in str(error):
-                    kind = AxisType.Explicit
+                if traced is fn and _NEEDS_EXPLICIT in str(error):
+                    traced = jax.sharding.explicit_axes(fn, in_sharding=(PartitionSpec(),) * count)
                 elif names:
                     added += names
                 else:
-                    if kind is AxisType.Explicit and _UNEVEN in str(error):
+                    if _UNEVEN.search(str(error)):
                         error.add_note(_HOW_UNEVEN)
                     raise
     finally:
         _is_tracing.reset(token)
 
 
-def _mesh(device: DeviceGrid, added: tuple[str, ...], kind: AxisType) -> AbstractMesh:
+def _mesh(device: DeviceGrid, added: tuple[str, ...]) -> AbstractMesh:
     names, sizes = (*device.sizes, *added), (*device.shape, *(1 for _ in added))
-    return AbstractMesh(sizes, names, axis_types=(kind,) * len(names))
+    return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def _unknown_axes(error: ValueError, device: DeviceGrid, mesh: AbstractMesh) -> tuple[str, ...]:
@@ -89,17 +90,6 @@ def _unknown_axes(error: ValueError, device: DeviceGrid, mesh: AbstractMesh) -> 
     else:
         return tuple(each for each in named if each not in mesh.axis_names)
     raise LayoutError(f"{spec} names an axis {name!r}, which {device!r} does not have: {fix}")
-
-
-def check_transformable(closed: Any) -> None:
-    """Raise `LayoutError` if types of the jaxpr's values state shardings: derivatives keep them."""
-    meshes = (aval.sharding.mesh for aval in closed.out_avals if hasattr(aval, "sharding"))
-    if any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
-        raise LayoutError(
-            "JAX transforms a call of gl.on_grid on a function that states shardings of Explicit "
-            "axes (out_sharding=, jax.sharding.reshard): transform inside, as in "
-            "gl.on_grid(jax.grad(fn)), or state them by jax.lax.with_sharding_constraint"
-        )
 
 
 def is_traced() -> bool:

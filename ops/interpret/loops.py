@@ -16,7 +16,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import inner_equations
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated
-from gridlayout.ops.decisions.stated import stated_spec
+from gridlayout.ops.decisions.stated import stated_by
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.keys import is_threefry
 from gridlayout.ops.primitives.table import rules_of
@@ -88,10 +88,7 @@ def draws_much(op: Op, env: Env) -> bool:
 def _is_requested(op: Op, env: Env) -> bool:
     """Return whether the user states a placement or a rule for something in the loop."""
     return any(
-        (
-            eqn.outvars
-            and stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, env.device)
-        )
+        stated_by(eqn, env.device) is not None
         or any(is_user_rule(rule) for rule in rules_of(Op.of(eqn)))
         for eqn in inner_equations(op.params)
     )
