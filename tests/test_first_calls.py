@@ -207,3 +207,43 @@ def test_slices_are_those_of_numpy(index):
     x = poisoned(gl.put(values, layout, gl.DeviceGrid((2, 4))))
     np.testing.assert_array_equal(np.asarray(x[index]), values[index])
     np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x[index])(x)), values[index])
+
+
+ROWS = np.random.default_rng(1).normal(size=(4, 20)).astype("f4")
+PICKED = np.array([[3, 0, 52], [7, 7, 1]])
+# What depends on a start; the size of what it selects does not.
+OF_A_START = {
+    "steps": lambda x, i: x[i : i + 8 : 2],
+    "backwards": lambda x, i: x[i + 9 : i : -3],
+    "from the end": lambda x, i: x[-9 - i : -5 - i],
+    "new dims": lambda x, i: x[None, i : i + 4, :, None],
+    "beside integers": lambda x, i: x[i, i : i + 3],
+    "beside arrays": lambda x, i: x[PICKED[i % 2], i : i + 3],
+    "set": lambda x, i: x.at[i : i + 4].set(ROWS),
+    "set a step": lambda x, i: x.at[i : i + 8 : 2].set(ROWS),
+    "set beside an integer": lambda x, i: x.at[i, i : i + 3].set(ROWS[0, :3]),
+    "set backwards": lambda x, i: x.at[i + 4 : i : -1].set(ROWS),
+    "apply": lambda x, i: x.at[i : i + 4].apply(jnp.sin),
+    "get": lambda x, i: x.at[..., i : i + 4].get(),
+    **{
+        name: lambda x, i, name=name: getattr(x.at[i : i + 4, 2:5], name)(2.0)
+        for name in ("add", "mul", "min", "max", "divide", "power")
+    },
+}
+
+
+@pytest.mark.parametrize("tile", [None, (4, 4)])
+@pytest.mark.parametrize("name", OF_A_START)
+def test_accesses_at_all_starts_are_one_program(name, tile):
+    fn, values = OF_A_START[name], np.abs(np.random.default_rng(0).normal(size=(53, 20)))
+    values = values.astype("f4")
+    layout = gl.GridLayout(values.shape, grid=(3, 2), tile=tile)
+    x = poisoned(gl.put(values, layout, gl.DeviceGrid((2, 4))))
+    fn(x, 1)
+    with compiled_programs() as programs:
+        found = [fn(x, i) for i in (0, 3, 8)]
+    is_update = name not in list(OF_A_START)[:6] and name != "get"
+    assert not programs or (tile and not is_update)
+    for i, each in zip((0, 3, 8), found, strict=True):
+        np.testing.assert_allclose(np.asarray(each), fn(jnp.asarray(values), i), rtol=1e-6)
+        assert not is_update or each.layout.with_oob(None) == layout

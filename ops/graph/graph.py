@@ -284,14 +284,13 @@ class Graph:
 
     def _stated(
         self, atoms: Sequence[Atom], stating: Sequence[Any], path: Path, call: Call, times: float
-    ) -> Sequence[Atom]:
+    ) -> list[Atom]:
         """Return values in the shardings that are stated for them, by equations or None."""
         found = list(atoms)
         for k, (atom, eqn) in enumerate(zip(atoms, stating, strict=False)):
             if eqn is not None and isinstance(atom, int):
-                found[k] = self._new(eqn.outvars[0])
-                ends = (atom,), (found[k],)
-                self.nodes.append(Node(eqn, (*path, k), *ends, call, times))
+                found[k] = made = self._new(eqn.outvars[0])
+                self.nodes.append(Node(eqn, (*path, k), (atom,), (made,), call, times))
         return found
 
     def _called(

@@ -6,12 +6,12 @@ selects has a shape of its own, as in JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -25,15 +25,31 @@ from gridlayout.sharding.limits import LIMITS
 _INT32 = np.iinfo(np.int32)
 
 
-def at_index(fn: Callable[..., Any], x: Any, index: Any, *values: Any) -> Any:
-    """Return `fn(x, index, *values)` on the grid, for a `fn` that indexes `x`."""
+@dataclass(frozen=True)
+class Access:
+    """What a call does with the elements at an index: `fn(x, index, *values)`.
+
+    updates: whether it returns the array with other elements there, or the elements. overwrites:
+    whether what is there before does not matter.
+    """
+
+    fn: Callable[..., Any]
+    updates: bool = False
+    overwrites: bool = False
+
+
+def at_index(access: Access, x: Any, index: Any, *values: Any) -> Any:
+    """Return `access.fn(x, index, *values)` on the grid."""
+    fn = access.fn
     if isinstance(x, jax.core.Tracer) or is_traced():
         return lifted(fn)(x, index, *values)  # a program of its own anyway: it gets a slice
     items = index if isinstance(index, tuple) else (index,)
     masks = {k: np.asarray(item) for k, item in enumerate(items) if _is_mask(item)}
-    rest = tuple(None if k in masks else _as_operand(item) for k, item in enumerate(items))
     if not masks:
-        return _call(fn, x, rest, *values)
+        if isinstance(x, GridArray) and (windows := _windows(x, items, access.updates)):
+            return _call(_through_windows, access, x, windows, *values)
+        return _call(fn, x, tuple(map(_as_operand, items)), *values)
+    rest = tuple(None if k in masks else _as_operand(item) for k, item in enumerate(items))
 
     def masked(x: Any, rest: Any, *values: Any) -> Any:
         given = tuple(masks.get(k, item) for k, item in enumerate(rest))
@@ -42,70 +58,107 @@ def at_index(fn: Callable[..., Any], x: Any, index: Any, *values: Any) -> Any:
     return Lifted(masked)(x, rest, *values)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Window:
-    """A slice of an index with a size that is static, and a start that is an operand."""
-
-    start: Any
-    size: int = field(metadata={"static": True})
-
-
 def item(x: Any, index: Any) -> Any:
     """Return `x[index]` on the grid."""
-    if isinstance(x, GridArray) and not is_traced() and (windows := _windows(x, index)):
-        return _call(_sliced, x, windows)
-    return at_index(_item, x, index)
+    return at_index(_ITEM, x, index)
 
 
 def _item(x: Any, index: Any) -> Any:
     return x[index]
 
 
-def _sliced(x: Any, items: tuple[Any, ...]) -> Any:
-    """Return the elements at an index of windows, integers and slices, one of each dim."""
-    starts = [each.start if isinstance(each, _Window) else 0 for each in items]
-    pairs = zip(items, x.shape, strict=True)
-    x = lax.dynamic_slice(x, starts, [w.size if isinstance(w, _Window) else n for w, n in pairs])
-    return x[tuple(slice(None) if isinstance(each, _Window) else each for each in items)]
+_ITEM = Access(_item)
 
 
-def _windows(x: GridArray, index: Any) -> tuple[Any, ...] | None:
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Window:
+    """A slice of an index: what it spans of a dim from a start, and its step in that.
+
+    span, step: static. start: the lowest position of the span, which is an operand.
+    """
+
+    start: Any
+    span: int = field(metadata={"static": True})
+    step: int = field(metadata={"static": True})
+
+    @property
+    def inside(self) -> slice:
+        """The slice of the span that selects the elements."""
+        return slice(None, None, self.step)
+
+
+def _through_windows(access: Access, x: Any, items: Sequence[Any], *values: Any) -> Any:
+    """Return what an access does with the elements at an index, of which some items are windows."""
+    starts, spans, inside = [0] * x.ndim, list(x.shape), list(items)
+    for k, d in enumerate(_dims(items)):
+        if isinstance(items[k], _Window):
+            starts[d], spans[d], inside[k] = items[k].start, items[k].span, items[k].inside
+    is_all = all(isinstance(each, slice) and each.step in (None, 1, -1) for each in inside)
+    if access.overwrites and is_all:
+        part = jnp.zeros(spans, x.dtype)
+    else:
+        part = lax.dynamic_slice(x, starts, spans)
+    found = access.fn(part, tuple(inside), *values)
+    return lax.dynamic_update_slice(x, found, starts) if access.updates else found
+
+
+def _dims(items: Sequence[Any]) -> Iterator[int]:
+    """Yield the dim that each item of an index without `...` is of; of `None`, the next one."""
+    d = 0
+    for each in items:
+        yield d
+        d += each is not None
+
+
+def _windows(x: GridArray, items: Sequence[Any], updates: bool) -> tuple[Any, ...] | None:
     """Return an index with windows for its short slices; None for one that has none.
 
     What a window selects is gathered by all devices that keep a part of it, wherever it starts. So
-    slices of more than half of a dim, of which devices have most already, and large ones remain
-    slices.
+    slices that span more than half of a dim, of which devices have most already, and large ones
+    remain slices; so do those of tiled arrays, whose elements are then in other tiles.
     """
-    items = list(index) if isinstance(index, tuple) else [index]
-    if not isinstance(x.layout, GridLayout) or x.layout.tile or not all(map(_is_of_a_dim, items)):
+    if not isinstance(x.layout, GridLayout) or not all(map(_is_of_a_dim, items)):
         return None
-    if items.count(...) > 1 or len(items) - items.count(...) > x.ndim:
+    if x.layout.tile and not updates:
         return None
-    at = items.index(...) if ... in items else len(items)
-    items[at : at + 1] = [slice(None)] * (x.ndim - len(items) + items.count(...))
-    made = [_window(each, n) for each, n in zip(items, x.shape, strict=True)]
-    some = [each for each in made if isinstance(each, _Window)]
-    sizes = [w.size if isinstance(w, _Window) else n for w, n in zip(made, x.shape, strict=True)]
-    if not some or dtypes.nbytes(tuple(sizes), x.dtype) > LIMITS.small_array_bytes:
+    count = sum(each is not None and each is not ... for each in items)
+    at = [k for k, each in enumerate(items) if each is ...]
+    if len(at) > 1 or count > x.ndim:
         return None
-    return tuple(made) if prod(sizes) else None
+    full, first = list(items), at[0] if at else len(items)
+    full[first : first + 1] = [slice(None)] * (x.ndim - count)
+    made, spans = [], list(x.shape)
+    for each, d in zip(full, _dims(full), strict=True):
+        made.append(_window(each, x.shape[d]) if isinstance(each, slice) else _as_operand(each))
+        if isinstance(made[-1], _Window):
+            spans[d] = made[-1].span
+    is_small = dtypes.nbytes(tuple(spans), x.dtype) <= LIMITS.small_array_bytes
+    return tuple(made) if is_small and spans != list(x.shape) and 0 not in spans else None
 
 
-def _window(each: Any, n: int) -> Any:
-    """Return the item of a dim as a window, if it is a short slice; else as an operand."""
-    if not isinstance(each, slice) or each.step not in (None, 1):
-        return _as_operand(each)
-    start, stop, _ = each.indices(n)
-    size = stop - start
-    return _Window(np.int32(start), size) if 0 < size <= n // 2 and start <= _INT32.max else each
+def _window(each: slice, n: int) -> _Window | slice:
+    """Return a slice of a dim as a window, if it is short."""
+    along = range(*each.indices(n))
+    if not along or along == range(n):
+        return each
+    low, high = min(along[0], along[-1]), max(along[0], along[-1])
+    span = high - low + 1
+    is_short = span <= n // 2 and low <= _INT32.max
+    return _Window(np.int32(low), span, along.step if len(along) > 1 else 1) if is_short else each
 
 
 def _is_of_a_dim(each: Any) -> bool:
-    """Whether an item of an index is an integer, or a slice with known bounds, or `...`."""
+    """Whether an item of an index is `...`, None, integers, or a slice with known bounds."""
     if isinstance(each, slice):
         return all(x is None or _is_int(x) for x in (each.start, each.stop, each.step))
-    return each is ... or _is_int(each)
+    return each is ... or each is None or _is_int(each) or _is_integers(each)
+
+
+def _is_integers(each: Any) -> bool:
+    return isinstance(each, (GridArray, jax.Array, np.ndarray, np.integer)) and bool(
+        jnp.issubdtype(each.dtype, jnp.integer)
+    )
 
 
 def _call(fn: Callable[..., Any], *args: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.user.indexing import at_index
+from gridlayout.ops.user.indexing import Access, at_index
 
 # The methods of `jnp.ndarray.at[index]` that take values.
 _WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max")
@@ -59,7 +59,8 @@ class Places:
 
     def _call(self, name: str, options: dict[str, Any], *values: Any) -> Any:
         method = _Method(name, tuple(sorted(options.items())))
-        return at_index(method, self._x, self._index, *values)
+        access = Access(method, updates=name != "get", overwrites=name == "set")
+        return at_index(access, self._x, self._index, *values)
 
     def __setitem__(self, index: Any, values: Any) -> None:
         raise LayoutError(
