@@ -624,3 +624,10 @@ def test_the_page_is_no_wider_than_a_narrow_window(tmp_path):
     count, *wide = output(browse(page.replace("</body>", f"{NARROW}</body>"), tmp_path))
     assert count >= 4
     assert wide == []
+
+
+def test_memories_have_the_names_of_the_chip():
+    chip = gl.Chip("mine", (8, 8), {"scratchpad": 2**20, "dram": 2**30})
+    labels = [label for label, _, _ in gl.compare(BEFORE, AFTER, chip=chip).measures]
+    assert "scratchpad peak of one core" in labels
+    assert not [label for label in labels if "L1" in label]

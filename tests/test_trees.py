@@ -788,3 +788,11 @@ def test_a_rule_is_asked_once_for_each_shape_and_dtype():
     tree = [np.ones(4, np.float32), np.ones(4, np.int32), np.ones(4, np.float32)]
     gl.put(tree, gl.DeviceGrid((2,)), rule)
     assert asked == [((4,), "float32"), ((4,), "int32")]
+
+
+def test_put_of_a_plan_names_the_plans_own():
+    x = array(16, 8)
+    plan = gl.plan(lambda x: x @ x.T, jax.ShapeDtypeStruct(x.shape, x.dtype), machine="v5e 4x4")
+    for rest in ((plan,), (DEVICE, plan)):
+        with pytest.raises(gl.LayoutError, match=r"plan\.put\(args\) takes all arguments"):
+            gl.put((x,), *rest)

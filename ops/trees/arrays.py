@@ -118,6 +118,11 @@ def put(
     if layout is None and isinstance(device, DeviceGrid):
         return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
+        if callable(getattr(layout, "put", None)):
+            raise LayoutError(
+                "put: the second argument is a plan, which has the devices and the layouts: "
+                "plan.put(args) takes all arguments of the planned function, as a tuple"
+            )
         raise LayoutError(
             f"put: the second argument {shown(layout)} is neither a gl.Layout, as in gl.put(array, "
             "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"

@@ -37,18 +37,18 @@ Cells = tuple[str, ...]
 REPORT = "report"  # the kind of a report of `gl.on_grid`, which has costs but no values
 # The kinds whose costs are of DRAM and L1.
 _OF_CORES = frozenset(("ttnn", "d2m", REPORT))
-_MEASURES = {  # fields of `Costs`
+_MEASURES = {  # fields of `Costs`; l1 and dram are memories, which chips may call otherwise
     "ops": "ops that make values",
     "relayouts": "of these only relayouts",
-    "dram_bytes": "DRAM read and written",
-    "l1_bytes": "L1 read and written",
+    "dram_bytes": "{dram} read and written",
+    "l1_bytes": "{l1} read and written",
     "relayout_bytes": "to other cores, by relayouts",
     "core_bytes": "to other cores, by all ops",
     "chip_bytes": "from other chips",
     "held_bytes": "all values",
     "padding_bytes": "padding of all values",
-    "dram_peak": "DRAM peak",
-    "l1_peak": "L1 peak of one core",
+    "dram_peak": "{dram} peak",
+    "l1_peak": "{l1} peak of one core",
     "memory_peak": "memory peak of a device",
     "cores": "cores busy (of results)",
 }
@@ -102,8 +102,15 @@ class Comparison:
         for name, what in _MEASURES.items():
             numbers = [getattr(program.costs, name) for program in self.programs]
             if any(numbers):
-                found.append((what, numbers, [_words(name, each.costs) for each in self.programs]))
+                label = what.format(l1=self._memory("l1"), dram=self._memory("dram"))
+                words = [_words(name, each.costs) for each in self.programs]
+                found.append((label, numbers, words))
         return found
+
+    def _memory(self, space: str) -> str:
+        """Return the chips' own name of a memory, where all have the same."""
+        names = {each.chip.titled(space) for each in self.programs if each.chip is not None}
+        return names.pop() if len(names) == 1 else space.upper()
 
     @property
     def title(self) -> str:
