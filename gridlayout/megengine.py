@@ -18,12 +18,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape, one_of
+from gridlayout.arguments import Shape, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.layouts.strides import as_count, elements_per_byte, row_major
+from gridlayout.layouts.strides import elements_per_byte, row_major
 from gridlayout.strided import StridedLayout, as_dims, contiguous
 
 if TYPE_CHECKING:

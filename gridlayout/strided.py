@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape, one_of
+from gridlayout.arguments import Shape, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import (
-    as_count,
     as_permutation,
     as_strides,
     canonical_strides,

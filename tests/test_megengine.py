@@ -654,7 +654,7 @@ REFUSED = {
         lambda: strided((3,), (1,), "int8", size=2),
         "size 2 leave elements",
     ),
-    "negative start": (lambda: strided((3,), (1,), "int8", start=-1), "must hold whole numbers"),
+    "negative start": (lambda: strided((3,), (1,), "int8", start=-1), "start -1 must be >= 0"),
     "half bytes": (
         lambda: strided((2, 3), (3, 1), "int4"),
         "strides of int4 must be 0, 1 or positive multiples of 2",

@@ -677,7 +677,7 @@ REFUSED = {
     ),
     "slice outside": (lambda: hwc().slice_transfers((0, 0, 1), (4, 3, 2)), "dim 2: offset 1"),
     "no lanes": (lambda: hwc().lanes(0), "vector 0 must be >= 1"),
-    "half a vector": (lambda: hwc().lanes(0.5), "must be a sequence of whole numbers"),
+    "half a vector": (lambda: hwc().lanes(0.5), "vector 0.5 must be a whole number"),
     "lanes along no dim": (lambda: hwc().lanes(4, "N"), "dim 'N' must be one letter"),
     "lanes along two dims": (lambda: hwc().lanes(4, "HW"), "dim 'HW' must be one letter"),
     "no depth": (lambda: tensor((4, 4), "HW", "int8").lanes(4), "dim None must be one letter"),

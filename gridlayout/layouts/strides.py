@@ -125,11 +125,6 @@ def unaligned_stride(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any])
     return None
 
 
-def as_count(value: Any, what: str) -> int:
-    """Return `value` as an int from 0 to 2**62."""
-    return as_shape((value,), what)[0]
-
-
 def as_strides(strides: Any, shape: Shape) -> Shape:
     """Return `strides` as a tuple of ints of any sign, one for each dim of `shape`."""
     given = as_items(strides, "strides", "whole numbers")

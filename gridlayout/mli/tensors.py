@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, as_count, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.strides import as_count, as_permutation, row_major, span, strided_steps
+from gridlayout.layouts.strides import as_permutation, row_major, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
 
 if TYPE_CHECKING:
@@ -177,8 +177,7 @@ class TensorLayout(Layout):
         >>> TensorLayout((32, 16, 24), "HWC", "int8").lanes(16)
         Lanes(dim='C', extent=24, vector=16, mem_stride=1)
         """
-        if (vector := as_count(vector, "vector")) < 1:
-            raise LayoutError(f"vector {vector} must be >= 1")
+        vector = as_count(vector, "vector", least=1)
         letter = next((d for d in "NC" if d in self.layout), None) if dim is None else dim
         if not isinstance(letter, str) or len(letter) != 1 or letter not in self.layout:
             raise LayoutError(f"dim {dim!r} must be one letter of the layout {self.layout!r}")
