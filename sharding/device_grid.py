@@ -22,6 +22,7 @@ from gridlayout.arguments import Shape, as_shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
+from gridlayout.layouts.mesh_axes import MeshAxes
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.machines.default_machine import FAST, default_machine
 from gridlayout.sharding.machines.machine import Machine
@@ -37,7 +38,7 @@ from gridlayout.sharding.meshes.devices import (
     numbered_devices,
 )
 from gridlayout.sharding.meshes.mesh_in_use import programs_on
-from gridlayout.sharding.meshes.placement import MeshAxes, Placement
+from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.meshes.placements import Placements
 from gridlayout.sharding.submesh import Submesh
 from gridlayout.tenstorrent.core_maps import CoreMap
@@ -278,16 +279,22 @@ class DeviceGrid:
         """
         return copied(x, self.replicated, is_local=len(self.processes) < 2)
 
-    def placement(self, grid: Sequence[int]) -> Placement:
-        """Return which mesh axes divide which dims of a virtual grid.
+    def placement(self, grid: Sequence[int] | Layout) -> Placement:
+        """Return which mesh axes divide which dims of a virtual grid, or of a layout's.
 
-        The `core_map` of the device grid decides if there is one that maps the grid. Otherwise
-        these rules do, in this order: the fewest cores per device; the most devices with work; for
-        a grid of more than two dims, as many devices as possible along the first dims, so that each
-        has full planes of rows and columns; full mesh axes rather than factors; blocks of cores
-        that are as square as possible; mesh axes in the order of the grid dims. An axis that would
-        leave its devices idle, or change nothing, divides no dim: the devices along it hold copies.
+        A layout may name them, by `mesh_axes`. Otherwise the `core_map` of the device grid decides
+        if there is one that maps the grid, and else these rules do, in this order: the fewest cores
+        per device; the most devices with work; for a grid of more than two dims, as many devices as
+        possible along the first dims, so that each has full planes of rows and columns; full mesh
+        axes rather than factors; blocks of cores that are as square as possible; mesh axes in the
+        order of the grid dims. An axis that would leave its devices idle, or change nothing,
+        divides no dim: the devices along it hold copies.
+
+        Raises `PlacementError` for a layout that names axes which the mesh does not have, or of
+        more devices than a dim of its grid has cores.
         """
+        if isinstance(grid, Layout):
+            return self.placements.of_layout(grid)
         if (known := self.placements.known(grid)) is not None:
             return known
         return self.placements.of(as_shape(grid, "grid"))
@@ -296,9 +303,9 @@ class DeviceGrid:
         self, grid: Shape, axes: Sequence[tuple[str, ...]], per_device: Shape | None = None
     ) -> Placement:
         """Return the placement in which the given axes of `fine` divide the dims of a grid."""
-        return self._axes.placement(grid, axes, per_device)
+        return Placement.of(self._axes, grid, axes, per_device)
 
-    def core_map(self, grid: Sequence[int]) -> AffineMap:
+    def core_map(self, grid: Sequence[int] | Layout) -> AffineMap:
         """Return the map: virtual core -> (coordinates in the mesh ..., core in the device ...).
 
         The map has one result per mesh axis, then one per grid dim. If the `core_map` of the
@@ -306,7 +313,7 @@ class DeviceGrid:
         """
         return self.placements.core_map(self.placement(grid))
 
-    def first_cores(self, grid: Sequence[int]) -> NDArray[np.int64]:
+    def first_cores(self, grid: Sequence[int] | Layout) -> NDArray[np.int64]:
         """Return the first core of each device, in the shape (devices, grid dims).
 
         The devices are in the row-major order of `mesh`. The first core may be an idle slot.
@@ -349,7 +356,7 @@ class DeviceGrid:
     def partitioned(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """Return the sharding of the storage of a layout in device memory, where programs run."""
         check_sendable(layout.dtype)
-        spec = self.placement(layout.core_shape).spec
+        spec = self.placement(layout).spec
         return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))
 
     def memory_kind(self, layout: Layout) -> str | None:
@@ -365,7 +372,7 @@ class DeviceGrid:
 
     def storage_shape(self, layout: Layout) -> Shape:
         """Return the physical shape, with grid dims rounded up to the mesh by idle slots."""
-        return (*self.placements.inner(layout.core_shape).slots, *layout.local_shape)
+        return (*self.placements.inner(layout).slots, *layout.local_shape)
 
     @cached_property
     def replicated(self) -> NamedSharding:

@@ -86,9 +86,9 @@ def named_sharding(layout: Layout, device: DeviceGrid) -> NamedSharding:
 def _parts(layout: Layout, device: DeviceGrid) -> list[Box]:
     """Return the box of logical elements that each device holds, in the order of the mesh."""
     check_layout(layout)
-    count = device.placement(layout.core_shape).per_device
+    count = device.placement(layout).per_device
     found: dict[tuple[int, ...], Box] = {}
-    firsts = list(map(tuple, device.first_cores(layout.core_shape).tolist()))
+    firsts = list(map(tuple, device.first_cores(layout).tolist()))
     for k, first in enumerate(firsts):
         if first not in found:
             part = Part(layout, first, count)

@@ -25,7 +25,7 @@ from gridlayout.document.collapse import (
     collapsed_shape,
     default_map,
 )
-from gridlayout.document.partitions import grid_of, stated
+from gridlayout.document.partitions import grid_of, named_axes, stated
 from gridlayout.document.shard import (
     Stated,
     as_shard,
@@ -37,6 +37,7 @@ from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import as_space
+from gridlayout.layouts.mesh_axes import Axes, as_entries, as_mesh_axes, axes_text
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
@@ -62,7 +63,8 @@ class GridLayout(Layout):
     per core before tiling, if more than ceil-division gives; None for a dim means ceil-division.
     With a larger shard, the last cores may be empty. row_alignment: the alignment in bytes of each
     row of a core's buffer, a power of 2. Tiles are not padded; their bytes must be a multiple of
-    it.
+    it. mesh_axes: the axes of a mesh that divide each dim of the grid, as the entries of a
+    `PartitionSpec` of JAX: `("y", None)`. None: `DeviceGrid.placement` chooses them.
 
     `LayoutError` if the arguments contradict each other.
 
@@ -88,9 +90,11 @@ class GridLayout(Layout):
         tile_format: str | None = None,
         shard_shape: Sequence[int | None] | None = None,
         row_alignment: int | None = None,
+        mesh_axes: Sequence[str | tuple[str, ...] | None] | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         self.grid: Shape = positive(grid, "grid")
+        self.mesh_axes = None if mesh_axes is None else as_mesh_axes(mesh_axes, len(self.grid))
         if collapse is not None and linear is not None:
             raise LayoutError("give either collapse intervals or a linear map, not both")
         is_default = collapse is None and linear is None
@@ -131,8 +135,7 @@ class GridLayout(Layout):
         document. So the last cores along a dim may hold less, or nothing. A memory kind
         "pinned_host" gives memory space "system". `layout.named_sharding(device)` is the inverse.
 
-        A layout states the number of parts of each dim; `DeviceGrid.placement` chooses the mesh
-        axes that divide it. Of two axes of equal size it may choose the other one.
+        The layout names `mesh_axes` only where `DeviceGrid.placement` would choose others.
         `LayoutError` for another sharding, and for a spec that does not fit the shape or the mesh.
 
         >>> from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
@@ -141,10 +144,13 @@ class GridLayout(Layout):
         GridLayout((53, 63), 'float32', grid=(2, 4))
         >>> GridLayout.of((5, 6, 7), NamedSharding(mesh, P(None, ("data", "model")))).shard_shape
         (5, 1, 7)
+        >>> GridLayout.of((8, 8), NamedSharding(AbstractMesh((2, 2), ("x", "y")), P("y")))
+        GridLayout((8, 8), 'float32', grid=(2, 1), mesh_axes=('y', None))
         """
         spec, sizes, space = stated(sharding)
         grid = grid_of(as_shape(shape, "shape"), spec, sizes)
-        return cls(shape, dtype, grid, collapse=[], oob=oob, memory_space=space)
+        made = cls(shape, dtype, grid, collapse=[], oob=oob, memory_space=space)
+        return made.on_mesh_axes(named_axes(grid, spec, sizes))
 
     def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         """Divide by the grid, the tile and the face; return the axes in physical order."""
@@ -176,19 +182,33 @@ class GridLayout(Layout):
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.face, self.tile_format),
             *(self.linear, self.shard_shape, self.row_multiple, self.memory_space, repr(self.oob)),
+            self.mesh_axes,
         )
 
     def replace(self, **changes: Any) -> GridLayout:
         """The same layout with some constructor arguments changed.
 
         The linear map is unchanged unless `linear` or `collapse` is given. A stated shard is
-        unchanged too; give `shard_shape=None` to derive it from a new shape or grid. `LayoutError`
-        for a name that is not an argument.
+        unchanged too; give `shard_shape=None` to derive it from a new shape or grid. A new grid is
+        on no stated mesh axes, unless `mesh_axes` is given. `LayoutError` for a name that is not an
+        argument.
 
         >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
         (3, 2, 1, 1, 32, 32)
         """
+        if self.mesh_axes is not None and changes.get("grid", self.grid) != self.grid:
+            changes = {"mesh_axes": None, **changes}
         return super().replace(**changes)
+
+    def on_mesh_axes(self, axes: tuple[Axes, ...] | None) -> GridLayout:
+        """The same layout whose grid dims are divided by these mesh axes; None for no stated ones.
+
+        axes: names, for each dim of the grid.
+
+        >>> GridLayout((8, 8), grid=(2, 1)).on_mesh_axes((("y",), ()))
+        GridLayout((8, 8), 'float32', grid=(2, 1), mesh_axes=('y', None))
+        """
+        return self if axes == self.mesh_axes else self._changed(mesh_axes=axes)
 
     _either = (("collapse", "linear"),)
 
@@ -205,6 +225,7 @@ class GridLayout(Layout):
             "linear": None if is_default else str(self.linear),
             "shard_shape": self.shard_shape if any(self.stated_shard) else None,
             **{name: getattr(self, name) for name in ("row_alignment", "face", "tile_format")},
+            "mesh_axes": None if self.mesh_axes is None else as_entries(self.mesh_axes),
             **{
                 "oob": self.oob,
                 "memory_space": None if self.memory_space == "l1" else self.memory_space,
@@ -220,11 +241,12 @@ class GridLayout(Layout):
         )
 
     def _words(self) -> str:
-        """The text of the shard, unless the memref implies it, and of the row alignment."""
+        """The text of the shard, unless the memref implies it, of row alignment and mesh axes."""
         plain = self._counts(ceil_shard(self.collapsed_shape, self.grid))
         is_stated = stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard
         shard = "" if is_stated else f", shard = {dims_text(self.shard_shape)}"
-        return shard + (f", row_alignment = {self.row_alignment}" if self.row_alignment else "")
+        rows = f", row_alignment = {self.row_alignment}" if self.row_alignment else ""
+        return shard + rows + ("" if self.mesh_axes is None else axes_text(self.mesh_axes))
 
     @property
     def memref(self) -> str:
@@ -328,7 +350,7 @@ class GridLayout(Layout):
 
 _ARGUMENTS = (
     *("shape", "dtype", "grid", "tile", "linear"),
-    *("oob", "memory_space", "face", "tile_format", "row_alignment"),
+    *("oob", "memory_space", "face", "tile_format", "row_alignment", "mesh_axes"),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gridlayout.arguments import Shape, in_short
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.mesh_axes import Axes, MeshAxes, as_mesh_axes, by_rule
 
 # The memory space of JAX's memory kinds of the host.
 _SPACES = {"pinned_host": "system"}
@@ -58,3 +59,18 @@ def grid_of(shape: Shape, spec: Any, sizes: Mapping[str, int]) -> Shape:
             used.append(axis)
         grid.append(prod(sizes[axis] for axis in axes))
     return (*grid, *(1,) * (len(shape) - len(grid))) or (1,)
+
+
+def named_axes(grid: Shape, spec: Any, sizes: Mapping[str, int]) -> tuple[Axes, ...] | None:
+    """Return the mesh axes that divide each dim of a grid by a spec that `grid_of` has checked.
+
+    None where they are those that `DeviceGrid.placement` chooses.
+
+    >>> [named_axes((2, 1), (axis,), {"x": 2, "y": 2}) for axis in "xy"]
+    [None, (('y',), ())]
+    """
+    entries = [() if x is None else (x,) if isinstance(x, str) else x for x in spec]
+    named = as_mesh_axes(entries, len(grid))
+    mesh = MeshAxes.of(tuple(sizes), tuple(sizes.values()))
+    axes = tuple(map(mesh.in_factors, named))
+    return None if axes == by_rule(mesh, grid) else tuple(map(mesh.in_mesh_axes, axes))

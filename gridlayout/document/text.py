@@ -5,12 +5,14 @@
 tiles than the shape, the map and the grid need states a larger shard.
 
 This library adds to the document's syntax: padding values that are numbers, tiles with faces,
-`!ttcore.tile<32x32, f32, face<16x16>>`, and two words after the memref: a shard that its tiles do
-not state, `, shard = 96x16`, and the alignment of rows in bytes, `, row_alignment = 16`.
+`!ttcore.tile<32x32, f32, face<16x16>>`, and three words after the memref: a shard that its tiles
+do not state, `, shard = 96x16`, the alignment of rows in bytes, `, row_alignment = 16`, and the
+mesh axes that divide each dim of the grid, `, mesh_axes = [{"y"}, {}]`, in Shardy's syntax.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from gridlayout import dtypes
@@ -93,18 +95,43 @@ def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
 
 
 def _read_words(reader: Reader) -> dict[str, Any]:
-    """Read the words after the memref: the shard, and the alignment of rows."""
+    """Read the words after the memref: the shard, the alignment of rows, and mesh axes."""
     found: dict[str, Any] = {}
+    names = "shard, row_alignment, mesh_axes"
     while reader.take(","):
         at = reader.here()
-        word = reader.match(r"[a-z_]+", "shard or row_alignment")
-        if word not in ("shard", "row_alignment") or f"{word}_shape" in found or word in found:
-            reader.fail(f"{word!r} is not one of shard, row_alignment, or is repeated", at)
+        word = reader.match(r"[a-z_]+", f"one of {names}")
+        if word not in names.split(", ") or f"{word}_shape" in found or word in found:
+            reader.fail(f"{word!r} is not one of {names}, or is repeated", at)
         reader.expect("=")
         if word == "shard":
             found["shard_shape"] = reader.dims()
+        elif word == "mesh_axes":
+            found["mesh_axes"] = _read_axes(reader)
         else:
             found["row_alignment"] = reader.number()
+    return found
+
+
+def _read_axes(reader: Reader) -> list[tuple[str, ...]]:
+    """Read the mesh axes of each dim of a grid: `[{"y"}, {}]`."""
+    found: list[tuple[str, ...]] = []
+    reader.expect("[")
+    while not reader.take("]"):
+        if found:
+            reader.expect(",")
+        reader.expect("{")
+        names: list[str] = []
+        while not reader.take("}"):
+            if names:
+                reader.expect(",")
+            at = reader.here()
+            text = reader.match(r'"(?:[^"\\\x00-\x1f]|\\.)*"', 'the name of a mesh axis, "x"')
+            try:
+                names.append(json.loads(text))
+            except ValueError:
+                reader.fail(f"{text} is no name of a mesh axis", at)
+        found.append(tuple(names))
     return found
 
 

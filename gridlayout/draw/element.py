@@ -170,7 +170,7 @@ def _on_device(layout: Layout, place: Location, device: Devices) -> _Step:
     """Return the step that shows the cores on each device."""
     slots = DeviceSlots.of(layout, device)
     mesh = tuple(device.shape)
-    which = device.core_map(layout.core_shape)(*place.core)[: len(mesh)]
+    which = device.core_map(layout)(*place.core)[: len(mesh)]
     n = int(number(which, mesh))
     inside = np.asarray(place.core, np.int64) - slots.starts[n]
     i, j = divmod(int(number(inside, slots.slots)), slots.sides[1])
@@ -233,7 +233,7 @@ def _terms(layout: Layout, at: Shape, device: Devices | None) -> list[str]:
         total = f"{place.offset:,} x {bits} bits" if bits % 8 else f"{place.offset:,} x {bits // 8}"
         lines.append(f"Byte: {total} = {_address(place).partition('byte ')[2]}.")
     if device is not None and rank:
-        to_device = device.core_map(layout.core_shape)
+        to_device = device.core_map(layout)
         found = to_device(*place.core)[: len(device.shape)]
         texts = [re.sub(r"\bd(\d+)", r"g\1", str(term)) for term in to_device.results]
         lines.append(f"Device: {_equal(texts, found)}, where core is {_named('g', place.core)}.")

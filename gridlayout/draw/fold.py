@@ -73,7 +73,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
     """
     if device is None or not hasattr(device, "first_cores"):
         raise LayoutError("view 'fold' needs device=, a gl.DeviceGrid")
-    to_device = device.core_map(layout.core_shape)
+    to_device = device.core_map(layout)
     rank = len(device.shape)
 
     def device_of(core: tuple[Ints, ...]) -> Ints:
@@ -163,8 +163,8 @@ class DeviceSlots:
     @classmethod
     def of(cls, layout: Layout, device: Devices) -> DeviceSlots:
         """Return the slots of a layout's storage on a device grid."""
-        starts = device.first_cores(layout.core_shape)
-        return cls(layout, device, starts, device.placement(layout.core_shape).per_device)
+        starts = device.first_cores(layout)
+        return cls(layout, device, starts, device.placement(layout).per_device)
 
     @property
     def sides(self) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_int
 from gridlayout.layouts.folding import per_device
 from gridlayout.layouts.memory import Chip, Fit, Held, as_chip
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.layouts.reader import dims_text
 
 
@@ -211,6 +212,9 @@ class Buffers:
         """The bit, in the byte `byte_of`, at which the element starts; None in a block format."""
         check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits % 8
+
+    # The mesh axes that divide each core dim; None where the device grid chooses them.
+    mesh_axes: tuple[Axes, ...] | None = None
 
     # -- memory --------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def with_numbered_cotangent(
 
 def numbered(storage: Any, layout: Layout, device: DeviceGrid, checks: NumberChecks) -> Any:
     """Return a storage with another number in padding that JAX would report."""
-    placement = device.placement(layout.core_shape)
+    placement = device.placement(layout)
     if (
         not (storage.size and jnp.issubdtype(layout.dtype, np.inexact))
         or (layout.oob is not None and numbered_layout(layout, checks) is layout)
@@ -75,7 +75,7 @@ def numbered_layout(layout: Layout, checks: NumberChecks) -> Layout:
 
 @jitted(1, 2, 3)
 def _numbered(storage: jax.Array, layout: Layout, device: DeviceGrid, checks: NumberChecks) -> Any:
-    placement = device.placement(layout.core_shape)
+    placement = device.placement(layout)
     batch = storage.ndim - len(layout.physical_shape)
 
     def filled(part: jax.Array) -> jax.Array:

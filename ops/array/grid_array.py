@@ -73,6 +73,8 @@ class GridArray(Shown, metaclass=_Meta):
     def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
         # The generated `__init__` takes twice as long, for each result of each call.
         held = self.__dict__
+        if layout.mesh_axes is not None:
+            layout = device.placements.normalized(layout)
         held["storage"], held["layout"], held["device"] = storage, layout, device
 
     # -- attributes ----------------------------------------------------------------------------
@@ -124,7 +126,7 @@ class GridArray(Shown, metaclass=_Meta):
         tile = self.layout.tile
         tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
         mesh = "x".join(map(str, self.device.shape))
-        placed = self.device.placement(self.layout.core_shape)
+        placed = self.device.placement(self.layout)
         on = "on" if any(placed.axes) or self.device.size == 1 else "replicated on"
         data = ", no data" if has_no_data(self) else ""
         return (

@@ -299,7 +299,7 @@ _NO_STACK = (
 @cached
 def grid_type(layout: Layout, device: DeviceGrid, stack: tuple[int, ...] = ()) -> GridType:
     """Return the type of GridArrays in a layout, which is the same for all padding values."""
-    return GridType(layout.canonical.with_oob(None), device, stack)
+    return GridType(device.placements.normalized(layout.canonical).with_oob(None), device, stack)
 
 
 def placed(storage: Any, layout: Layout, device: DeviceGrid) -> Any:

@@ -39,8 +39,8 @@ _ALIGNMENT = 64
 @cached(size=5 << 10)
 def local_parts(layout: Layout, device: DeviceGrid) -> tuple[tuple[Part, tuple[Any, ...]], ...]:
     """Return the parts of this process, each once, with the devices that hold it."""
-    count = device.placement(layout.core_shape).per_device
-    firsts = device.first_cores(layout.core_shape).tolist()
+    count = device.placement(layout).per_device
+    firsts = device.first_cores(layout).tolist()
     found: dict[Part, list[Any]] = {}
     for each, first in zip(device.mesh.devices.flat, firsts, strict=True):
         if each.process_index == jax.process_index():

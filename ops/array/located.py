@@ -40,9 +40,9 @@ def located(index: Sequence[int], layout: Layout, device: DeviceGrid) -> DeviceL
     DeviceLocation(device=(0,), core=(2,), local=(0,), offset=0, byte=0)
     """
     found = layout.locate(index)
-    first = device.first_cores(layout.core_shape)
+    first = device.first_cores(layout)
     past = np.asarray(found.core) - first
-    counts = device.placement(layout.core_shape).per_device
+    counts = device.placement(layout).per_device
     holders = np.flatnonzero(((past >= 0) & (past < counts)).all(axis=1))
     at = tuple(map(int, np.unravel_index(holders[0], device.shape)))
     devices = () if device.is_abstract else tuple(device.mesh.devices.flat[holders])

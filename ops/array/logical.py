@@ -32,7 +32,7 @@ def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array 
     """
     before = placement_of(array.sharding, array.shape, device)
     if before is not None and device.memory_kind(layout) is None:
-        old, after = _layout(array, before), device.placement(layout.core_shape)
+        old, after = _layout(array, before), device.placement(layout)
         move = find_move(old, layout, device, before, after)
         if move is None or (move.is_view and not move.collectives and layout.oob is None):
             return _as_storage(array, layout, device, after)
@@ -40,7 +40,7 @@ def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array 
         return stored(shards_of(array).read, layout, device)
     if before is None or not _in_device_memory(array):
         return None
-    old, after = _layout(array, before), device.placement(layout.core_shape)
+    old, after = _layout(array, before), device.placement(layout)
     if (pieces := staged_pieces(old, layout, device, before, after)) is not None:
         found = run_staged(_as_storage(array, old, device, before), layout, pieces)
         return found if layout.oob is None else padded(found, layout, device)
@@ -89,7 +89,7 @@ def logical_as(
     if after is None:
         return None
     new = logical_layout(layout.shape, layout.dtype, after.grid)
-    before = device.placement(layout.core_shape)
+    before = device.placement(layout)
     if (pieces := staged_pieces(layout, new, device, before, after)) is not None:
         found = run_staged(storage, new, pieces)
         return _reshaped(found, layout.shape, sharding, new.local_shape)
@@ -149,7 +149,7 @@ def _as_storage(
 
 @jitted(1, 2, 3)
 def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placement) -> jax.Array:
-    old, after = _layout(array, before), device.placement(layout.core_shape)
+    old, after = _layout(array, before), device.placement(layout)
     move = find_move(old, layout, device, before, after)
     shape = (*before.per_device, *old.local_shape)
 
@@ -168,7 +168,7 @@ def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placem
 def _unpacked(
     storage: jax.Array, layout: Layout, device: DeviceGrid, after: Placement
 ) -> jax.Array:
-    before = device.placement(layout.core_shape)
+    before = device.placement(layout)
     new = logical_layout(layout.shape, layout.dtype, after.grid)
     move = find_move(layout, new, device, before, after)
 

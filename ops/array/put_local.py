@@ -177,7 +177,7 @@ def _is_pair(piece: Any) -> bool:
 def _shared(layout: Layout, device: DeviceGrid) -> tuple[tuple[int, ...], ...]:
     """Return the first cores of the parts of which several processes have copies."""
     holders: dict[tuple[int, ...], set[int]] = {}
-    firsts = device.first_cores(layout.core_shape).tolist()
+    firsts = device.first_cores(layout).tolist()
     for each, first in zip(device.mesh.devices.flat, firsts, strict=True):
         holders.setdefault(tuple(first), set()).add(each.process_index)
     return tuple(first for first, who in holders.items() if len(who) > 1)

@@ -55,10 +55,15 @@ def _run(x: GridArray, layout: Layout) -> GridArray:
         return placed(in_layout_memory(storage, layout, x.device), layout, x.device)
 
 
+def _stays(old: Layout, new: Layout, device: DeviceGrid) -> bool:
+    """Return whether every element stays on its device, at the same physical index."""
+    return nothing_moves(old, new) and device.placement(old) == device.placement(new)
+
+
 def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> bool:
     """Return whether the host moves parts one at a time: large parts in the host's own memory."""
     large = max(old.nbytes, new.nbytes) >= LIMITS.host_bytes
-    if not large or nothing_moves(old, new) or not is_host_memory(storage, device):
+    if not large or _stays(old, new, device) or not is_host_memory(storage, device):
         return False
     new.check_invertible()
     return True
@@ -66,9 +71,9 @@ def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -
 
 def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> Pieces | None:
     """Return the pieces of a staged relayout of large parts; None for one in a single program."""
-    if isinstance(storage, jax.core.Tracer) or nothing_moves(old, new):
+    if isinstance(storage, jax.core.Tracer) or _stays(old, new, device):
         return None
-    places = (device.placement(layout.core_shape) for layout in (old, new))
+    places = (device.placement(layout) for layout in (old, new))
     return staged_pieces(old, new, device, *places)
 
 
@@ -86,7 +91,7 @@ def check_relayout(old: Layout, new: Layout) -> None:
 
 @jitted(1, 2, 3)
 def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> jax.Array:
-    if not nothing_moves(old, new):
+    if not _stays(old, new, device):
         new.check_invertible()
         storage = _moved(old, new, device, storage)
     if new.oob is None or repr(new.oob) == repr(old.oob):
@@ -97,7 +102,7 @@ def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
     """Return the storage of `new` from that of `old`."""
-    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    before, after = (device.placement(layout) for layout in (old, new))
     move = find_move(old, new, device, before, after)
     assert move is not None
     return jax.shard_map(

@@ -200,13 +200,13 @@ def relayout_plan(
     copied = _copied(source, target, device)
     how = "copy" if copied[0] else "nothing"
     staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])
-    if nothing_moves(source, target):
+    if device is None and nothing_moves(source, target):
         return staying
     if device is None:
         moved, _ = needed_bytes(source, target, None)
         how = "exchange" if moved else "local"
         return RelayoutPlan(source, target, None, how, moved + copied[0])
-    before, after = (device.placement(layout.core_shape) for layout in (source, target))
+    before, after = (device.placement(layout) for layout in (source, target))
     move = find_move(source, target, device, before, after)
     if move is None:
         return staying
@@ -236,7 +236,7 @@ def _copied(
     if device is None:
         spaces = {source.memory, target.memory}
         return (target.nbytes if len(spaces & {*MEMORY_SPACES}) > 1 else 0), ()
-    nbytes = local_bytes(target, device.placement(target.core_shape))
+    nbytes = local_bytes(target, device.placement(target))
     found = Collectives(device).copy(source.memory, target.memory, nbytes).found
     return total_bytes(found), tuple(found)
 
@@ -249,8 +249,8 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
         total, stay = int(found.counts.sum()), int(found.counts[source == target].sum())
         return dtypes.nbytes(total - stay, a.dtype), dtypes.nbytes(stay, a.dtype)
     sizes = np.array(tuple(device.fine.shape.values()), np.int64)
-    before = _coordinates(device, a.core_shape, found.before)
-    after = _coordinates(device, b.core_shape, found.after)
+    before = _coordinates(device, a, found.before)
+    after = _coordinates(device, b, found.after)
     # Every device along an axis that `b` leaves free needs a copy. It holds one already if it has a
     # holder's coordinates along the axes that `a` divides. So along an axis that only `b` leaves
     # free, one device does.
@@ -276,8 +276,8 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         np.add.at(total, pairs, found.counts)
         return -(-total * bits // 8)
     sizes, order = tuple(device.fine.shape.values()), np.array(device.order, np.int64)
-    before = _coordinates(device, a.core_shape, found.before)
-    after = _coordinates(device, b.core_shape, found.after)
+    before = _coordinates(device, a, found.before)
+    after = _coordinates(device, b, found.after)
     total = np.zeros((device.size, device.size), np.int64)
     # Every device along an axis that `b` leaves free needs a copy. It gets it from the nearest
     # holder in `a`: along an axis that `a` leaves free, from its own coordinate.
@@ -299,8 +299,8 @@ class _Coordinates:
     free: NDArray[np.bool_]
 
 
-def _coordinates(device: DeviceGrid, grid: Shape, cores: NDArray[np.int64]) -> _Coordinates:
-    placement = device.placement(grid)
+def _coordinates(device: DeviceGrid, layout: Layout, cores: NDArray[np.int64]) -> _Coordinates:
+    placement = device.placement(layout)
     names = device.fine.axis_names
     digits = np.zeros((len(cores), len(names)), np.int64)
     used = {axis for axes in placement.axes for axis in axes}

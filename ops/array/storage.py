@@ -82,7 +82,7 @@ def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Ar
 def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
     """Return the logical array, replicated."""
     batch = storage.ndim - len(layout.physical_shape)
-    move = replicate(layout, device, device.placement(layout.core_shape))
+    move = replicate(layout, device, device.placement(layout))
     return jax.shard_map(
         batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
         mesh=device.fine,
@@ -117,7 +117,7 @@ def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
 
 @jitted(1, 2)
 def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
-    placement = device.placement(layout.core_shape)
+    placement = device.placement(layout)
     batch = storage.ndim - len(layout.physical_shape)
     spec = device.partitioned(layout, batch).spec
 

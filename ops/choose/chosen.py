@@ -200,7 +200,7 @@ class Stated:
     def requested(self, device: DeviceGrid) -> list[Spec | None]:
         """Return the requested placements of results, all in the cores' memory."""
         specs = (
-            None if layout is None else Sharded(layout, device.placement(layout.core_shape))
+            None if layout is None else Sharded(layout, device.placement(layout))
             for layout in self.results
         )
         return [None if spec is None else in_space(spec, "l1") for spec in specs]

@@ -211,16 +211,16 @@ class Units:
         """Return the part of a division that is over chips."""
         return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
-    def can_be_stated(self, shape: Shape, division: Division) -> bool:
-        """Return whether a layout can state the division, by a grid that is placed like that."""
+    def is_by_rule(self, shape: Shape, division: Division) -> bool:
+        """Return whether a grid that names no mesh axes is placed like that."""
         if 0 in shape:
             return not any(division)
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
 
-    def all_stated(self, shape: Shape) -> list[Division]:
-        """Return the divisions of an array that a layout can state, the undivided one first."""
+    def divisions(self, shape: Shape) -> list[Division]:
+        """Return all divisions of an array, the undivided one first."""
         rank = len(shape)
         if 0 in shape or not rank:
             return [((),) * rank]
@@ -231,7 +231,7 @@ class Units:
             )
             pairs = zip(shape, division, strict=True)
             is_held = all(fits(n, self.count(us), self.idle) for n, us in pairs if us)
-            if is_held and self.can_be_stated(shape, division):
+            if is_held:
                 found.append(division)
         return found
 

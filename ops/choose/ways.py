@@ -92,7 +92,7 @@ class Ways:
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
             is_any = node.members or node.record.takes_any_division or node.name in _OF_LOOPS
-            if not is_any and not self._has_layouts(node, ins, made):
+            if not is_any and not self._are_by_rule(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
@@ -189,15 +189,15 @@ class Ways:
         }
         return np.array(sorted(kept.union(np.argsort(computed, kind="stable")[:most].tolist())))
 
-    def _has_layouts(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
-        """Return whether layouts can state the divisions of operands and result.
+    def _are_by_rule(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
+        """Return whether operands and result are divided as grids of theirs are by the rule.
 
         Most rules need that.
         """
         shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
         pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
         return all(
-            self.units.can_be_stated(shape, division)
+            self.units.is_by_rule(shape, division)
             for shape, division in pairs
             if shape is not None and division is not None
         )

@@ -108,7 +108,7 @@ class Env:
                 f"the policy gives {chosen!r}, but the core_map of {self.device!r} gives the grid "
                 f"{chosen.core_shape} no placement: return a layout on another grid"
             )
-        return chosen
+        return chosen if like is None else self.device.placements.like(chosen, like)
 
     def is_large(self, spec: Spec) -> bool:
         """Whether an array that no core holds is large enough to be laid out without a request."""
@@ -139,7 +139,8 @@ class Env:
         """Return the layout for one of `times` slices, which are relaid out together."""
         if self.policy is not same_grid_and_tile:
             return self.choose(shape, dtype, like)
-        return offered(tuple(shape), np.dtype(dtype), like, self.device, max(times, 1))[0]
+        found = offered(tuple(shape), np.dtype(dtype), like, self.device, max(times, 1))[0]
+        return found if like is None else self.device.placements.like(found, like)
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
         """Return `choose` as a `GridLayout`; the default policy's if the policy gives another."""
@@ -148,4 +149,4 @@ class Env:
 
     def placement(self, layout: Layout) -> Placement:
         """Return the placement of a layout, which may be an intermediate one of a rule."""
-        return self.device.placements.inner(layout.core_shape)
+        return self.device.placements.inner(layout)

@@ -25,6 +25,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import check_sendable
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import local_bytes
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -64,6 +65,12 @@ class Sharded:
     def partition(self) -> PartitionSpec:
         """The `PartitionSpec` of the storage."""
         return self.placement.spec
+
+    def named(self, device: DeviceGrid) -> Layout:
+        """Return the layout, with its mesh axes named where the device grid would choose others."""
+        if not isinstance(self.layout, GridLayout):
+            return self.layout
+        return self.layout.on_mesh_axes(device.placements.named(self.placement))
 
     @property
     def device_bytes(self) -> int:

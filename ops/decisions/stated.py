@@ -77,7 +77,7 @@ def stated_spec(
     """
     if name == WITH_LAYOUT:
         layout = params["layout"]
-        return Sharded(layout, device.placement(layout.core_shape))
+        return Sharded(layout, device.placement(layout))
     axes = constraint(name, params, aval, device)
     return None if axes is None else spec_in(axes, aval.shape, aval.dtype, device)
 

@@ -113,7 +113,7 @@ class Consumers:
 
     def _is_usual(self, spec: Sharded) -> bool:
         """Return whether a layout is placed as the device grid places it."""
-        return spec.placement == self._device.placement(spec.layout.core_shape)
+        return spec.placement == self._device.placement(spec.layout)
 
     def _is_like(self, node: Node, value: int) -> bool:
         """Return whether an operand has the shape of a node's result."""

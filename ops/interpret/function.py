@@ -54,9 +54,7 @@ class Signature:
     def specs(self) -> list[Spec]:
         """The spec of each array."""
         return [
-            Sharded(kind, self.device.placement(kind.core_shape))
-            if isinstance(kind, Layout)
-            else kind
+            Sharded(kind, self.device.placement(kind)) if isinstance(kind, Layout) else kind
             for kind in self.kinds
         ]
 

@@ -372,7 +372,7 @@ def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
 def spec_of(aval: Any) -> Spec:
     """Return the spec of an operand of a type; a plain array is replicated."""
     if isinstance(aval, GridType):
-        return Sharded(aval.layout, aval.device.placement(aval.layout.core_shape))
+        return Sharded(aval.layout, aval.device.placement(aval.layout))
     return Replicated(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
 
 

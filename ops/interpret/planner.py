@@ -129,7 +129,7 @@ def _like_operands(env: Env, operands: Sequence[Spec], result: Spec | None) -> l
         return []
     layouts = [layout_of(spec) for spec in operands if spec.shape == result.shape]
     some = [x.with_dtype(result.dtype).with_oob(None) for x in layouts if x is not None]
-    return [Sharded(x, env.device.placement(x.core_shape)) for x in dict.fromkeys(some)]
+    return [Sharded(x, env.device.placement(x)) for x in dict.fromkeys(some)]
 
 
 def _known_results(
@@ -142,7 +142,7 @@ def _known_results(
     rows = zip(graph.outs, placement.specs, placement.operand_layouts, strict=True)
     for v, spec, own in rows:
         if spec is None and own is not None:
-            spec = Sharded(own, env.device.placement(own.core_shape))
+            spec = Sharded(own, env.device.placement(own))
         if spec is None and v is not None and graph.shapes[v]:
             return None
         found.append(spec)

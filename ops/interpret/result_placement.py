@@ -23,13 +23,15 @@ class ResultPlacement:
 
     specs: the requested spec of each result, or None. operand_layouts: for a result that is the
     next value of an operand, as in a step of training, the operand's layout. is_free: whether the
-    layout of a result is free, except that its size is limited. references: the layouts that define
-    this limit: those of operands, and those that the function states.
+    layout of a result is free, except that its size is limited. is_stated: whether the function
+    states its placement. references: the layouts that define the limit: those of operands, and
+    those that the function states.
     """
 
     specs: tuple[Spec | None, ...]
     operand_layouts: tuple[Layout | None, ...]
     is_free: tuple[bool, ...]
+    is_stated: tuple[bool, ...]
     references: tuple[Layout, ...]
 
     @classmethod
@@ -48,12 +50,13 @@ class ResultPlacement:
         count = len(graph.results)
         requested = (*specs, *(None for _ in range(count - len(specs))))
         if env.policy is not same_grid_and_tile:
-            return cls(requested, (None,) * count, (False,) * count, ())
+            return cls(requested, (None,) * count, (False,) * count, (False,) * count, ())
         # If specs are requested, the results after them are residuals, which users don't get.
         last = len(specs) or count
+        is_stated = tuple(_is_placed(graph, v, env.device) for v in graph.outs)
         is_free = tuple(
-            k < last and spec is None and not _is_placed(graph, v, env.device)
-            for k, (spec, v) in enumerate(zip(requested, graph.outs, strict=True))
+            k < last and spec is None and not placed
+            for k, (spec, placed) in enumerate(zip(requested, is_stated, strict=True))
         )
         layouts = list(map(layout_of, operands))
         pairs = zip(
@@ -62,7 +65,7 @@ class ResultPlacement:
         stated = (spec.layout for spec in graph.stated(env.device))
         references = (x for x in (*layouts, *stated) if x is not None)
         own = tuple(x if free else None for x, free in pairs)
-        return cls(requested, own, is_free, tuple(references))
+        return cls(requested, own, is_free, is_stated, tuple(references))
 
     @property
     def layouts(self) -> list[Layout | None]:
@@ -94,6 +97,16 @@ class ResultPlacement:
         )
         return replace(self, specs=tuple(specs), is_free=(False,) * len(self.specs))
 
+    def _named(self, spec: Sharded, number: int, device: DeviceGrid) -> Sharded | None:
+        """Return the spec of a result that stays on the mesh axes where it is; None if it may not.
+
+        It may if the program states its placement, or if a layout of its operands names axes.
+        """
+        stays = self.is_stated[number] or any(x.mesh_axes for x in self.references)
+        layout = spec.named(device) if stays else spec.layout
+        is_there = device.placement(layout) == spec.placement
+        return Sharded(layout, spec.placement) if is_there else None
+
     def place(self, b: Builder, x: Value, number: int) -> Value:
         """Return result `number` as the caller gets it, before its requested spec is applied.
 
@@ -116,7 +129,8 @@ class ResultPlacement:
         out = b.as_sharded(x)
         if isinstance(out.spec, Sharded) and self.specs[number] is None:
             # The program may have placed it on other axes than the device grid does.
-            out = b.relayout(out, out.spec.layout)
+            named = self._named(out.spec, number, b.device)
+            out = b.relayout(out, out.spec.layout) if named is None else out.with_spec(named)
         if not self.is_free[number] or out.layout is None:
             return out
         most = most_bytes(out.layout.data_bytes, self.references, b.device)

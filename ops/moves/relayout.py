@@ -136,8 +136,8 @@ def moved_bytes(
     after: Placement | None = None,
 ) -> int:
     """Return the bytes that a move receives, over all devices; placements default to the grid's."""
-    before = before or device.placements.inner(old.core_shape)
-    after = after or device.placements.inner(new.core_shape)
+    before = before or device.placements.inner(old)
+    after = after or device.placements.inner(new)
     return total_bytes(sent_between(old, new, device, before, after))
 
 

@@ -66,9 +66,7 @@ def mesh_for(named: NamedMesh, stated: Stated, layouts: Iterable[Layout | None])
             "and sharding constraints are for Auto axes: make the mesh with "
             "jax.sharding.Mesh(devices, names)"
         )
-    used = {
-        axes for x in layouts if x is not None for axes in named.device.placement(x.core_shape).axes
-    }
+    used = {axes for x in layouts if x is not None for axes in named.device.placement(x).axes}
     if stated.chosen is not None:
         for choice in stated.chosen.choices.values():
             divisions = (*choice.ins, choice.out)

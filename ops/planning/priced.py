@@ -58,7 +58,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     results = tuple(
         None
         if division is None
-        else traced.tiled(units.spec(tuple(aval.shape), aval.dtype, division).layout)
+        else traced.tiled(units.spec(tuple(aval.shape), aval.dtype, division).named(traced.device))
         for aval, division in zip(traced.closed.out_avals, divisions, strict=True)
     )
     places, spaces = strategies.places(found.choices), None

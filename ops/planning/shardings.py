@@ -18,12 +18,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.choose.division import Units
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.logical_sharding import named_sharding
 
-Axes = tuple[str, ...]
 _PART = "a part of a mesh axis"
 
 
@@ -113,7 +113,7 @@ class NamedMesh:
         """
         if layout is None:
             return self.sharding([]), []
-        spec = Sharded(layout, self.device.placement(layout.core_shape))
+        spec = Sharded(layout, self.device.placement(layout))
         units = Units.apart(self.device, [spec])
         division = units.division(spec)
         if division is None:

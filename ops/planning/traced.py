@@ -175,7 +175,7 @@ class Traced:
 
     def placed(self, layout: Layout) -> Sharded:
         """Return the spec of an operand in a layout; on cores, also for one in DRAM."""
-        return Sharded(layout, self.device.placement(layout.core_shape))
+        return Sharded(layout, self.device.placement(layout))
 
     def layout(self, units: Units, operand: int, place: Place) -> Layout:
         """Return the layout of an operand at a place."""
@@ -183,7 +183,7 @@ class Traced:
         assert place.division is not None
         space = "dram" if place.in_dram else "l1"
         made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
-        return self.tiled(made.layout)
+        return self.tiled(made.named(self.device))
 
     def tiled(self, layout: Layout) -> Layout:
         """Return a layout in the tiles of the chip's compute units, if it has tiles."""
@@ -193,7 +193,7 @@ class Traced:
         return layout.replace(tile=tiles[0])
 
     def places(self, units: Units, operand: int) -> list[Place]:
-        """Return the places that an operand may have, in divisions that a layout can state.
+        """Return the places that an operand may have.
 
         On chips with cores these include DRAM, where it is divided over chips.
         """
@@ -207,19 +207,19 @@ class Traced:
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
-        """Return an operand's possible divisions: those that a layout on this mesh can state."""
+        """Return an operand's possible divisions."""
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
         if (layout := self.fixed_layout(operand)) is not None:
             name = self.names[operand - self.consts]
             return [units.stated(self.placed(layout), f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
-        return units.all_stated(tuple(spec.shape)) if free else [whole]
+        return units.divisions(tuple(spec.shape)) if free else [whole]
 
     def _results(self, units: Units, aval: Any) -> list[Division]:
         """Return the divisions that a result may have; none for random keys, without layouts."""
         is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
-        return [] if is_key else units.all_stated(tuple(aval.shape))
+        return [] if is_key else units.divisions(tuple(aval.shape))
 
     def report(
         self,

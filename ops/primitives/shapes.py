@@ -172,7 +172,7 @@ def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> 
         and isinstance(layout, GridLayout)
     ):
         layout = layout.replace(memory_space=before.memory)
-    b.device.placement(layout.core_shape)  # a grid that the user states must have one
+    b.device.placement(layout)  # a grid that the user states must have one
     out = b.to_layout(value, layout)
     return out if layout.oob is None else b.with_padding(out, layout.oob)
 

@@ -80,6 +80,7 @@ def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout
         row_alignment=None if rank - 1 in gone else own.row_alignment,
         shape=tuple(own.shape[d] for d in kept),
         grid=tuple(own.grid[k] for k in stay),
+        mesh_axes=None if own.mesh_axes is None else tuple(own.mesh_axes[k] for k in stay),
         tile=inner(own.tile),
         face=inner(own.face),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
@@ -168,7 +169,7 @@ def _spread_out(
         spread = _spread_placement(spec, axes, own, wide, device)
         for way, times, found in zip(ways, (2, 1), (spread, None), strict=True):
             lead = len(axes)
-            there = device.placements.inner(way.core_shape)
+            there = device.placements.inner(way)
             there = there if found is None else found.with_leading_dims(lead)
             moved = sent_between(layout, way, device, before, there)
             sent = device.machine.price(moved, device.size)

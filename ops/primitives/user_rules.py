@@ -240,7 +240,7 @@ class _KernelRule:
             )
         _check_results(self.name, op, outs)
         for layout in filter(None, (*in_layouts, *outs)):
-            b.device.placement(layout.core_shape)  # a grid that the user states must have one
+            b.device.placement(layout)  # a grid that the user states must have one
         made = [
             b.replicated(x) if layout is None else b.as_sharded(x, layout)
             for x, layout in zip(values, in_layouts, strict=True)

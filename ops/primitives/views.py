@@ -150,7 +150,8 @@ def bordered(
     spec = as_blocks(value.spec, b.device)
     if spec is None or max(map(max, [value.shape, *(v.shape for v in shown if v.shape)])) > _MOST:
         return None
-    targets = [_target(b, spec, view, exact) for view in shown]
+    names = value.layout is not None and value.layout.mesh_axes is not None
+    targets = [_target(b, spec, view, exact or names) for view in shown]
     x = b.as_spec(value, spec)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]

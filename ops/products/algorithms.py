@@ -36,11 +36,11 @@ from gridlayout.affine.map import AffineMap, linearized
 from gridlayout.caching import cached
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 
 Dims = tuple[int, ...]
-Axes = tuple[str, ...]
 
 ALGORITHMS = ("gathered", "ring", "summa", "cannon", "k_split", "2.5d", "3d")
 

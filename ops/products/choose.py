@@ -18,8 +18,9 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves.relayout import nothing_moves, sent_between
-from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
+from gridlayout.ops.products.algorithms import Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -173,7 +174,7 @@ def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) ->
 
 @cached
 def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Holding:
-    placed = device.placements.inner(layout.core_shape)
+    placed = device.placements.inner(layout)
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
     sizes = [prod(layout.shape[d] for d in dims) for dims in roles]
@@ -234,13 +235,13 @@ def _moves(plan: Plan, target: Layout) -> Iterator[tuple[Any, ...] | None]:
     m, device = plan.matrices, plan.device
     if m.shape:
         made = plan.result()
-        places = [device.placements.inner(x.core_shape) for x in (made, target)]
+        places = [device.placements.inner(x) for x in (made, target)]
         yield made, target, device, *places
     else:
         yield None
     for x, operand in ((m.left, plan.left), (m.right, plan.right)):
         layout, after = operand()
-        yield x.layout, layout, device, device.placements.inner(x.layout.core_shape), after
+        yield x.layout, layout, device, device.placements.inner(x.layout), after
 
 
 def _has_to_move(

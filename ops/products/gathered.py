@@ -101,13 +101,13 @@ def gathered_cost(
     made = Collectives(device)
     operands = _inputs(device, product)
     for old, operand in zip(layouts, operands, strict=True):
-        before = device.placements.inner(old.core_shape)
+        before = device.placements.inner(old)
         places = before, operand.spec.placement
         made.found += sent_between(old, operand.spec.layout, device, *places)
         operand.collectives(made)
     if (natural := product.natural) is not None and target is not None:
         inner = device.placements.inner
-        places = inner(natural.core_shape), inner(target.core_shape)
+        places = inner(natural), inner(target)
         made.found += sent_between(natural, target, device, *places)
     left, right = (extents(operand.roles, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]

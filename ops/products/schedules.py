@@ -15,13 +15,14 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Chain, Workspace
-from gridlayout.ops.products.algorithms import Axes, Plan
+from gridlayout.ops.products.algorithms import Plan
 from gridlayout.sharding.collectives import (
     Collectives,
     all_gather,

@@ -241,7 +241,7 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
         )
     layout.check_invertible()
     check_sendable(layout.dtype)
-    device.placement(layout.core_shape)
+    device.placement(layout)
 
 
 def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool | None) -> Any:

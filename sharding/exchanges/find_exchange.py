@@ -40,8 +40,8 @@ def find_exchange(
     route = find_route(old, new)
     if route is None:
         return None
-    before = before or device.placement(old.core_shape)
-    after = after or device.placement(new.core_shape)
+    before = before or device.placement(old)
+    after = after or device.placement(new)
     local = local_bytes(old, before), local_bytes(new, after)
     best, least = None, 0
     # Mesh axes with the same source and target are transferred together, or else each alone.

@@ -299,7 +299,7 @@ def find_pieces(
     >>> from jax.sharding import AbstractMesh
     >>> device = DeviceGrid(AbstractMesh((4,), ("x",)))
     >>> a, b = GridLayout((12,), grid=(4,)), GridLayout((12,), grid=(3,))
-    >>> places = [device.placement(x.core_shape) for x in (a, b)]
+    >>> places = [device.placement(x) for x in (a, b)]
     >>> for each in find_pieces(a, b, device, *places).schedule.rounds:
     ...     print(each.pairs, each.size)
     [(2, 1), (3, 2)] (3,)

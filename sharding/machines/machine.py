@@ -24,6 +24,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.mesh_axes import MeshAxes
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.machines.chips import (
     BOARDS,
@@ -45,7 +46,6 @@ from gridlayout.sharding.machines.topology import (
     stated_hosts,
     stated_links,
 )
-from gridlayout.sharding.meshes.placement import MeshAxes
 
 _MOST_BYTES = 1 << 24  # of a file
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.collectives import Axes
+from gridlayout.layouts.mesh_axes import Axes, MeshAxes
 from gridlayout.sharding.machines.chips import Links
-from gridlayout.sharding.meshes.placement import MeshAxes
 
 BETWEEN = "between hosts"
 

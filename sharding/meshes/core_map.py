@@ -22,8 +22,8 @@ import numpy as np
 from gridlayout.affine.map import AffineExpr, AffineMap, constant
 from gridlayout.arguments import Ints, Shape
 from gridlayout.errors import LayoutError, PlacementError
-from gridlayout.sharding.collectives import Axes
-from gridlayout.sharding.meshes.placement import MeshAxes, Placement, default_placement
+from gridlayout.layouts.mesh_axes import Axes, MeshAxes
+from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 # The most cores for which the map is evaluated; the most positions along a dim to find a box.
@@ -88,7 +88,7 @@ class StatedMap:
         if devices is None:
             return None
         if prod(grid) == 1:  # every device has a copy, also the one that the map names
-            return self.axes.placement(grid, [()] * len(grid), grid)
+            return Placement.of(self.axes, grid, [()] * len(grid), grid)
         box = tuple(_run(devices[_line(k, len(grid))]) for k in range(len(grid)))
         blocks = devices[tuple(slice(None, None, n) for n in box)]
         spread = blocks
@@ -109,7 +109,7 @@ class StatedMap:
                 "an order that no axes of the mesh have, even with its devices reordered: use "
                 "another grid, or a mesh of only these devices"
             )
-        return self.axes.placement(grid, axes, box)
+        return Placement.of(self.axes, grid, axes, box)
 
     def _axes_along(self, positions: Ints) -> list[Axes] | None:
         """Return the mesh axes that divide each dim, given the mesh position of each box.
@@ -170,7 +170,7 @@ class StatedMap:
             devices = self._places(cores)
             if devices is None or len(np.unique(devices)) < devices.size:
                 continue
-            placement = default_placement(self.axes, count)
+            placement = Placement.by_rule(self.axes, count)
             if self._axes_along(devices) is not None:
                 in_order = n
             elif prod(placement.per_device) == 1:

@@ -42,8 +42,8 @@ class Description:
         """Return the description of a layout on a device grid."""
         if not isinstance(layout, Layout):
             raise LayoutError(f"layout {layout!r} must be a gl.Layout")
-        placement = device.placement(layout.core_shape)
-        first, grid = device.first_cores(layout.core_shape), np.array(placement.grid)
+        placement = device.placement(layout)
+        first, grid = device.first_cores(layout), np.array(placement.grid)
         sizes = np.clip(grid - first, 0, placement.per_device)
         # Elements per core, including idle slots, then summed over the cores of each part.
         found, slots = layout.traffic(layout), placement.slots

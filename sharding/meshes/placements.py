@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import Shape
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import PlacementError
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes, MeshAxes, by_rule
 from gridlayout.sharding.meshes.core_map import StatedMap
-from gridlayout.sharding.meshes.placement import MeshAxes, Placement, default_placement
+from gridlayout.sharding.meshes.placement import Placement
 
 
 class Placements:
@@ -27,6 +30,7 @@ class Placements:
         self._found: dict[Shape, Placement] = {}
         self._refused: set[Shape] = set()
         self._by_map: dict[Shape, Placement | None] = {}  # None: the map does not place the grid
+        self._by_axes: dict[tuple[Shape, tuple[Axes, ...]], Placement] = {}
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -43,8 +47,62 @@ class Placements:
     def of(self, grid: Shape) -> Placement:
         """Return the placement of a grid."""
         if grid not in self._found:
-            self._found[grid] = self._by_stated_map(grid) or default_placement(self.axes, grid)
+            self._found[grid] = self._by_stated_map(grid) or Placement.by_rule(self.axes, grid)
         return self._found[grid]
+
+    def of_layout(self, layout: Layout) -> Placement:
+        """Return the placement of a layout's grid: by the mesh axes that it names, if any."""
+        grid, named = layout.core_shape, layout.mesh_axes
+        if named is None:
+            return self._found.get(grid) or self.of(grid)
+        if (grid, named) not in self._by_axes:
+            self._by_axes[grid, named] = Placement.stated(self.axes, layout)
+        return self._by_axes[grid, named]
+
+    def named(self, placement: Placement) -> tuple[Axes, ...] | None:
+        """Return the names of the mesh axes that divide each dim of a grid.
+
+        None where they need no names: where a layout that names none is placed there.
+        """
+        if self.has(placement.grid) and self.of(placement.grid) == placement:
+            return None
+        return tuple(map(self.axes.in_mesh_axes, placement.axes))
+
+    def normalized(self, layout: Layout) -> Layout:
+        """Return a layout that names mesh axes only where that changes its placement.
+
+        So layouts of one placement are equal. Axes of one device are left out.
+
+        >>> from gridlayout.layouts.mesh_axes import MeshAxes
+        >>> placements = Placements(MeshAxes.of(("x", "y"), (2, 2)), None)
+        >>> [placements.normalized(GridLayout((4,), grid=(2,), mesh_axes=(axis,))) for axis in "xy"]
+        [GridLayout((4,), 'float32', grid=(2,)),
+         GridLayout((4,), 'float32', grid=(2,), mesh_axes=('y',))]
+        """
+        if not isinstance(layout, GridLayout) or layout.mesh_axes is None:
+            return layout
+        return layout.on_mesh_axes(self.named(self.of_layout(layout)))
+
+    def like(self, layout: Layout, other: Layout) -> Layout:
+        """Return a layout on axes chosen by the rule, with those that `other` names before others.
+
+        So axes of equal size are chosen as in `other`. If they explain its placement: else, and if
+        it names none, the layout as it is.
+
+        >>> from gridlayout.layouts.mesh_axes import MeshAxes
+        >>> placements = Placements(MeshAxes.of(("x", "y"), (2, 2)), None)
+        >>> other = GridLayout((4, 6), grid=(2, 2), mesh_axes=("y", "x"))
+        >>> placements.like(GridLayout((24,), grid=(4,)), other)
+        GridLayout((24,), 'float32', grid=(4,), mesh_axes=(('y', 'x'),))
+        """
+        if other.mesh_axes is None or not isinstance(layout, GridLayout) or layout.mesh_axes:
+            return layout
+        there = self.of_layout(other)
+        first = self.axes.first([axis for axes in there.axes for axis in axes])
+        if by_rule(first, other.core_shape) != there.axes:
+            return layout
+        placement = Placement.of(self.axes, layout.grid, by_rule(first, layout.grid))
+        return layout.on_mesh_axes(self.named(placement))
 
     def has(self, grid: Shape) -> bool:
         """Return whether a grid has a placement; False only where the stated map prevents it.
@@ -60,12 +118,16 @@ class Placements:
                 self._refused.add(grid)
         return grid not in self._refused
 
-    def inner(self, grid: Shape) -> Placement:
+    def inner(self, grid: Shape | Layout) -> Placement:
         """Return the placement of a grid that the library itself chooses inside an operation.
 
         That is `of`, or the rule's where the stated map gives the grid none.
         """
-        return self.of(grid) if self.has(grid) else default_placement(self.axes, grid)
+        if isinstance(grid, Layout):
+            if grid.mesh_axes is not None:
+                return self.of_layout(grid)
+            grid = grid.core_shape
+        return self.of(grid) if self.has(grid) else Placement.by_rule(self.axes, grid)
 
     def _by_stated_map(self, grid: Shape) -> Placement | None:
         if self.stated is not None and grid not in self._by_map:
@@ -74,7 +136,7 @@ class Placements:
 
     def core_map(self, placement: Placement) -> AffineMap:
         """Return the map: virtual core -> (coordinates in the mesh ..., core in the device ...)."""
-        if self.stated is not None and self._by_stated_map(placement.grid) is not None:
+        if self.stated is not None and self._by_stated_map(placement.grid) == placement:
             return self.stated.map
         digits: dict[str, AffineExpr] = {}
         inside = []
