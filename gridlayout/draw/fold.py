@@ -56,13 +56,13 @@ class Devices(Protocol):
     def shape(self) -> Shape:
         """The number of devices along each mesh axis."""
 
-    def core_map(self, grid: Shape) -> AffineMap:
+    def core_map(self, grid: Layout) -> AffineMap:
         """Return the map: core -> (coordinates in the mesh ..., core inside the device ...)."""
 
-    def placement(self, grid: Shape) -> Any:
+    def placement(self, grid: Layout) -> Any:
         """Return the placement; `per_device` is the number of cores per device along each dim."""
 
-    def first_cores(self, grid: Shape) -> Ints:
+    def first_cores(self, grid: Layout) -> Ints:
         """Return the first core of each device, in the shape (devices, grid dims)."""
 
 

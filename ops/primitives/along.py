@@ -37,9 +37,7 @@ from gridlayout.ops.primitives.unsharded import (
     from_front,
     in_front,
     layout_without,
-    rest_layout,
-    rest_placement,
-    stacked,
+    rest_spec,
     stacked_spec,
     unstack,
 )
@@ -75,11 +73,10 @@ def run(
     rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    placed = rest_placement(b, first, axes, rest)
-    inputs = [unstack(b, value, own, rest, placed) for value, own in operands]
+    inputs = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     out_specs = [
-        stacked_spec(b, rest, own, aval.shape, aval.dtype, placed)
+        stacked_spec(rest, own, tuple(aval.shape[a] for a in own), aval.dtype)
         for aval, own in zip(op.outs, made, strict=True)
     ]
     mapped = (-1,) * len(inputs) + (None,) * len(others)
@@ -88,7 +85,9 @@ def run(
         return jax.vmap(fn, in_axes=mapped, out_axes=-1)(*arrays)
 
     each = fn if native else over_rest
-    kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
+    kernel = _on_whole_dims(
+        each, len(rest.placement.grid), [len(own) for _, own in operands], map(len, made)
+    )
     run = b.fused if b.record.is_fused else b.run
     outs = run(kernel, [*inputs, *others], out_specs, is_lazy=True)
     return [_in_target_layout(b, *pair, first, axes) for pair in zip(outs, out_specs, strict=True)]
@@ -151,14 +150,14 @@ def _in_target_layout(b: Builder, out: Value, made: Sharded, first: Value, axes:
     return b.nearest(out, [layout.with_dtype(made.dtype) for layout in ways])
 
 
-def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
-    """Return `rest_layout`, untiled if the value is relaid out, which saves work on padding."""
-    rest = rest_layout(b, first, axes)
+def _untiled_rest(b: Builder, first: Value, axes: Shape) -> Sharded | None:
+    """Return `rest_spec`, untiled if the value is relaid out, which saves work on padding."""
+    rest = rest_spec(b, first, axes)
     if rest is None or (
         isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes)
     ):
         return rest
-    return rest.replace(tile=None, face=None, row_alignment=None)
+    return Sharded(rest.layout.replace(tile=None, face=None, row_alignment=None), rest.placement)
 
 
 def result_layouts(
@@ -167,7 +166,7 @@ def result_layouts(
     """Return the layouts that a result of `run` may have, the target layout first."""
     if (rest := _untiled_rest(b, first, axes)) is None:
         return [b.choose(aval.shape, aval.dtype, first)]
-    found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
+    found = stacked_spec(rest, out_axes, tuple(aval.shape[a] for a in out_axes), aval.dtype).layout
     return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, axes)]
 
 
@@ -328,10 +327,10 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
         )  # the bits of a NaN are not known
     kept = min(aval.ndim, value.ndim)
     axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
-    if (rest := rest_layout(b, value, axes)) is None:
+    if (rest := rest_spec(b, value, axes)) is None:
         return None
-    cores = len(rest.grid)
-    out = stacked_spec(b, rest, out_axes, aval.shape, aval.dtype)
+    cores = len(rest.placement.grid)
+    out = stacked_spec(rest, out_axes, tuple(aval.shape[a] for a in out_axes), aval.dtype)
 
     def kernel(part: jax.Array) -> list[Any]:
         # `run` does not suit: under vmap, JAX would join elements along the mapped dim.

@@ -7,12 +7,12 @@ from typing import Any
 
 from jax import lax
 
-from gridlayout.document.grid_form import as_grid, grouped
+from gridlayout.document.grid_form import grouped
 from gridlayout.ops.decisions.bodies import BodyPlanner
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.unsharded import rest_layout, stacked, unstack
+from gridlayout.ops.primitives.unsharded import rest_spec, stacked_spec, unstack
 
 
 def start_body(b: Builder, operands: Sequence[Spec], chosen: Any = None) -> BodyPlanner:
@@ -129,18 +129,13 @@ def scanned_operand(
     requested: the spec that is requested of a slice.
     """
     if requested is not None:
-        layout = as_grid(requested.layout)
-        assert layout is not None
-        whole = Sharded(
-            stacked(layout, (0,), value.shape[:1]), requested.placement.with_leading_dims(1)
-        )
-        return b.as_spec(value, whole), requested
+        return unstack(b, value, (0,), requested), requested
     is_key = is_of_keys(value.spec)
-    rest = None if is_key or b.env.replicates(value.spec) else rest_layout(b, value, (0,))
+    rest = None if is_key or b.env.replicates(value.spec) else rest_spec(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
-    rest = rest.with_dtype(value.dtype)
-    return unstack(b, value, (0,), rest), b.sharded(rest)
+    rest = Sharded(rest.layout.with_dtype(value.dtype), rest.placement)
+    return unstack(b, value, (0,), rest), rest
 
 
 def as_row(planner: BodyPlanner, out: Value, length: int) -> Value:
@@ -159,9 +154,5 @@ def as_row(planner: BodyPlanner, out: Value, length: int) -> Value:
 def stacked_rows(b: Builder, row: Spec, length: int) -> Spec:
     """Return the spec of `length` stacked rows; the first dim is unsharded."""
     if isinstance(row, Sharded):
-        own = grouped(row.layout)
-        assert own is not None
-        return Sharded(
-            stacked(own.with_oob(None), (0,), (length,)), row.placement.with_leading_dims(1)
-        )
+        return stacked_spec(row, (0,), (length,), row.dtype)
     return Replicated((length, *row.shape), row.dtype)

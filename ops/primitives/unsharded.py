@@ -89,18 +89,19 @@ def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout
     )
 
 
-def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
-    """Return the layout of the dims other than `axes`: the value's or the policy's; or None."""
+def rest_spec(b: Builder, value: Value, axes: Shape) -> Sharded | None:
+    """Return the spec of the dims other than `axes`, as in the value or by the policy; or None.
+
+    If it is by the value's layout, each dim is divided on the same devices as in the value.
+    """
     shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
     if not shape or 0 in value.shape:
         return None
-    if (
-        isinstance(value.spec, Sharded)
-        and (own := layout_without(value.spec.layout, axes)) is not None
-    ):
+    spec = value.spec
+    if isinstance(spec, Sharded) and layout_without(spec.layout, axes) is not None:
         extents = tuple(value.shape[a] for a in axes)
         work = b.record.work(prod(extents)) if b.record.work else 0.0
-        return _spread_out(value.spec, own, axes, extents, b.device, work)
+        return _spread_out(spec, axes, extents, b.device, work)
     times = prod(value.shape[a] for a in axes)
     found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
     if found is None:
@@ -109,103 +110,58 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
         grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
         tile = found.tile and found.tile[-len(grid) :]
         found = GridLayout(shape, value.dtype, grid, tile, [], memory_space=found.memory_space)
-    return found
-
-
-def rest_placement(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Placement:
-    """Return where the other dims are placed; rest: `rest_layout`.
-
-    If the layout of a dim is the value's with the cores along `axes` added, so is its placement.
-    """
-    spec = value.spec
-    own = layout_without(spec.layout, axes) if isinstance(spec, Sharded) else None
-    if own is None or not isinstance(spec, Sharded) or len(own.grid) != len(rest.grid):
-        return b.placement(rest)
-    return _spread_placement(spec, axes, own, rest, b.device) or b.placement(rest)
-
-
-def _spread_placement(
-    spec: Sharded, axes: Shape, own: GridLayout, rest: GridLayout, device: DeviceGrid
-) -> Placement | None:
-    """Return the placement of `rest`, which has the cores along `axes` added to a dim of `own`.
-
-    None if it has not, or if some devices have several cores.
-    """
-    placed, groups = spec.placement, grouped(spec.layout)
-    assert groups is not None
-    gone = [k for k, group in enumerate(groups.groups) if set(group) & set(axes)]
-    stays = [k for k in range(len(placed.axes)) if k not in gone]
-    free = tuple(axis for k in gone for axis in placed.axes[k])
-    pairs = list(zip(stays, own.grid, rest.grid, strict=True))
-    found = [placed.axes[k] + (free if a != b else ()) for k, a, b in pairs]
-    counts = tuple(map(device.count, found))
-    if counts == own.grid or counts != rest.grid or set(placed.per_device) != {1}:
-        return None
-    return device.placed(rest.grid, found)
+    return Sharded(found, b.placement(found))
 
 
 @cached
 def _spread_out(
-    spec: Sharded,
-    own: GridLayout,
-    axes: Shape,
-    extents: Shape,
-    device: DeviceGrid,
-    work: float = 0.0,
-) -> GridLayout:
-    """Return the layout of the other dims, with the cores along `axes` added to the longest one.
-
-    It is `own` unless this saves half of the bytes, as moving the result back costs the same again;
-    or unless it saves time, if each element takes `work` operations.
-    """
-    layout = spec.layout
-    k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
-    cores = prod(layout.core_shape) // prod(own.grid)
-    grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
-    wide = own.replace(grid=grid, shard_shape=None)
-    ways = [stacked(rest, axes, extents) for rest in (wide, own)]
-    if work and device.machine.has_latency and device.placements.has(wide.grid):
-        before, seconds = spec.placement, []
-        spread = _spread_placement(spec, axes, own, wide, device)
-        for way, times, found in zip(ways, (2, 1), (spread, None), strict=True):
-            lead = len(axes)
-            there = device.placements.inner(way)
-            there = there if found is None else found.with_leading_dims(lead)
-            moved = sent_between(layout, way, device, before, there)
-            sent = device.machine.price(moved, device.size)
-            cores = prod(there.per_device) * prod(way.local_shape)
-            seconds.append(times * sent + device.machine.seconds(elements=work * cores))
-        return wide if seconds[0] < seconds[1] else own
-    few, many = (moved_bytes(layout, way, device) for way in ways)
-    return wide if few < LIMITS.move_share * many else own
-
-
-def stacked_spec(
-    b: Builder,
-    rest: GridLayout,
-    axes: Shape,
-    shape: Shape,
-    dtype: Any,
-    placement: Placement | None = None,
+    spec: Sharded, axes: Shape, extents: Shape, device: DeviceGrid, work: float = 0.0
 ) -> Sharded:
-    """Return the spec of `stacked`, with each core on the same device as in `rest`.
+    """Return the spec of the other dims, with the cores along `axes` added to the longest one.
 
-    The device grid might place the larger grid differently, as a core map may exist for one only.
-    placement: of `rest`, if it is not the default one.
+    They are divided as now unless this saves half of the bytes, as moving the result back costs the
+    same again; or unless it saves time, if each element takes `work` operations.
     """
-    layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
-    return Sharded(layout, (placement or b.placement(rest)).with_leading_dims(len(axes)))
+    own, now, layout = layout_without(spec.layout, axes), grouped(spec.layout), spec.layout
+    assert own is not None
+    assert now is not None
+    placed = spec.placement
+    stays = [k for k, group in enumerate(now.groups) if not set(group) & set(axes)]
+    parts = (placed.grid, placed.axes, placed.slots, placed.per_device)
+    here = Sharded(own, Placement(*(tuple(part[k] for k in stays) for part in parts)))  # type: ignore[arg-type]
+    longest = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
+    cores = prod(layout.core_shape) // prod(own.grid)
+    grid = tuple(g * cores if k == longest else g for k, g in enumerate(own.grid))
+    wide = own.replace(grid=grid, shard_shape=None)
+    free = tuple(axis for k, own in enumerate(placed.axes) if k not in stays for axis in own)
+    along = [a + free if k == longest else a for k, a in enumerate(here.placement.axes)]
+    is_told = tuple(map(device.count, along)) == grid and set(placed.per_device) == {1}
+    there = Sharded(wide, device.placed(grid, along) if is_told else device.placements.inner(wide))
+    ways = [stacked_spec(rest, axes, extents, layout.dtype) for rest in (there, here)]
+    if work and device.machine.has_latency and device.placements.has(grid):
+        seconds = []
+        for way, times in zip(ways, (2, 1), strict=True):
+            moved = sent_between(layout, way.layout, device, placed, way.placement)
+            sent = device.machine.price(moved, device.size)
+            elements = prod(way.placement.per_device) * prod(way.layout.local_shape)
+            seconds.append(times * sent + device.machine.seconds(elements=work * elements))
+        return there if seconds[0] < seconds[1] else here
+    few, many = (moved_bytes(layout, x.layout, device, placed, x.placement) for x in ways)
+    return there if few < LIMITS.move_share * many else here
 
 
-def unstack(
-    b: Builder, value: Value, axes: Shape, rest: GridLayout, placement: Placement | None = None
-) -> Value:
-    """Return the value with dims `axes` unsharded; rest: the layout of the other dims.
+def stacked_spec(rest: Sharded, axes: Shape, extents: Shape, dtype: Any) -> Sharded:
+    """Return the spec of `stacked`, with each core on the same device as in `rest`."""
+    own = as_grid(rest.layout)
+    assert own is not None
+    layout = stacked(own.with_dtype(dtype), axes, extents)
+    return Sharded(layout, rest.placement.with_leading_dims(len(axes)))
 
-    placement: of `rest`, if it is not the default one.
-    """
-    there = stacked_spec(b, rest, axes, value.shape, value.dtype, placement)
-    return b.as_spec(value, there)
+
+def unstack(b: Builder, value: Value, axes: Shape, rest: Sharded) -> Value:
+    """Return the value with dims `axes` unsharded; rest: the spec of the other dims."""
+    extents = tuple(value.shape[a] for a in axes)
+    return b.as_spec(value, stacked_spec(rest, axes, extents, value.dtype))
 
 
 def in_front(part: Any, count: int, cores: int) -> Any:

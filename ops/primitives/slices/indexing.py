@@ -47,7 +47,7 @@ from gridlayout.ops.primitives.slices.slicing import (
     laid_out_target,
     relaid_out_result,
 )
-from gridlayout.ops.primitives.unsharded import in_front, rest_layout, stacked, unstack
+from gridlayout.ops.primitives.unsharded import in_front, rest_spec, stacked_spec, unstack
 
 # -- gather ----------------------------------------------------------------------------------------
 
@@ -175,11 +175,13 @@ def _gather_replicated(b: Builder, op: Op, value: Value, indices: Value) -> Any:
 def _shard_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:
     """Return a replicated array sharded along batch dims as the indices are."""
     batch, index_batch = numbers.operand_batching_dims, numbers.start_indices_batching_dims
-    rest = rest_layout(b, indices, tuple(k for k in range(indices.ndim) if k not in index_batch))
+    rest = rest_spec(b, indices, tuple(k for k in range(indices.ndim) if k not in index_batch))
     if rest is None or batch != tuple(sorted(batch)) or index_batch != tuple(sorted(index_batch)):
         return value
     axes = tuple(d for d in range(value.ndim) if d not in batch)
-    return b.as_sharded(value, stacked(rest, axes, tuple(value.shape[d] for d in axes)))
+    return b.as_spec(
+        value, stacked_spec(rest, axes, tuple(value.shape[d] for d in axes), value.dtype)
+    )
 
 
 # -- scatter ---------------------------------------------------------------------------------------
@@ -281,19 +283,18 @@ def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates
     few = 2 * prod(value.shape) < prod(updates.shape) and op.name == "scatter-add"
     if not few or last != indices.ndim - 1 or indices.layout is None:
         return None
-    if (rest := rest_layout(b, indices, (last,))) is None:
+    if (rest := rest_spec(b, indices, (last,))) is None:
         return None
-    starts = unstack(b, indices, (last,), rest)
-    new = b.as_sharded(updates, rest.with_dtype(updates.dtype))
+    starts, placed = unstack(b, indices, (last,), rest), rest.placement
+    new = b.as_sharded(updates, rest.layout.with_dtype(updates.dtype), placement=placed)
     dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
-    sizes, mode, cores = (1,) * value.ndim, op.params["mode"], len(rest.grid)
-    placed = b.placement(rest)
+    sizes, mode, cores = (1,) * value.ndim, op.params["mode"], len(placed.grid)
     over = tuple(axis for axes in placed.axes for axis in axes)
 
     def kernel(starts: jax.Array, new: jax.Array) -> list[jax.Array]:
         columns = jnp.moveaxis(in_front(starts, 1, cores), 0, -1)
         index, inside = slice_indices(value.shape, sizes, {}, columns.ndim - 1, dims, columns, mode)
-        inside = inside & valid_mask(rest, placed)
+        inside = inside & valid_mask(rest.layout, placed)
         at = [jnp.where(inside, k, n) for k, n in zip(index, value.shape, strict=True)]
         own = jnp.zeros(value.shape, new.dtype).at[tuple(at)].add(new, mode="drop")
         return [lax.psum(own, over) if over else own]
