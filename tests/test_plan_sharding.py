@@ -230,17 +230,20 @@ def test_layouts_without_a_sharding_are_all_named():
     assert_same(jax.jit(ours)(*args), jax.jit(uneven)(*args))
 
 
-def test_parts_of_axes_need_a_mesh_that_has_them():
+def test_parts_of_axes_are_on_a_mesh_that_has_them():
     tall = gl.Machine(SMALL.chip, mesh=(2, 4), links=SMALL.links, rates=SMALL.rates)
     layout = grid((8, 8, 8), 2, 2, 2)
     x = array(8, 8, 8)
     plan = gl.plan(jnp.tanh, x, machine=tall, fixed={"x": layout})
-    with pytest.raises(
-        gl.LayoutError, match=r"a part of a mesh axis.*a mesh of the shape \(2, 2, 2\)"
-    ):
-        plan.shardings(mesh_of(2, 4))
+    mesh = mesh_of(2, 4)
+    ins, outs = plan.shardings(mesh)
+    assert ins[0].mesh.devices.ravel().tolist() == mesh.devices.ravel().tolist()
+    assert ins[0].shard_shape(x.shape) == (4, 4, 4)
+    mixed = ((*ins, NamedSharding(mesh, P("data"))), outs)
+    both = jax.jit(lambda x, y: jnp.tanh(x) + y.sum(), in_shardings=mixed[0], out_shardings=outs)
+    assert_same(both(x, np.zeros(8, np.float32)), np.tanh(x))
     assert plan.shardings(mesh_of(2, 2, 2)).arguments[0].spec == P("data", "model", "more")
-    # Constraints are on a finer mesh of the same devices.
+    # So are constraints.
     made = jax.jit(plan.constrained(mesh_of(2, 4)))(x)
     assert made.sharding.shard_shape(x.shape) == (4, 4, 4)
     assert_same(made, np.tanh(x))

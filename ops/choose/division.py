@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -21,7 +20,6 @@ from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change
 from gridlayout.ops.decisions.blocks import block_spec
-from gridlayout.ops.decisions.factors import fits
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import (
@@ -218,22 +216,6 @@ class Units:
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
-
-    def divisions(self, shape: Shape) -> list[Division]:
-        """Return all divisions of an array, the undivided one first."""
-        rank = len(shape)
-        if 0 in shape or not rank:
-            return [((),) * rank]
-        found = []
-        for given in product((None, *range(rank)), repeat=len(self.axes)):
-            division = tuple(
-                tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
-            )
-            pairs = zip(shape, division, strict=True)
-            is_held = all(fits(n, self.count(us), self.idle) for n, us in pairs if us)
-            if is_held:
-                found.append(division)
-        return found
 
     def words(
         self,

@@ -266,9 +266,11 @@ class Plan(ByPath):
         axes may also be the factors of the plan's axes, such as (2, 2, 4) for (4, 4). args: as in
         `gl.plan`; a plan that was loaded needs them, because its file has no structures.
 
-        JAX divides dims evenly, by whole mesh axes. strict: whether a layout that is divided
-        otherwise is an error; if not, its dims that no sharding expresses are replicated, with a
-        `LayoutWarning`. Tiles are not expressed: XLA chooses the order of elements on a device.
+        A layout that is divided by a part of a mesh axis has a sharding on a mesh of the same
+        devices with more axes, which JAX takes in the same program. JAX divides dims evenly.
+        strict: whether a layout that is divided otherwise is an error; if not, its dims that no
+        sharding expresses are replicated, with a `LayoutWarning`. Tiles are not expressed: XLA
+        chooses the order of elements on a device.
 
         `LayoutError` for such layouts, with the names of all of them; for a mesh of another shape;
         and for plans of cores, which are no devices of JAX.
@@ -313,7 +315,7 @@ class Plan(ByPath):
 
         mesh, strict: as in `shardings`; the mesh has Auto axes. Where the plan divides by a part of
         a mesh axis, the constraints are on a mesh of the same devices with more axes. `LayoutError`
-        in the same cases but this, for arguments of other shapes than planned, and for
+        in the same cases, for arguments of other shapes than planned, and for
         `GridArray`s.
 
         >>> import jax, jax.numpy as jnp, gridlayout as gl

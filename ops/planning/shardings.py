@@ -1,8 +1,8 @@
 """`Shardings`: a plan's layouts as JAX's shardings, on a mesh of the user.
 
 Parts of a `NamedSharding` are equal boxes, and it names whole axes of a mesh. A plan may divide a
-dim unevenly, and by some of the prime factors of an axis. `NamedMesh` tells which of a plan's
-divisions a user's mesh can name.
+dim by some of the prime factors of an axis: then the sharding is on a mesh of the same devices with
+these axes. It may also divide a dim unevenly, which no sharding expresses.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from gridlayout.ops.choose.division import Units
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.logical_sharding import named_sharding
-
-_PART = "a part of a mesh axis"
 
 
 class Shardings(NamedTuple):
@@ -121,19 +119,16 @@ class NamedMesh:
         dims, reasons = list[Axes](), list[str]()
         for d, (n, some) in enumerate(zip(layout.shape, division, strict=True)):
             axes = units.mesh_axes(some)
-            entry, count = self.entry(axes), self.device.count(axes)
-            if n % count:
+            if n % (count := self.device.count(axes)):
                 reasons.append(f"dim {d} of {n} elements is not a multiple of {count} devices")
-            elif entry is None:
-                reasons.append(f"dim {d} is in {count} parts by {' and '.join(axes)}, {_PART}")
-            dims.append(() if n % count or entry is None else entry)
+            dims.append(() if n % count else axes)
         if not reasons:
             try:
                 named_sharding(layout, self.device)
             except LayoutError:
                 reasons.append("its parts are not of one size, or some devices have none")
         kind = self._own.memory_kind(layout)
-        found = self.sharding(dims)
+        found = self.of_axes(dims)
         return found if kind is None else found.with_memory_kind(kind), reasons
 
     @cached_property
@@ -162,11 +157,9 @@ class NamedMesh:
             return
         text = f"layouts of the plan are no NamedShardings on this mesh: {', '.join(reasons)}"
         if strict:
-            sizes = self.device.fine.axis_sizes
-            finer = f"a mesh of the shape {sizes} has all axes; "
             raise LayoutError(
-                f"{text}. {finer if _PART in text else ''}gl.on_grid(fn, policy=plan) runs every "
-                "plan; strict=False replicates these dims"
+                f"{text}. gl.on_grid(fn, policy=plan) runs every plan; strict=False replicates "
+                "these dims"
             )
         warnings.warn(f"{text}. These dims are replicated", LayoutWarning, stacklevel=5)
 

@@ -35,6 +35,7 @@ from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.ops.planning.divisions import divisions
 from gridlayout.ops.planning.trees import Trees
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.programs.report import Report
@@ -214,12 +215,12 @@ class Traced:
             name = self.names[operand - self.consts]
             return [units.stated(self.placed(layout), f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
-        return units.divisions(tuple(spec.shape)) if free else [whole]
+        return divisions(units, tuple(spec.shape)) if free else [whole]
 
     def _results(self, units: Units, aval: Any) -> list[Division]:
         """Return the divisions that a result may have; none for random keys, without layouts."""
         is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
-        return [] if is_key else units.divisions(tuple(aval.shape))
+        return [] if is_key else divisions(units, tuple(aval.shape))
 
     def report(
         self,
