@@ -27,7 +27,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.primitives.along import Shape, of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
-from gridlayout.ops.primitives.slices import divided, served
+from gridlayout.ops.primitives.slices import served
 from gridlayout.ops.primitives.slices.in_place import (
     SlicedArray,
     SliceDivision,
@@ -195,7 +195,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if op.name == "scatter" and op.params.get("update_jaxpr") is not None:
         return None
     if op.requested is not None and op.name == "scatter-add":
-        return divided.scatter_add(b, op, op.requested, value, indices, updates)
+        return served.scatter_add_requested(b, op, op.requested, value, indices, updates)
     s = SliceDims.of_scatter(op, value, updates)
     if s.full_dims != sorted(s.full_dims):
         return None

@@ -87,7 +87,7 @@ def _scattered(indexed: str, at: str) -> FactorsOf:
 
 
 _ADDED = Record(
-    *((scatter,), of_updates, _scattered(INDEXED, SUMMED), unchanged),
+    *((scatter,), of_updates, _scattered(UPDATED, SUMMED), unchanged),
     of_blocks=True,
     scatters_sums=True,
 )

@@ -21,10 +21,8 @@ from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
-from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.slices import divided
-from gridlayout.ops.primitives.slices.divided import ANY
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
 from gridlayout.ops.primitives.slices.logical_indices import (
     computed_once,
@@ -38,9 +36,12 @@ from gridlayout.ops.primitives.slices.slicing import (
     relaid_out_result,
     slices_layout,
 )
+from gridlayout.ops.products.divided import summed
 from gridlayout.sharding.collectives import Axes, index_of
 
 Shape = tuple[int, ...]
+# Padding of the index array breaks what the user promises of the indices.
+ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
 def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, tuple[int, Axes]]) -> Sharded:
@@ -294,7 +295,60 @@ def scatter_add(
         out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over)})
     at = _like_rows(b, indices, lead, rows)
     requested = Requested((None, at, own), made, out, over, scattered)
-    found = divided.scatter_add(b, op, requested, value, indices, updates)
+    found = scatter_add_requested(b, op, requested, value, indices, updates)
     if value.layout is None:
         return found
     return b.as_sharded(found, value.layout)
+
+
+def scatter_add_requested(
+    b: Builder, op: Op, requested: Requested, value: Value, *others: Value
+) -> Value:
+    """Rule for a scatter-add whose operands and result are divided as the plan requests.
+
+    A device adds the updates that it has and that fall into its block. If these are partial sums,
+    they are summed first and then added to the array.
+    """
+    s = SliceDims.of_scatter(op, value, others[1])
+    specs = [spec for spec in requested.ins[1:] if spec is not None]
+    indices, updates = map(b.as_spec, others, specs)
+    shapes = [block_shape(spec) for spec in specs]
+    made, out, dtype = requested.made, requested.out, op.out.dtype
+    block, local = block_shape(made), made.local_shape
+    dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
+    drops = s.mode != lax.GatherScatterMode.CLIP
+
+    def added(x: jax.Array, at: jax.Array, new: jax.Array) -> jax.Array:
+        at, new = at.reshape(shapes[0]), in_shape(new, shapes[1])
+        if not _cores(made, s.axes):
+            return op.bind(x, at, new, **(ANY if requested.summed else {}))[0]
+        columns, mine, inside = _local(made, s, dims, at, drops)
+        columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])
+        return op.bind(x, jnp.stack(columns, -1), new, mode=DROP, **ANY)[0]
+
+    if not requested.summed:
+        operand = b.as_spec(value, made)
+
+        def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
+            return [added(x.reshape(block), at, new).reshape(local)]
+
+        return b.run(write, [operand, indices, updates], [made])[0]
+    # Updates in the padding must not be added.
+    updates = b.with_padding(updates, 0)
+    (part,) = b.run(
+        lambda at, new: [added(jnp.zeros(block, dtype), at, new)],
+        [indices, updates],
+        [Local(block, dtype)],
+    )
+    total = summed(b, part, requested, dtype, dtype)
+    if _is_zero(value):
+        return total
+    operand = b.as_spec(value, out)
+    return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether a value is known to be all zeros before anything runs."""
+    spec = value.spec.source if isinstance(value.spec, Deferred) else value.spec
+    known = known_values(spec) if prod(spec.shape) == 1 else None
+    return known is not None and not known.any()
