@@ -262,8 +262,13 @@ class Units:
         return tuple(map(self.device.count, self.axes))
 
     def _ways(self, before: Division | None, after: Division) -> list[Way]:
-        """Return the ways to change a division, as functions of bytes."""
-        key = before, after
+        """Return the ways to change a division, as functions of bytes.
+
+        They do not depend on the order of dims, nor on dims that nothing divides.
+        """
+        key: Any = None
+        if before is not None:
+            key = tuple(sorted(pair for pair in zip(before, after, strict=True) if any(pair)))
         if key not in self._moves:
             every = tuple(range(len(self.axes)))
             if before is None:
@@ -272,7 +277,8 @@ class Units:
                     (Share(ALL_TO_ALL, every, (size - 1) / size**2, 2 / size),)
                 ]
             else:
-                found = [*ways_to_change(before, after, self.sizes)]
+                old, new = zip(*key, strict=True)
+                found = [*ways_to_change(old, new, self.sizes)]
             self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 

@@ -90,7 +90,14 @@ def _by_rows(compare: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> n
 
 
 def _most_added(prices: np.ndarray, reads: np.ndarray) -> np.ndarray:
-    """Return [a, b]: the most that the forms cost which row a reads and row b does not."""
+    """Return [a, b]: the most that the forms cost which row a reads and row b does not.
+
+    reads: rows of which no two are equal.
+    """
+    if reads.sum(1).max(initial=0) <= 1:  # rows differ, so that b does not read the form of a
+        most = np.repeat(np.where(reads, prices.max(0, initial=0), 0.0).sum(1)[:, None], len(reads), 1)
+        np.fill_diagonal(most, 0.0)
+        return most
     kinds, most = prices[equal_rows(prices)[0]], np.empty((len(reads), len(reads)))
     for rows in _blocks(reads):
         added = reads[rows, None] & ~reads[None, :]
