@@ -7,18 +7,18 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from gridlayout.ops.choose.starts import starts
+from gridlayout.ops.choose.mixtures import mixtures
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import made_plan
 from gridlayout.ops.planning.traced import Traced
-from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, solve
 from gridlayout.sharding.limits import LIMITS
 
 _QUICK = 0.02  # the share of all time in which a problem is solved again
+_MIXTURES = 0.3  # the share of the remaining time to find assignments to begin with
 _SAME = 1e-9  # the share by which costs differ because sums are rounded
 
 
@@ -34,12 +34,16 @@ def solved(
     if strategies.graph.is_large:
         gap = LIMITS.gap
     problem, begun = problem_of(strategies, clock), monotonic()
-    known = [] if problem.rows else clock.through(lambda: starts(strategies, Model.of(problem)))
-    given = [[start[v] for v in range(len(problem.costs))] for start in known]
+    given: list[list[int]] = []
     priced = dict[tuple[int, ...], float]()
     while True:
         shown = None if clock.interrupted else progress
-        found = solve(problem, clock.left, given, shown, gap=gap, on_interrupt=clock.interrupt)
+        found = solve(
+            *(problem, clock.left, given, shown),
+            gap=gap,
+            on_interrupt=clock.interrupt,
+            more=partial(_mixed, strategies, problem, clock),
+        )
         if found is None:
             return None
         if monotonic() - begun > _QUICK * clock.seconds or len(priced) == LIMITS.solved_again:
@@ -50,6 +54,10 @@ def solved(
         priced[choices] = problem.cost(choices)
         if is_exact or priced[choices] <= found.bound * (1 + gap + _SAME):
             return _best(found, priced)
+
+
+def _mixed(strategies: Strategies, problem: Problem, clock: Clock) -> list[list[int]]:
+    return mixtures(strategies, problem, clock.part(_MIXTURES).check)
 
 
 def _refined(

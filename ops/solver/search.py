@@ -90,8 +90,9 @@ class Search:
         methods: tuple[str, ...],
         progress: Progress | None,
         gap: float = 0.0,
+        more: Callable[[], Sequence[Sequence[int]]] = tuple,
     ) -> None:
-        self.gap = max(gap, TOLERANCE)
+        self.gap, self.more = max(gap, TOLERANCE), more
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
@@ -194,6 +195,8 @@ class Search:
         known = [*reduced.constants, *(part.bound for part in self.parts if part.is_solved)]
         for part in left:
             part.spare = self.gap * max(fsum(known), 0.0) / len(left)
+        for start in self.more() if left else ():
+            self.start(start)
         for part in left:
             self._descend(part)
         self.report()

@@ -49,6 +49,7 @@ def solve(
     methods: Sequence[str] = METHODS,
     gap: float = 0.0,
     on_interrupt: Callable[[], None] = no_step,
+    more: Callable[[], Sequence[Sequence[int]]] = tuple,
 ) -> Solution | None:
     """Return the best feasible assignment found, or None if it is proven that there is none.
 
@@ -58,7 +59,8 @@ def solve(
     improved, at most every 0.25 seconds.
     methods: which of `METHODS` may be used after the reductions and a first descent. gap: the
     search ends when the cost exceeds the bound by at most this fraction of the bound. on_interrupt:
-    called when an interrupt ends the search.
+    called when an interrupt ends the search. more: called for further starts where elimination does
+    not solve the problem.
 
     The result is the same in every process, unless a method's share of the time runs out. Among
     assignments of equal cost, it need not be the first in lexicographic order. A timeout or an
@@ -71,7 +73,7 @@ def solve(
     """
     if unknown := set(methods) - set(METHODS):
         raise LayoutError(f"methods {sorted(unknown)} are not known; there are {list(METHODS)}")
-    search = Search(problem, monotonic() + seconds, tuple(methods), progress, gap)
+    search = Search(problem, monotonic() + seconds, tuple(methods), progress, gap, more)
     for start in starts:
         search.start(start)
     try:
