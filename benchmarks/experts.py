@@ -1,15 +1,16 @@
-"""Plans of large models beside the divisions that experts state; `python -m benchmarks.planning`.
+"""Plans of large models beside the divisions that experts state.
 
-Each array of a model has a role for each of its dims: `b` batch, `s` sequence or height of an image, `d` the width of the
-model, `m` what tensor parallelism divides (heads, hidden units, the vocabulary), `e` experts. An
-expert's division is the number of parts of each role, and states the layouts of all arguments, by
-`fixed=`: `{"b": 8}` is data parallel, `{"b": 8, "d": 8}` fully sharded.
+`python -m benchmarks.planning --models` prints them. Each array of a model has a role for each of
+its dims: `b` batch, `s` sequence or height of an image, `d` the width of the model, `m` what tensor
+parallelism divides (heads, hidden units, the vocabulary), `e` experts. An expert's division is the
+number of parts of each role, and states the layouts of all arguments, by `fixed=`: `{"b": 8}` is
+data parallel, `{"b": 8, "d": 8}` fully sharded.
 """
 
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic, process_time
 from typing import Any
@@ -41,9 +42,14 @@ class Model:
         """Return the layouts of all arguments in which dims have these parts, by their roles."""
         found = {}
         names = self.fn.__code__.co_varnames[: len(self.args)]
-        for at, leaf in jax.tree_util.tree_leaves_with_path(dict(zip(names, self.args, strict=True))):
+        for at, leaf in jax.tree_util.tree_leaves_with_path(
+            dict(zip(names, self.args, strict=True))
+        ):
             keys = [str(getattr(key, "key", getattr(key, "idx", ""))) for key in at]
-            roles, shape = next((ROLES[key] for key in reversed(keys) if key in ROLES), ""), leaf.shape
+            roles, shape = (
+                next((ROLES[key] for key in reversed(keys) if key in ROLES), ""),
+                leaf.shape,
+            )
             if not shape:
                 continue
             if "layers" in keys and not any(key.isdigit() for key in keys):  # stacked for a scan
@@ -110,7 +116,9 @@ def block(x: Any, p: Any, width: int) -> Any:
     return x + (mixture(y, p) if "gate" in p else dense(y, p))
 
 
-def weights(d: int, f: int, vocabulary: int, layers: int, experts: int = 0, scan: bool = False) -> Any:
+def weights(
+    d: int, f: int, vocabulary: int, layers: int, experts: int = 0, scan: bool = False
+) -> Any:
     """Return the shapes of a transformer's weights."""
     more = {"w1": (d, f), "w3": (d, f), "w2": (f, d)}
     if experts:
@@ -219,7 +227,9 @@ def convolutions(name: str, batch: int, size: int, channels: int, layers: int, k
     }
 
     def conv(x: Any, w: Any) -> Any:
-        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
 
     def loss(params: Any, images: Any, classes: Any) -> Any:
         x = jax.nn.relu(conv(images, params["first"]))
@@ -266,3 +276,65 @@ def experts(model: Model, mesh: tuple[int, ...]) -> dict[str, Parts]:
             found["data x experts"] = {"b": mesh[0], "e": mesh[1]}
             found["fully sharded x experts"] = {"b": mesh[0], "d": mesh[0], "e": mesh[1]}
     return found
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+BATCH, ROWS = 64, 2048
+
+
+def large(layers: int) -> dict[str, Model]:
+    """Return models of the sizes of Llama 7B, with so many layers, and a network of images."""
+    sizes = 128, 4096, 11008, 32000, layers
+    return {
+        "training": training("training", BATCH, ROWS, *sizes),
+        "training, scanned": training("training, scanned", BATCH, ROWS, *sizes, scan=True),
+        "experts": training("experts", BATCH, ROWS, *sizes, experts=8),
+        "prefill": prefill("prefill", BATCH, ROWS, *sizes),
+        "decoding": decoding("decoding", BATCH, ROWS, *sizes),
+        "convolutions": convolutions("convolutions", 1024, 56, 256, layers, 1000),
+    }
+
+
+def machines() -> dict[str, gl.Machine]:
+    """Return the machines of the table, as meshes of two unequal axes, for mixtures."""
+    v5p, v5e = gl.Machine("v5p 4x4x4"), gl.Machine("v5e 16x16")
+    return {
+        "8 H100": gl.Machine("h100").on((2, 4)),
+        "64 v5p": v5p.on((16, 4)),
+        "256 v5e": v5e.on((32, 8)),
+        "4096 v5p": v5p.on((256, 16)),
+    }
+
+
+def table(
+    names: Sequence[str], layers: int, seconds: float, among: Mapping[str, gl.Machine] | None = None
+) -> None:
+    """Print a line for each model and machine whose names hold one of these, all without any."""
+    for name, model in large(layers).items():
+        for where, machine in (machines() if among is None else among).items():
+            if not names or any(each in f"{name} on {where}" for each in names):
+                print(line(model, where, machine, seconds), flush=True)
+
+
+def line(model: Model, where: str, machine: gl.Machine, seconds: float) -> str:
+    """Plan a model freely and as each expert divides it; return what was found as a text."""
+    began, used = monotonic(), process_time()
+    plan = gl.plan(model.fn, *model.args, machine=machine, seconds=seconds)
+    taken, cpu = monotonic() - began, process_time() - used
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    times: dict[str, float] = {}
+    assert machine.mesh is not None
+    for name, parts in experts(model, machine.mesh).items():
+        try:
+            fixed = model.fixed(parts)
+            own = gl.plan(model.fn, *model.args, machine=machine, fixed=fixed, seconds=seconds)
+        except gl.LayoutError:  # it does not fit the memory, or the mesh
+            continue
+        times[name] = own.time
+    best = min(times, key=times.__getitem__, default="none fits")
+    text = f"{best} {times[best] * 1e3:.4g} ms, {plan.time / times[best]:.2f}x" if times else best
+    return (
+        f"{model.name:18} {where:9} {plan.time * 1e3:9.4g} ms  gap {plan.gap:6.1%}  "
+        f"planned in {taken:5.1f} s, {cpu:5.1f} s of CPU, {most:.2f} GB   best expert: {text}"
+    )

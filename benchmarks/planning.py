@@ -4,6 +4,10 @@ Of each step of `benchmarks.steps` three programs on 8 emulated devices, in turn
 with layouts of operands free; by `gl.on_grid`, with the operands as the case places them; and
 GSPMD's on these. Medians, and what the machine predicted of the first two: the one that
 `gl.Machine.measure` finds at the start, or with `--default` the one that emulated devices have.
+
+`--models` plans large models on machines that need not be there instead, each freely and as experts
+divide it (`benchmarks.experts`): the plan's time and its gap to the bound, the seconds and the
+memory that planning takes, and the best expert. `--layers` and `--seconds`, of these.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from time import perf_counter
 from typing import Any
 
 import gridlayout as gl
+from benchmarks.experts import table
 from benchmarks.published import correlation
 from benchmarks.steps import Case, cases, geometric_mean
 from gridlayout.tables.words import bound_words
@@ -144,7 +149,13 @@ def by_function(found: list[Planned]) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--default", action="store_true")
+    parser.add_argument("--models", action="store_true")
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    gl.emulate_devices(8)
-    report(given.names, given.default)
+    if given.models:
+        table(given.names, given.layers, given.seconds)
+    else:
+        gl.emulate_devices(8)
+        report(given.names, given.default)

@@ -95,7 +95,10 @@ def _made(
 
 
 def _best(
-    model: Model, memory: dict[int, NDArray[np.float64]], price: float, each_step: Callable[[], None]
+    model: Model,
+    memory: dict[int, NDArray[np.float64]],
+    price: float,
+    each_step: Callable[[], None],
 ) -> dict[int, int] | None:
     """Return good choices of a model without limits, where all memory has a price; or None.
 

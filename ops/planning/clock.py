@@ -22,7 +22,17 @@ class Clock:
 
     def start(self) -> None:
         """Start to count its seconds now."""
-        self.until = monotonic() + self.seconds
+        self.began = monotonic()
+        self.until = self.began + self.seconds
+
+    @property
+    def spent(self) -> float:
+        """The seconds since its start."""
+        return monotonic() - self.began
+
+    def keep(self, seconds: float) -> None:
+        """End its time by so much sooner, for what comes after it."""
+        self.until -= seconds
 
     def part(self, share: float) -> Clock:
         """Return a clock for a share of the remaining time."""

@@ -50,8 +50,10 @@ def plan(
     or all devices of JAX.
     fixed: layouts that arguments must have, in the forms of `gl.put`: `{"params/w1": layout}` by
     paths, which start with the argument's name; `with_layout` in `fn` fixes other values. trips:
-    the assumed trip count of loops of unknown length. seconds: the time limit of the search, which
-    ends sooner if the plan is proven to be the best; tracing and pricing plans are not counted.
+    the assumed trip count of loops of unknown length. seconds: the time limit, by the clock on the
+    wall, from the end of tracing. It includes the pricing of the default plan, which is always
+    made, and about what it takes to price the plan that is found. The search ends sooner if the
+    plan is proven to be the best.
     progress: called with the time of the best plan, the bound, and the elapsed seconds.
     memory_space: for chips of several cores, the space of arguments and results: "dram", as in
     compiled programs, or "l1", or the chip's own name of one; by default whichever takes the least
@@ -220,7 +222,8 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
 def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
     """Return a sentence about how many devices of the same kind have enough memory."""
     machine, mesh = traced.machine, traced.machine.mesh or traced.device.shape
-    if fixed is None and not any(leaf.is_laid_out for leaf in traced.leaves):
+    is_quick = not traced.inlined(trips).is_large  # for others each mesh takes a minute
+    if is_quick and fixed is None and not any(leaf.is_laid_out for leaf in traced.leaves):
         for _ in range(_MOST_DOUBLED):
             mesh = (2 * mesh[0], *mesh[1:])
             larger = traced_for(fn, args, machine.on(mesh), None)

@@ -15,7 +15,9 @@ from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
+_PRICING = 0.5  # the time to price a plan that was chosen, as a share of that of the default plan
 _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
+_BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
 _MOST = 0.4  # the share of the remaining time for one try
@@ -27,7 +29,7 @@ def on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -
     It never takes longer than the default plan, which is the result if no other is found.
     """
     known = clock.through(lambda: _Known.of(traced, trips))
-    clock.start()
+    clock.keep(_PRICING * clock.spent)
     try:
         found = _divided(traced, trips, known, clock, progress)
     except (Expired, Unsolved):
@@ -101,8 +103,14 @@ def _divided(
         made = made_for(traced, strategies, replace(solution, bound=first.bound), clock)
         if room is None or made.peak_bytes <= room:
             return known.with_bound(first.bound) if known.seconds < made.time else made
+        known_room = free.limited(room).room
+        if (
+            free.graph.is_large and k < _BY_SHARE and clock.left
+        ):  # other choices have values of these kinds too
+            part, is_new = max(known_room.held(solution.choices)) / made.peak_bytes, True
+            continue
         held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
-        is_new = free.limited(room).room.learn(solution.choices, held)
+        is_new = known_room.learn(solution.choices, held)
         if k in _WITH_LESS:  # what is learned of some choices may be true of others too
             part *= _LESS_ROOM
         if not clock.left or not (is_new or part < 1):

@@ -51,7 +51,10 @@ def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) 
 
 
 def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
-    """Return the plan of a solution, with its price; clock: for the choice between L1 and DRAM."""
+    """Return the plan of a solution, with its price; clock: for the choice between L1 and DRAM.
+
+    A plan that does not fit a device's memory lists no alternatives.
+    """
     units, choices = strategies.units, strategies.choices(found.choices)
     divisions = strategies.results(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
@@ -81,6 +84,9 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     }
     report = traced.report([*layouts.values()], stated)
     simulation = Simulation.of(report, spaces, stated.trips)
+    machine = traced.device.machine
+    most = None if machine.has_cores else machine.device_capacity
+    fits = most is None or simulation.peak_bytes <= most
     return Plan(
         layouts,
         dict(zip(traced.result_names, _filled(results, report.program), strict=True)),
@@ -88,7 +94,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
         simulation,
         traced.device,
         stated,
-        _alternatives(strategies, found, report),
+        _alternatives(strategies, found, report) if fits else {},
         found.how,
         traced.fn,
         traced.trees,

@@ -95,7 +95,9 @@ def _most_added(prices: np.ndarray, reads: np.ndarray) -> np.ndarray:
     reads: rows of which no two are equal.
     """
     if reads.sum(1).max(initial=0) <= 1:  # rows differ, so that b does not read the form of a
-        most = np.repeat(np.where(reads, prices.max(0, initial=0), 0.0).sum(1)[:, None], len(reads), 1)
+        most = np.repeat(
+            np.where(reads, prices.max(0, initial=0), 0.0).sum(1)[:, None], len(reads), 1
+        )
         np.fill_diagonal(most, 0.0)
         return most
     kinds, most = prices[equal_rows(prices)[0]], np.empty((len(reads), len(reads)))

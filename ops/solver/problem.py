@@ -154,9 +154,7 @@ class Problem:
         """Return the sum of some variables' costs and some fetches' prices in an assignment."""
         terms = [float(self.costs[v][found[v]]) for v in variables]
         for fetch in fetches:
-            forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
-            prices = fetch.prices[found[fetch.source]]
-            terms += [float(prices[form]) for form in forms if form >= 0]
+            terms += _prices(fetch, found)
         return fsum(terms)
 
     def costs_with(self, choices: Sequence[int], variable: int) -> np.ndarray:
@@ -168,13 +166,29 @@ class Problem:
         """
         found = list(self.checked(choices))
         near = self._near[variable]
-        others, linked = [v for v in range(len(found)) if v != variable], set(near)
-        rest = self._sum(found, others, [f for f in self.fetches if f not in linked])
-        made = []
+        costs, prices = self._paid(tuple(found))
+        linked = {*near}
+        terms = [cost for v, cost in enumerate(costs) if v != variable]
+        for fetch, paid in zip(self.fetches, prices, strict=True):
+            terms += () if fetch in linked else paid
+        rest, made = fsum(terms), []
         for k in range(len(self.costs[variable])):
             found[variable] = k
             made.append(rest + self._sum(found, [variable], near))
         return np.array(made)
+
+    def _paid(self, found: tuple[int, ...]) -> tuple[list[float], list[list[float]]]:
+        """Return the cost of each variable, and the prices of each fetch, in an assignment."""
+        if found not in self._last:
+            self._last.clear()
+            costs = [float(own[choice]) for own, choice in zip(self.costs, found, strict=True)]
+            self._last[found] = costs, [_prices(fetch, found) for fetch in self.fetches]
+        return self._last[found]
+
+    @cached_property
+    def _last(self) -> dict[tuple[int, ...], tuple[list[float], list[list[float]]]]:
+        """What is paid in the last assignment that was asked for."""
+        return {}
 
     @cached_property
     def _near(self) -> list[list[Fetch]]:
@@ -193,6 +207,13 @@ class Problem:
             over = fsum([float(usage[found[v]]) for v, usage in row.usages.items()]) - row.limit
             most = max(most, min(over, 0.0) if over <= ROUNDING * row.limit else over)
         return most
+
+
+def _prices(fetch: Fetch, found: Sequence[int]) -> list[float]:
+    """Return the prices of the forms that consumers read in an assignment."""
+    forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
+    prices = fetch.prices[found[fetch.source]]
+    return [float(prices[form]) for form in forms if form >= 0]
 
 
 def _numbers(values: object, what: str) -> np.ndarray:

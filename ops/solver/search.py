@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import fsum, inf
 from time import monotonic
 
@@ -297,7 +298,7 @@ class Search:
         gap = (self.gap + spare) / (1 + self.gap)  # of the cost, instead of the bound
         state, bound = integer_program(
             *(model, most, until),
-            waiting=self._waiting,
+            waiting=partial(self.report, False),
             gap=gap,
             each_step=self.in_time,
             late=(self.deadline - until) / 2,
@@ -306,9 +307,6 @@ class Search:
         part.raise_bound(fsum([bound, base]))
         if is_better or part.is_solved:
             part.how = INTEGER
-
-    def _waiting(self) -> None:
-        self.report(False)
 
     def _descend(self, part: Part) -> None:
         """Make first assignments: from the caller's, and from each variable's least cost."""
@@ -350,7 +348,9 @@ class Search:
         charges = relaxation.multipliers.charges(relaxation.multipliers.best[1])
         charges = {v: charged[possible[v]] for v, charged in charges.items()}
         state = model.state(part.chosen)
-        improve(model, state, charges, self.deadline, better, self._waiting, self.in_time)
+        improve(
+            model, state, charges, self.deadline, better, partial(self.report, False), self.in_time
+        )
         if monotonic() >= self.deadline or part.is_solved:
             return
         narrow()
