@@ -64,6 +64,18 @@ class Way:
         return Sent(self.latency + self.per_byte * nbytes, len(self.kinds))
 
 
+def without_order(before: Division | None, after: Division) -> tuple[Division | None, Division]:
+    """Return two divisions of the dims that either divides, the same for any order of the dims.
+
+    >>> without_order(((), (), (1,)), ((2,), (), ()))
+    (((), (1,)), ((2,), ()))
+    """
+    if before is None:
+        return None, after
+    pairs = sorted(pair for pair in zip(before, after, strict=True) if any(pair))
+    return tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
+
+
 @cached
 def ways_to_change(
     before: Division, after: Division, sizes: tuple[int, ...]

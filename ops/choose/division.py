@@ -18,7 +18,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
-from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change
+from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change, without_order
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
@@ -262,13 +262,8 @@ class Units:
         return tuple(map(self.device.count, self.axes))
 
     def _ways(self, before: Division | None, after: Division) -> list[Way]:
-        """Return the ways to change a division, as functions of bytes.
-
-        They do not depend on the order of dims, nor on dims that nothing divides.
-        """
-        key: Any = None
-        if before is not None:
-            key = tuple(sorted(pair for pair in zip(before, after, strict=True) if any(pair)))
+        """Return the ways to change a division, as functions of bytes, whatever the dims' order."""
+        key = before, after = without_order(before, after)
         if key not in self._moves:
             every = tuple(range(len(self.axes)))
             if before is None:
@@ -277,8 +272,7 @@ class Units:
                     (Share(ALL_TO_ALL, every, (size - 1) / size**2, 2 / size),)
                 ]
             else:
-                old, new = zip(*key, strict=True)
-                found = [*ways_to_change(old, new, self.sizes)]
+                found = [*ways_to_change(before, after, self.sizes)]
             self._moves[key] = [self._way(shares) for shares in found if shares]
         return self._moves[key]
 

@@ -348,9 +348,8 @@ class Search:
         charges = relaxation.multipliers.charges(relaxation.multipliers.best[1])
         charges = {v: charged[possible[v]] for v, charged in charges.items()}
         state = model.state(part.chosen)
-        improve(
-            model, state, charges, self.deadline, better, partial(self.report, False), self.in_time
-        )
+        waiting = partial(self.report, False)
+        improve(model, state, charges, self.deadline, better, waiting, self.in_time)
         if monotonic() >= self.deadline or part.is_solved:
             return
         narrow()
