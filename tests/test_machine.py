@@ -18,7 +18,7 @@ from gridlayout.ops.programs.passes import computing, passed_bytes
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.machines.chips import BOARDS, Figure
 from gridlayout.sharding.machines.default_machine import FAST, default_machine, emulated
-from gridlayout.sharding.machines.measure import _per_repetition
+from gridlayout.sharding.machines.measure import _hidden_in, _per_repetition
 
 LINKS = gl.Links(10e9, latency=1e-6)
 CHIP = gl.Chip("toy", (2, 2))
@@ -137,6 +137,8 @@ def test_ready_machines_have_a_source_for_every_figure(name):
     known = [key for key, value in vars(board.rates).items() if value and key != "sources"]
     assert set(known) == set(board.rates.sources)
     assert board.links_source
+    assert board.overlap_source
+    assert machine.overlap == machine.by_core.overlap == machine.on((2, 3)).overlap == ("links",)
     sent = [collective("all_gather", 2, 10**6, machine.axis_names[:1])]
     assert 0 < machine.seconds(sent, 10**9, 10**6) < 1
     described = gl.DeviceGrid(AbstractMesh(board.mesh, machine.axis_names), machine=machine)
@@ -262,6 +264,23 @@ def test_repetitions_take_longer_than_calls_vary(each):
     assert found == pytest.approx(each, rel=0.2)
 
 
+@pytest.mark.parametrize(
+    ("both", "hidden"),
+    [(max, 1), (lambda sent, made: sent + made, 0), (lambda a, b: max(a, b) + min(a, b) / 4, 0.75)],
+)
+def test_what_products_hide_is_measured(both, hidden):
+    noise = itertools.cycle([0.0, 1e-6, -1e-6, 2e-6, 0.0])
+    seconds = {"transfer": 3e-4, "product": 1e-4}
+
+    def program(sends, products):
+        sent, made = sends * seconds["transfer"], products * seconds["product"]
+        return lambda: 1e-3 + both(sent, made) + next(noise)
+
+    for each in ("transfer", "product"):
+        seconds[each] *= 2
+        assert _hidden_in(program) == pytest.approx(hidden, abs=0.02)
+
+
 def test_a_machine_is_measured_kept_and_used(tmp_path):
     count = len(jax.devices())
     device = gl.DeviceGrid((2, 2) if count >= 4 else (count,))
@@ -271,6 +290,8 @@ def test_a_machine_is_measured_kept_and_used(tmp_path):
     assert all(each.bandwidth > 0 and each.wait >= 0 for each in machine.figures)
     assert machine.rates.packs == (jax.default_backend() == "cpu")
     assert machine.rates.start > 0
+    machine = gl.Machine.of_record(machine.record | {"overlap": ["memory"]})
+    assert machine.overlap == ("memory",)
     machine.save(tmp_path / "machine.json")
     again = gl.Machine.load(tmp_path / "machine.json")
     assert again == machine
@@ -321,6 +342,8 @@ REFUSED = {
         lambda: gl.Machine.measure(gl.DeviceGrid(AbstractMesh((2,), ("x",)))),
         "devices",
     ),
+    "an overlap that is one text": (lambda: gl.Machine(CHIP, overlap="links"), r"\('links',\)"),
+    "overlap of nothing known": (lambda: gl.Machine(CHIP, overlap=["dram"]), "links, memory"),
     "no file": (lambda: gl.Machine.load("/nowhere.json"), "gl.Machine.save"),
 }
 
@@ -383,6 +406,6 @@ def test_impossible_work_has_no_time(name):
 
 def test_a_file_of_a_newer_version_says_so(tmp_path):
     path = tmp_path / "machine.json"
-    path.write_text(json.dumps(gl.Machine("n300").record | {"version": 4}))
-    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 4 .*: update"):
+    path.write_text(json.dumps(gl.Machine("n300").record | {"version": 5}))
+    with pytest.raises(gl.LayoutError, match=r"by a newer gridlayout, in version 5 .*: update"):
         gl.Machine.load(path)

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.layouts.memory import ON_CHIP, number, size
 from gridlayout.layouts.reader import dims_text
+from gridlayout.ops.planning.equation import Equation
 from gridlayout.ops.planning.kinds import KINDS, kind_of
-from gridlayout.ops.planning.simulation import Equation, Simulation
+from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.svg import Drawing
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table

@@ -9,44 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice, product
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from gridlayout.ops.programs.stages import Placed, Stage
-from gridlayout.sharding.collectives import COPY, Collective
+from gridlayout.ops.programs.timing import Run, Stage, Timed, Times, scheduled
+from gridlayout.sharding.collectives import COPY
+from gridlayout.sharding.machines.lanes import COMPUTE, MEMORY
 from gridlayout.sharding.machines.machine import Machine
 
-COMPUTE = "compute"
 _BETWEEN = "between cores"  # moves whose collectives are not known
 _LINES = 6  # the most transfers that are listed below a timeline
 _MOST = 64  # the most devices of a trace
-
-
-class Timed(Protocol):
-    """An equation's times, as `Equation` of a simulation has them."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def compute(self) -> float:
-        """Seconds of computation."""
-
-    @property
-    def movement(self) -> float:
-        """Seconds of movement."""
-
-    @property
-    def collectives(self) -> tuple[Collective, ...]:
-        """What the devices send each other."""
 
 
 class Event(NamedTuple):
     """A span of time in seconds on one device.
 
     equation: its name. kind: `compute`, or of the collective, such as `all-gather`. track: where it
-    runs: `compute`, or `links` and mesh axes. of: the name of what is sent. nbytes: what the device
-    receives.
+    runs: `compute`; `memory`, if that limits it and works beside computing; or `links` and mesh
+    axes. of: the name of what is sent. nbytes: what the device receives.
     """
 
     start: float
@@ -103,56 +83,47 @@ def sent_in_words(found: Sequence[Event]) -> list[str]:
     return [*lines, f"... and {more:,} more transfers."] if more > 0 else lines
 
 
-def events(
+def runs_of(
     equations: Sequence[Timed], staged: Sequence[tuple[int, Stage]], machine: Machine
-) -> list[Event]:
-    """Return what one device does, one thing after another; what takes no time is left out.
+) -> list[tuple[int, Stage, Run]]:
+    """Return when one device does what: an equation's number, a stage of it, and its time.
 
     staged: pairs of an equation's number and a stage of it, in order; empty for a compiled program,
-    in which each equation gets its operands and then computes.
+    in which each equation gets its operands and then computes, one after another.
     """
-    at, found = 0.0, []
-    for n, stage in staged or _unordered(equations):
-        if seconds := stage_seconds(equations[n], stage, machine):
-            found.append(_event(equations[n], stage, machine, at, seconds))
-            at += seconds
-    return found
+    some = staged or [*_unordered(equations)]
+    runs = scheduled(some, Times(equations, machine))
+    return [(n, stage, run) for (n, stage), run in zip(some, runs, strict=True)]
 
 
-def stage_seconds(each: Timed, stage: Stage, machine: Machine) -> float:
-    """Return the seconds of a stage of an equation."""
-    if stage.collective is None:
-        return each.compute * stage.share
-    if not each.collectives:
-        return each.movement * stage.share
-    sent = [machine.once(c) * c.count for c in each.collectives]
-    total = sum(sent)
-    return each.movement * sent[stage.collective] / total * stage.share if total else 0.0
+def events(
+    equations: Sequence[Timed], runs: Sequence[tuple[int, Stage, Run]], machine: Machine
+) -> list[Event]:
+    """Return what one device does, in order of time; what takes no time is left out.
+
+    runs: as `runs_of` returns them.
+    """
+    found = [_event(equations[n], stage, machine, run) for n, stage, run in runs if run.seconds]
+    return sorted(found, key=lambda each: each.start)
 
 
-def held_times(
-    steps: Sequence[int],
-    equations: Sequence[Timed],
-    staged: Sequence[Placed],
-    machine: Machine,
-) -> tuple[float, ...]:
+def held_times(steps: Sequence[int], runs: Sequence[tuple[int, Run]]) -> tuple[float, ...]:
     """Return when each sample of the bytes held is taken: while the step that makes it runs.
 
     steps: of the samples, in the order in which XLA makes buffers. On CPUs that is not the order of
     the steps; the times are in ascending order all the same. The samples of one step are spread
-    over its time. staged: the stages in order.
+    over its time. runs: pairs of a step and when a stage of it runs.
     """
     starts: dict[int, float] = {}
-    at = 0.0
-    for n, step, stage in staged:
-        starts.setdefault(step, at)
-        at += stage_seconds(equations[n], stage, machine)
+    for step, run in runs:
+        starts.setdefault(step, run.start)
+    last = max((run.end for _, run in runs), default=0.0)
     known = sorted(starts)
     found = []
     for step in steps:
         later = bisect_left(known, step)
-        found.append(starts[known[later]] if later < len(known) else at)
-    ends = sorted({*starts.values(), at})
+        found.append(starts[known[later]] if later < len(known) else last)
+    ends = sorted({*starts.values(), last})
     spread = []
     for start, some in groupby(sorted(found)):
         count, later = len([*some]), bisect_right(ends, start)
@@ -161,11 +132,12 @@ def held_times(
     return tuple(spread)
 
 
-def _event(each: Timed, stage: Stage, machine: Machine, at: float, seconds: float) -> Event:
+def _event(each: Timed, stage: Stage, machine: Machine, run: Run) -> Event:
     if stage.collective is None:
-        return Event(at, seconds, each.name, COMPUTE, COMPUTE)
+        resource = MEMORY if each.memory > each.units else COMPUTE
+        return Event(*run, each.name, COMPUTE, machine.lanes[resource])
     if not each.collectives:
-        return Event(at, seconds, each.name, _BETWEEN, _BETWEEN, stage.of)
+        return Event(*run, each.name, _BETWEEN, _BETWEEN, stage.of)
     sent = each.collectives[stage.collective]
     nbytes = round(sent.received_bytes * sent.count * stage.share)
     if sent.kind == COPY:
@@ -173,14 +145,14 @@ def _event(each: Timed, stage: Stage, machine: Machine, at: float, seconds: floa
     else:
         track = f"links {'*'.join(dict.fromkeys(map(machine.mesh_axis_of, sent.axes)))}"
     kind = sent.kind.replace("_", "-")
-    return Event(at, seconds, each.name, kind, track, stage.of, nbytes)
+    return Event(*run, each.name, kind, track, stage.of, nbytes)
 
 
 def _unordered(equations: Sequence[Timed]) -> Iterator[tuple[int, Stage]]:
     for n, each in enumerate(equations):
         for k in range(len(each.collectives) or bool(each.movement)):
-            yield n, Stage(k, 1.0)
-        yield n, Stage(None, 1.0)
+            yield n, Stage(k, 1.0, after=None)
+        yield n, Stage(None, 1.0, after=None)
 
 
 # -- traces ----------------------------------------------------------------------------------------

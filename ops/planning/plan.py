@@ -32,7 +32,7 @@ from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.words import bound_words, duration
 
-FORMAT, VERSION = "gridlayout plan", 3  # of files
+FORMAT, VERSION = "gridlayout plan", 4  # of files
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ class Plan(ByPath):
 
     layouts: of each argument by its path, such as `params/w1`; None for arguments without a layout,
     such as scalars. results: of each result. bound: by the same figures, no plan of the same
-    strategies takes fewer seconds. simulation: the cost of the planned program. device: the mesh
-    that it is for. how: the method that found it. trees: the structures of arguments and results.
+    strategies takes fewer seconds, one operation after another. simulation: the cost of the planned
+    program. device: the mesh that it is for. how: the method that found it. trees: the structures
+    of arguments and results.
     """
 
     layouts: Mapping[str, Layout | None]
@@ -74,8 +75,13 @@ class Plan(ByPath):
 
     @property
     def time(self) -> float:
-        """The seconds of one device for the whole program, by the machine's figures."""
+        """The seconds of one device for the whole program, one operation after another."""
         return self.simulation.time
+
+    @property
+    def overlapped(self) -> float:
+        """The seconds where a device does at the same time what its machine's `overlap` states."""
+        return self.simulation.overlapped
 
     @property
     def carried(self) -> float:
@@ -359,17 +365,12 @@ def record_of(plan: Plan) -> dict[str, Any]:
     """Return a plan as values that JSON can represent."""
     simulation, chosen = plan.simulation, plan.stated.chosen
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "jax": jax.__version__,
+        **{"format": FORMAT, "version": VERSION, "jax": jax.__version__},
         "program": {"title": simulation.title, "digest": plan.stated.digest},
         "machine": simulation.machine.record,
         "mesh": simulation.mesh,
-        "layouts": _texts(plan.layouts),
-        "results": _texts(plan.results),
-        "time": plan.time,
-        "bound": plan.bound,
-        "how": plan.how,
+        **{"layouts": _texts(plan.layouts), "results": _texts(plan.results)},
+        **{"time": plan.time, "bound": plan.bound, "how": plan.how},
         "peak_bytes": plan.peak_bytes,
         "links": simulation.links,
         "equations": [

@@ -13,8 +13,9 @@ from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.planning.clock import Clock
+from gridlayout.ops.planning.equation import equation_names
 from gridlayout.ops.planning.plan import Alternative, Plan
-from gridlayout.ops.planning.simulation import Simulation, equation_names
+from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.planning.spaces import End, Spaces
 from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.programs.program import Program

@@ -96,7 +96,9 @@ def _check_times(simulation: Simulation) -> None:
     held, at, equations = simulation.held, simulation.held_at, simulation.equations
     if len(held) != len(at):
         raise ValueError(f"held has {len(held)} numbers, and held_at {len(at)} times")
-    for equation, stage in simulation.staged:
+    for number, (equation, stage) in enumerate(simulation.staged):
+        if any(k >= number for k in stage.after or ()):
+            raise ValueError(f"stage {number} waits for {stage.after!r}, which come later")
         if equation >= len(equations):
             raise ValueError(f"{equation!r} is not one of {len(equations)} equations")
         known = len(equations[equation].collectives)

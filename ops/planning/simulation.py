@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from math import prod
 from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
-from gridlayout.ops.decisions.decision import PER_TRIP
+from gridlayout.ops.planning.equation import Equation, equation_names, equation_of
 from gridlayout.ops.planning.events import (
-    COMPUTE,
     Event,
     events,
     held_times,
+    runs_of,
     sent_in_words,
     write_trace,
 )
@@ -25,13 +24,13 @@ from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.programs.row import Row
-from gridlayout.ops.programs.stages import Stage, stages
-from gridlayout.sharding.collectives import COPY, Collective, in_words
+from gridlayout.ops.programs.stages import stages
+from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
+from gridlayout.sharding.collectives import COPY, in_words
+from gridlayout.sharding.machines.lanes import COMPUTE
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
-from gridlayout.tables.cells import placed, tensors
 from gridlayout.tables.table import Column, Table
 from gridlayout.tables.words import duration, taken
 
@@ -40,42 +39,6 @@ _COLUMNS = (
     *(Column(name, taken, True) for name in ("compute", "movement")),
     *map(Column, ("limit", "how", "each device receives")),
 )
-
-
-@dataclass(frozen=True)
-class Equation:
-    """One equation of a simulated program.
-
-    name: its primitive and its number among the equations of that primitive, such as
-    `dot_general:3`. ins, outs: the layouts of its operands and results in short form. compute,
-    movement: seconds of one device, over all its runs; limit: what takes most of them. how: the
-    algorithm. collectives: what the devices send each other. shape: of its first result; place:
-    where that is stored, as text.
-    """
-
-    name: str
-    ins: str
-    outs: str
-    compute: float
-    movement: float
-    limit: str = ""
-    how: str = ""
-    collectives: tuple[Collective, ...] = ()
-    shape: tuple[int, ...] = ()
-    place: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The seconds of computation and movement."""
-        return self.compute + self.movement
-
-    @property
-    def words(self) -> str:
-        """What it takes, and how it runs, as text."""
-        texts = [f"{self.ins or '-'} to {self.outs or '-'}", self.how]
-        if sent := in_words(self.collectives):
-            texts.append(f"each device receives {'; '.join(sent)}")
-        return f"{self.name} takes {duration(self.seconds)}: {'; '.join(filter(None, texts))}"
 
 
 @dataclass(frozen=True)
@@ -140,11 +103,13 @@ class Simulation:
         names = equation_names(report.rows)
         streamed = {} if spaces is None else spaces.streamed
         equations = tuple(
-            _equation(name, row, device.machine, streamed.get(row.made.path, 0.0), trips)
+            equation_of(name, row, device.machine, streamed.get(row.made.path, 0.0), trips)
             for name, row in zip(names, report.rows, strict=True)
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
-        staged = stages(program, report.rows, names, report.graph.names)
+        times = Times(equations, device.machine)
+        placed = stages(program, report.rows, names, report.graph.names, times)
+        staged = tuple((each.equation, each.stage) for each in placed)
         if spaces is None:
             held, live_ranges = _as_xla_holds(program, report.memory, own, report.graph.names)
             paths = [program.made[each.decision].path for each in report.memory.over_time]
@@ -153,7 +118,7 @@ class Simulation:
             rows = {row.made.path: own[id(row.made)] for row in report.rows}
             held, live_ranges = _in_l1(spaces, rows, report.graph.result_names)
             paths = []
-            first = dict(reversed([(names[n], step) for n, step, _ in staged]))
+            first = dict(reversed([(names[n], step) for n, step, _ in placed]))
             steps = [first.get(name, -1) for name, _ in held]
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
@@ -169,8 +134,10 @@ class Simulation:
             dict(sorted(links.items())),
             frozenset() if spaces is None else spaces.dram,
             live_ranges=tuple(live_ranges),
-            staged=tuple((each.equation, each.stage) for each in staged),
-            held_at=held_times(steps, equations, staged, device.machine),
+            staged=staged,
+            held_at=held_times(
+                steps, [*zip((each.step for each in placed), scheduled(staged, times), strict=True)]
+            ),
             held_in=tuple(paths),
         )
 
@@ -178,6 +145,29 @@ class Simulation:
     def time(self) -> float:
         """The seconds of one device, with the equations in sequence."""
         return sum(each.seconds for each in self.equations)
+
+    @property
+    def overlapped(self) -> float:
+        """The seconds of one device where it does at the same time what `machine.overlap` states.
+
+        An operation starts when its operands are there and its resource is free; each resource does
+        its operations in the order of the program, and a loop or a branch runs alone. It is equal
+        to `time` for a machine that states no overlap, and for a compiled program, whose
+        dependencies are not known.
+
+        >>> import jax, gridlayout as gl
+        >>> x, w = (jax.ShapeDtypeStruct(shape, "bfloat16") for shape in ((8192, 512), (512, 8192)))
+        >>> found = gl.simulate(lambda x, w: (x @ w, (x + x) @ w), x, w, machine="v5e 4x4")
+        >>> found.overlapped < found.time
+        True
+        """
+        end = max((run.end for _, _, run in self._runs), default=0.0)
+        return min(end, self.time) if self.machine.overlap else self.time
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, Stage, Run]]:
+        """What one device does when."""
+        return runs_of(self.equations, self.staged, self.machine)
 
     @property
     def received(self) -> int:
@@ -202,7 +192,10 @@ class Simulation:
         return max(self.held, key=lambda each: each[1], default=("", 0))[0]
 
     def timeline(self) -> Drawing:
-        """Return a drawing of what a device computes and sends, with one track per link axis."""
+        """Return a drawing of what a device computes and sends, with one track per link axis.
+
+        Spans are at the same time where the machine states that (`Machine.overlap`).
+        """
         tracks: dict[str, list[Span]] = {COMPUTE: []}
         for each in self.events:
             span = Span(each.start, each.seconds, each.name, each.kind, each.shorter)
@@ -210,7 +203,7 @@ class Simulation:
         subtitle = f"one of {self._devices}"
         found = [Track(name, spans) for name, spans in tracks.items()]
         notes = sent_in_words(self.events)
-        return timeline(f"{self.title}: {duration(self.time)}", subtitle, found, notes)
+        return timeline(f"{self.title}: {self._times}", subtitle, found, notes)
 
     def memory(self) -> Drawing:
         """Return a drawing of the bytes that a device holds, equation by equation.
@@ -231,8 +224,8 @@ class Simulation:
         """
         times = self.held_at
         if not times:
-            ends = [0.0, *accumulate(each.seconds for each in self.equations)]
-            starts = {each.name: at for each, at in zip(self.equations, ends, strict=False)}
+            runs = reversed(self._runs)
+            starts = {self.equations[n].name: run.start for n, _, run in runs}
             times = tuple(starts.get(name, 0.0) for name, _ in self.held)
         held = list(zip(times, (nbytes for _, nbytes in self.held), strict=True))
         write_trace(path, self.title, self.mesh, self.events, held)
@@ -240,7 +233,13 @@ class Simulation:
     @property
     def events(self) -> list[Event]:
         """What one device computes and sends, in order of time."""
-        return events(self.equations, self.staged, self.machine)
+        return events(self.equations, self._runs, self.machine)
+
+    @property
+    def _times(self) -> str:
+        """The time; and that with overlap, where it is less."""
+        both = duration(self.time), duration(self.overlapped)
+        return both[0] if both[0] == both[1] else f"{both[0]} ({both[1]} with overlap)"
 
     @property
     def _devices(self) -> str:
@@ -282,7 +281,7 @@ class Simulation:
         axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
             *self.table.lines,
-            f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
+            f"time {self._times} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
             f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",
             f"a device receives along links: {sent or 'nothing'}",
@@ -328,29 +327,3 @@ def _as_xla_holds(
     live_ranges = [LiveRange(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
     live_ranges += [LiveRange(name(owner), *block) for owner, *block in memory.places]
     return held, [each for each in live_ranges if each.nbytes]
-
-
-def equation_names(rows: Sequence[Row]) -> list[str]:
-    """Return the name of each row: its primitive and its number among equal ones, from 0."""
-    seen: Counter[str] = Counter()
-    names = []
-    for row in rows:
-        names.append(f"{row.primitive}:{seen[row.primitive]}")
-        seen[row.primitive] += 1
-    return names
-
-
-def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int) -> Equation:
-    """Return a row as an equation; streamed: seconds of DRAM transfers during its computation."""
-    if PER_TRIP in row.note.split(", "):
-        sent = tuple(each.times(trips) for each in row.collectives)
-        note = row.note.replace(PER_TRIP, f"{trips} trips")
-        row = replace(row, collectives=sent, seconds=row.seconds * trips, note=note)
-    movement = machine.seconds(row.collectives)
-    ins, outs = map(tensors, (row.inputs, row.outputs))
-    compute, limit = max(row.seconds - movement, 0.0), row.limit
-    if streamed > compute:
-        compute, limit = streamed, "dram" if streamed > movement else limit
-    first = row.outputs[0] if row.outputs else None
-    where = () if first is None else (first.shape, placed(first))
-    return Equation(name, ins, outs, compute, movement, limit, row.note, row.collectives, *where)

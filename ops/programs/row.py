@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from math import prod
 from typing import Any
@@ -19,6 +19,7 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of, p
 from gridlayout.ops.programs.passes import Traffic, computing, is_view
 from gridlayout.sharding.collectives import REDUCE_SCATTER, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
+from gridlayout.sharding.machines.lanes import COMPUTE, MEMORY
 from gridlayout.sharding.machines.machine import Machine
 
 
@@ -36,7 +37,8 @@ class Row:
     device's operations, on padding too. times: how often it runs, in a loop; bytes, masks and flops
     are over all runs. seconds: of one device, on the device grid's machine. limit: what takes the
     most of that, `links`, `products` or `memory`; empty where nothing does. decision: the decision;
-    made: the same as part of its program.
+    made: the same as part of its program. units, memory: the seconds of its computation in which
+    the units that compute, and the memory, are busy.
     """
 
     primitive: str
@@ -57,6 +59,8 @@ class Row:
     made: Any = field(default=None, repr=False, compare=False)
     held_bytes: int = 0
     padding_bytes: int = 0
+    units: float = 0.0
+    memory: float = 0.0
 
 
 def priced(
@@ -111,6 +115,25 @@ def _computing(
     ]
     found["memory"] += sum(map(machine.slicing, parts))
     return found
+
+
+def _busy(
+    decision: Decision, found: Mapping[str, float], machine: Machine, traffic: Traffic | None
+) -> tuple[float, float]:
+    """Return the seconds in which a computation keeps the units busy, and those for the memory.
+
+    found: its seconds by limit. Both are as long as it where the machine does not tell them apart.
+    """
+    total = found["products"] + found["memory"]
+    if not total or machine.lanes[MEMORY] == machine.lanes[COMPUTE]:
+        return total, total
+    if found["products"]:
+        passed = _computing(replace(decision, device_flops=0), machine, traffic)
+        return total, min(passed["memory"], total)
+    multiplies = decision.record.multiplies and bool(decision.op.ins)
+    dtype = decision.op.ins[0].dtype if multiplies else None
+    flops = decision.device_flops if multiplies else 0
+    return min(machine.work_seconds(flops, dtype=dtype), total), total
 
 
 def _partial_bytes(decision: Decision) -> int:
@@ -178,6 +201,7 @@ def row_of(
     if steps or not decision.steps:  # else its results are unused, or another decision made them
         sent = [c for step in steps for c in step.collectives]
         seconds = priced(decision, sent, machine, traffic)
+    units, memory = _busy(decision, seconds, machine, traffic)
     limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
     return Row(
@@ -198,4 +222,6 @@ def row_of(
         decision,
         held_bytes=sum(spec.device_bytes for spec in decision.results),
         padding_bytes=sum(map(_padding, decision.results)),
+        units=units * times,
+        memory=memory * times,
     )

@@ -13,7 +13,8 @@ from dataclasses import replace
 from math import prod
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.planning.simulation import Equation, Simulation
+from gridlayout.ops.planning.equation import Equation
+from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.held import held_bytes
 from gridlayout.ops.tenstorrent.linking import Linked
 from gridlayout.ops.tenstorrent.report import Operation

@@ -21,6 +21,7 @@ from gridlayout.sharding.collectives import (
     PERMUTE,
     REDUCE_SCATTER,
 )
+from gridlayout.sharding.machines.lanes import LINKS
 
 KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
 
@@ -161,13 +162,18 @@ class Rates:
 
 @dataclass(frozen=True)
 class Board:
-    """A known machine: its chip, the rates of a chip, its mesh and its links."""
+    """A known machine: its chip, the rates of a chip, its mesh and its links.
+
+    overlap: the resources that work beside all others (`lanes.py`).
+    """
 
     chip: Chip
     rates: Rates
     mesh: tuple[int, ...]
     links: tuple[Links, ...]
     links_source: str
+    overlap_source: str
+    overlap: tuple[str, ...] = (LINKS,)
 
 
 _CYCLES = {"LoFi": 16, "HiFi2": 32, "HiFi3": 48, "HiFi4": 64}
@@ -274,17 +280,33 @@ _NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
 BETWEEN_SLICES = Links(25 * GB / 4, latency=1e-5)
 BETWEEN_NODES = Links(25 * GB, latency=5e-6, start=5e-6)
 
+# Why links work beside the rest. On TPUs and GPUs, XLA starts a collective and computes what does
+# not depend on it until the result is needed. On Tenstorrent's chips it is what the hardware can
+# do: TTNN runs one op after another, and moves data beside computing only within an op.
+_TPU_ASYNC = f"{_BOOK}, rooflines: computation overlaps communication"
+_GPU_ASYNC = (
+    "JAX, GPU performance tips: XLA's latency hiding scheduler runs collectives beside compute"
+)
+_MOVERS = (
+    "tt-metal, METALIUM_GUIDE: two of a core's RISC-V processors move data over the NoCs, beside "
+    "the three that compute"
+)
+
 BOARDS: dict[str, Board] = {
-    "n150": Board(_N150, _WORMHOLE, (1,), (_ETHERNET,), _FIT),
-    "n300": Board(_N150, _WORMHOLE, (1, 2), (_ETHERNET,), _FIT),
-    "wormhole 2x4": Board(_N150, _WORMHOLE, (2, 4), (_ETHERNET,), _FIT),
-    "wormhole 4x8": Board(_N150, _WORMHOLE, (4, 8), (_ETHERNET,), _FIT),
-    "p150": Board(_P150, _blackhole(110), (1,), (_BLACKHOLE_LINKS,), _FIT),
-    "p150 10x13": Board(_ALL_CORES, _blackhole(130), (1,), (_BLACKHOLE_LINKS,), _FIT),
-    "v5e 4x4": Board(*_V5E, (4, 4), (_ICI_V5E,), f"{_BOOK}: no wrap below 16 along an axis"),
-    "v5e 16x16": Board(*_V5E, (16, 16), (Links(45 * GB, latency=1e-6, wrap=True),), _BOOK),
-    "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK),
-    "h100": Board(*_H100, (8,), (_NVLINK,), f"{_BOOK}: NCCL in the node"),
+    "n150": Board(_N150, _WORMHOLE, (1,), (_ETHERNET,), _FIT, _MOVERS),
+    "n300": Board(_N150, _WORMHOLE, (1, 2), (_ETHERNET,), _FIT, _MOVERS),
+    "wormhole 2x4": Board(_N150, _WORMHOLE, (2, 4), (_ETHERNET,), _FIT, _MOVERS),
+    "wormhole 4x8": Board(_N150, _WORMHOLE, (4, 8), (_ETHERNET,), _FIT, _MOVERS),
+    "p150": Board(_P150, _blackhole(110), (1,), (_BLACKHOLE_LINKS,), _FIT, _MOVERS),
+    "p150 10x13": Board(_ALL_CORES, _blackhole(130), (1,), (_BLACKHOLE_LINKS,), _FIT, _MOVERS),
+    "v5e 4x4": Board(
+        *_V5E, (4, 4), (_ICI_V5E,), f"{_BOOK}: no wrap below 16 along an axis", _TPU_ASYNC
+    ),
+    "v5e 16x16": Board(
+        *_V5E, (16, 16), (Links(45 * GB, latency=1e-6, wrap=True),), _BOOK, _TPU_ASYNC
+    ),
+    "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK, _TPU_ASYNC),
+    "h100": Board(*_H100, (8,), (_NVLINK,), f"{_BOOK}: NCCL in the node", _GPU_ASYNC),
 }
 
 
@@ -311,6 +333,6 @@ def board_of(chip: Chip | str) -> tuple[Chip, Board | None]:
     return BOARDS[name].chip, BOARDS[name]
 
 
-def rates_of(chip: Chip) -> Rates | None:
-    """Return the rates of a chip of a known machine; None for other chips."""
-    return next((board.rates for board in BOARDS.values() if board.chip == chip), None)
+def known_board(chip: Chip) -> Board | None:
+    """Return a known machine with this chip; None for other chips."""
+    return next((board for board in BOARDS.values() if board.chip == chip), None)

@@ -8,9 +8,10 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import ON_CHIP, Chip
 from gridlayout.sharding.machines.chips import Rates
+from gridlayout.sharding.machines.lanes import Lanes
 
 
-class Computing:
+class Computing(Lanes):
     """The computation of one device: a chip, or a core if the last axes of `mesh` are cores."""
 
     chip: Chip

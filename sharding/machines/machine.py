@@ -33,13 +33,15 @@ from gridlayout.sharding.machines.chips import (
     Rates,
     board_of,
     check_figure,
-    rates_of,
+    known_board,
 )
+from gridlayout.sharding.machines.lanes import stated_overlap
 from gridlayout.sharding.machines.measure import MeasuredDevices, measured
 from gridlayout.sharding.machines.record import arguments_of, record_of
 from gridlayout.sharding.machines.sending import Sending
 from gridlayout.sharding.machines.topology import (
     Topology,
+    check_hosts,
     default_names,
     hosts_of,
     in_order,
@@ -62,6 +64,13 @@ class Machine(Sending):
     figures: measured times of collectives, which are used instead of the links. axes: the names of
     the mesh axes, by default those of `links`, or of `gl.DeviceGrid`. A device grid matches stated
     names by name, in any order.
+
+    overlap: the resources of a device that work beside all others, of "links", "memory" and
+    "compute". With `("links",)`, a device computes while it waits for a collective that it does not
+    need yet; with `("links", "memory")`, it also reads what the next operation needs; with `()`, it
+    does one thing after another. The default is that of the chip: links on TPUs (scaling book,
+    chapter on rooflines), on GPUs (JAX's GPU performance tips) and on Tenstorrent's chips, whose
+    cores have processors that only move data (tt-metal, METALIUM_GUIDE); nothing on other chips.
 
     hosts: the number of hosts along each axis, a sequence or a dict by names. host_links: the links
     between hosts, per device: its share of the bandwidth of its host. The devices of a host are
@@ -91,6 +100,7 @@ class Machine(Sending):
     axis_names: tuple[str, ...]
     hosts: Shape
     host_links: Links | None
+    overlap: tuple[str, ...]
     is_named: bool = field(compare=False)  # whether the user states the names of the axes
 
     def __init__(
@@ -104,13 +114,16 @@ class Machine(Sending):
         axes: Sequence[str] | None = None,
         hosts: Sequence[int] | Mapping[str, int] | None = None,
         host_links: Links | None = None,
+        overlap: Sequence[str] | None = None,
     ) -> None:
         chip, board = board_of(chip)
         if board is not None:
-            rates = board.rates if rates is None else rates
             links = board.links if links is None else links
             mesh = board.mesh if mesh is None else mesh
-        rates = rates_of(chip) if rates is None else rates
+        known = board or known_board(chip)
+        if known is not None:
+            rates = known.rates if rates is None else rates
+            overlap = known.overlap if overlap is None else overlap
         if rates is not None and not isinstance(rates, Rates):
             raise LayoutError(f"rates {rates!r} must be a gl.Rates")
         sizes = None if mesh is None else positive(mesh, "mesh")
@@ -119,20 +132,9 @@ class Machine(Sending):
             raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
         names = default_names(len(sizes or given)) if named is None else named
         counts = stated_hosts(hosts, sizes, names)
-        if host_links is not None and not isinstance(host_links, Links):
-            raise LayoutError(f"host_links {host_links!r} must be a gl.Links")
-        if hosts and not counts and host_links is not None:
-            raise LayoutError(
-                f"hosts {hosts!r} are one host, but host_links are the links between several: "
-                "leave out host_links"
-            )
-        if (host_links is None) != (not counts) and not any(x.between_hosts for x in figures):
-            raise LayoutError(
-                f"hosts {hosts!r} and host_links {host_links!r} go together: give how many hosts "
-                "there are along each axis, such as hosts=(2, 1), and the gl.Links between them"
-            )
+        check_hosts(hosts, counts, host_links, any(x.between_hosts for x in figures))
         own = (chip, sizes, given, rates, tuple(figures), names, counts, host_links)
-        values = (*own, named is not None)
+        values = (*own, stated_overlap(() if overlap is None else overlap), named is not None)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
 
@@ -153,10 +155,11 @@ class Machine(Sending):
         machine is for any mesh of them.
 
         Collectives, products and passes over memory are timed: medians of a few runs, in which all
-        groups of devices run at the same time. If the mesh has several hosts, groups within a host
-        and groups across hosts are measured separately; on CPUs, each process counts as a host. All
-        processes must then call this, and all use the times of the first one. Raises `LayoutError`
-        if there are no devices.
+        groups of devices run at the same time. `overlap` has the links if products hide most of the
+        time of collectives that run beside them. If the mesh has several hosts, groups within a
+        host and groups across hosts are measured separately; on CPUs, each process counts as a
+        host. All processes must then call this, and all use the times of the first one. Raises
+        `LayoutError` if there are no devices.
         """
         if device is not None:
             if not hasattr(device, "check_has_devices"):
@@ -168,12 +171,13 @@ class Machine(Sending):
         names = tuple(map(str, device.mesh.axis_names)) if device is not None else ()
         shape = None if device is None else device.shape
         hosts = () if shape is None else hosts_of(mesh.devices, shape)
-        figures, rates = measured(mesh, Topology(shape, names, (), hosts).crosses)
+        figures, rates, overlap = measured(mesh, Topology(shape, names, (), hosts).crosses)
         links = Links(max((each.bandwidth for each in figures), default=1e9))
         chip = Chip(str(mesh.devices.flat[0].device_kind), (1, 1))
         if device is None:
-            return Machine(chip, None, links, rates=rates, figures=figures)
-        return Machine(*(chip, shape, links), rates=rates, figures=figures, axes=names, hosts=hosts)
+            return Machine(chip, None, links, rates=rates, figures=figures, overlap=overlap)
+        own = {"rates": rates, "figures": figures, "overlap": overlap}
+        return Machine(chip, shape, links, axes=names, hosts=hosts, **own)
 
     def places(self, layout: Buffers) -> bool:
         """Whether a layout fits on one chip: its cores and memory suffice for one shard per core.
@@ -230,6 +234,7 @@ class Machine(Sending):
             axes=(*self.axis_names[: len(mesh)], *names),
             hosts=(*self.hosts, *[1] * len(chip.grid)) if self.hosts else None,
             host_links=self.host_links,
+            overlap=self.overlap,
         )
 
     @property
@@ -336,7 +341,7 @@ class Machine(Sending):
         return {
             **{"chip": self.chip, "mesh": self.mesh, "links": self.links, "rates": self.rates},
             **{"figures": self.figures, "axes": self._stated_names},
-            **{"hosts": self.hosts, "host_links": self.host_links},
+            **{"hosts": self.hosts, "host_links": self.host_links, "overlap": self.overlap},
         }
 
     @property

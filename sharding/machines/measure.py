@@ -27,6 +27,7 @@ from gridlayout.sharding.collectives import (
     Axes,
 )
 from gridlayout.sharding.machines.chips import Figure, Rates
+from gridlayout.sharding.machines.lanes import LINKS
 
 # The bytes per device in a small and in a large collective; the collectives per program; the runs
 # of a program.
@@ -35,6 +36,8 @@ SMALL, LARGE, TIMES, ROUNDS = 1 << 10, 1 << 20, 8, 7
 # to start; the elements of a pass over memory. Where the first does not take `LONGER` times as long
 # as the second, its rows and columns are doubled, up to `LARGEST`.
 PRODUCT, TINY, PASS, LARGEST, LONGER = 512, 32, 1 << 21, 8192, 100
+# The least share of the time of collectives that products hide where both work at the same time.
+HIDDEN = 0.5
 # The most repetitions of a program, and the share of its time that they are to take.
 REPEATED, SHARE = 256, 0.3
 _RATES = ("flops", "memory", "elementwise", "start", "transposed")
@@ -61,11 +64,13 @@ class MeasuredDevices(Protocol):
         """Raise `LayoutError` if there are no devices; `what` needs them."""
 
 
-def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figure], Rates]:
-    """Return the figures of collectives by kind and group size, and the rates of one device.
+def measured(
+    mesh: Mesh, crosses: Crosses = lambda _: False
+) -> tuple[list[Figure], Rates, tuple[str, ...]]:
+    """Return the figures of collectives, the rates of one device, and what works beside all else.
 
     mesh: its axes are prime factors. crosses: whether devices along some axes have several hosts.
-    All processes get the values that the first one measured.
+    Figures are by kind and group size. All processes get the values that the first one measured.
     """
     figures = []
     for axes, between in _groups(mesh, crosses):
@@ -77,7 +82,8 @@ def measured(mesh: Mesh, crosses: Crosses = lambda _: False) -> tuple[list[Figur
             latency = max(small - received(SMALL, n) * per_byte, 0.0)
             longer = max(wait - latency, 0.0)
             figures.append(Figure(kind, n, latency, 1 / per_byte, longer, between))
-    return _of_first_process(mesh, figures, _rates(mesh))
+    figures, rates, hidden = _of_first_process(mesh, figures, _rates(mesh), _hidden(mesh))
+    return figures, rates, (LINKS,) if hidden > HIDDEN else ()
 
 
 def _groups(mesh: Mesh, crosses: Crosses) -> list[tuple[Axes, bool]]:
@@ -95,13 +101,13 @@ def _groups(mesh: Mesh, crosses: Crosses) -> list[tuple[Axes, bool]]:
 
 
 def _of_first_process(
-    mesh: Mesh, figures: list[Figure], rates: Rates
-) -> tuple[list[Figure], Rates]:
+    mesh: Mesh, figures: list[Figure], rates: Rates, hidden: float
+) -> tuple[list[Figure], Rates, float]:
     """Return what the process of the first device measured, so that all make the same choices."""
     if len({device.process_index for device in mesh.devices.flat}) == 1:
-        return figures, rates
+        return figures, rates, hidden
     own = [x for each in figures for x in (each.latency, each.bandwidth, each.wait)]
-    own += [getattr(rates, name) for name in _RATES]
+    own += [*(getattr(rates, name) for name in _RATES), hidden]
     spec = PartitionSpec(mesh.axis_names)
     rows = jax.make_array_from_callback(
         (mesh.size, len(own)),
@@ -110,11 +116,17 @@ def _of_first_process(
     )
     first = jax.jit(lambda x: x[0], out_shardings=NamedSharding(mesh, PartitionSpec()))(rows)
     values = [float(x) for x in np.asarray(first.addressable_data(0))]
-    rest: dict[str, Any] = dict(zip(_RATES, values[3 * len(figures) :], strict=True))
-    return [
-        replace(each, latency=values[3 * k], bandwidth=values[3 * k + 1], wait=values[3 * k + 2])
-        for k, each in enumerate(figures)
-    ], replace(rates, **rest)
+    rest: dict[str, Any] = dict(zip(_RATES, values[3 * len(figures) : -1], strict=True))
+    return (
+        [
+            replace(
+                each, latency=values[3 * k], bandwidth=values[3 * k + 1], wait=values[3 * k + 2]
+            )
+            for k, each in enumerate(figures)
+        ],
+        replace(rates, **rest),
+        values[-1],
+    )
 
 
 def _count(mesh: Mesh, axes: Axes) -> int:
@@ -186,8 +198,56 @@ def _wait(mesh: Mesh, axes: Axes) -> float:
     return max(both - alone, 0.0) / TIMES
 
 
+def _hidden(mesh: Mesh) -> float:
+    """Return the share of the time of all-reduces that products hide; 0 on one device."""
+    axes: Axes = tuple(map(str, mesh.axis_names))
+
+    def program(sends: int, products: int) -> Callable[[], float]:
+        def body(x: jax.Array) -> jax.Array:
+            a, b = x.reshape(PRODUCT, PRODUCT), x
+            c = a
+            for _ in range(sends):
+                b = lax.psum(b, axes) * 0.5
+            for _ in range(products):
+                c = c @ a * (1 / PRODUCT)
+            return b + c.reshape(-1)
+
+        return _ready(mesh, body, PRODUCT**2)
+
+    return _hidden_in(program) if mesh.size > 1 else 0.0
+
+
+def _hidden_in(program: Callable[[int, int], Callable[[], float]]) -> float:
+    """Return the share of the time of transfers, or of products, that is hidden beside the others.
+
+    program: returns a function that runs so many transfers, and so many products that do not need
+    them, and returns the seconds. Both take about equally long. Of several rounds, three quarters
+    hide more than this share, which is between 0 and 1.
+    """
+    nothing, sent, one = (
+        median(once() for _ in range(ROUNDS))
+        for once in (program(0, 0), program(TIMES, 0), program(0, TIMES))
+    )
+    per_product = max(one - nothing, 1e-9) / TIMES
+    products = min(max(round((sent - nothing) / per_product), 1), REPEATED)
+    counts = (0, 0), (TIMES, 0), (0, products), (TIMES, products)
+    programs = [program(*each) for each in counts]
+    shares = []
+    for _ in range(ROUNDS):
+        least, *rest = (once() for once in programs)
+        alone, multiplied, both = (max(each - least, 1e-9) for each in rest)
+        shares.append((alone + multiplied - both) / min(alone, multiplied))
+    return min(max(sorted(shares)[len(shares) // 4], 0.0), 1.0)
+
+
 def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
     """Return the median seconds of a program. words: float32 elements per device and operand."""
+    once = _ready(mesh, body, *words)
+    return median(once() for _ in range(ROUNDS))
+
+
+def _ready(mesh: Mesh, body: Callable[..., Any], *words: int) -> Callable[[], float]:
+    """Return a function that runs a compiled program and returns its seconds."""
     spec = PartitionSpec(mesh.axis_names)
     fn = jax.jit(
         jax.shard_map(
@@ -201,12 +261,13 @@ def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
     sharding = NamedSharding(mesh, spec)
     arrays = [jax.jit(partial(jnp.ones, n * mesh.size), out_shardings=sharding)() for n in words]
     jax.block_until_ready(fn(*arrays))
-    times = []
-    for _ in range(ROUNDS):
+
+    def once() -> float:
         start = perf_counter()
         jax.block_until_ready(fn(*arrays))
-        times.append(perf_counter() - start)
-    return median(times)
+        return perf_counter() - start
+
+    return once
 
 
 def _rates(mesh: Mesh) -> Rates:

@@ -10,7 +10,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 from gridlayout.sharding.machines.chips import Figure, Links, Rates
 
-_FORMAT, _VERSION = "gridlayout machine", 3
+_FORMAT, _VERSION = "gridlayout machine", 4
 
 
 def record_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def record_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "figures": [asdict(each) for each in arguments["figures"]],
         "hosts": arguments["hosts"],
         "host_links": None if between is None else asdict(between),
+        "overlap": arguments["overlap"],
     }
 
 
@@ -53,4 +54,5 @@ def arguments_of(record: Any) -> dict[str, Any]:
         "figures": [Figure(**each) for each in record["figures"]],
         "hosts": tuple(record.get("hosts", ())),
         "host_links": None if between is None else Links(**between),
+        "overlap": tuple(record.get("overlap", ())),
     }

@@ -304,6 +304,26 @@ def _stated_names(axes: Any) -> Axes:
     return names
 
 
+def check_hosts(hosts: Any, counts: Shape, host_links: Any, is_measured: bool) -> None:
+    """Raise `LayoutError` unless hosts and the links between them go together.
+
+    counts: the number of hosts along each axis. is_measured: whether there are measured figures of
+    collectives between hosts, which need no links.
+    """
+    if host_links is not None and not isinstance(host_links, Links):
+        raise LayoutError(f"host_links {host_links!r} must be a gl.Links")
+    if hosts and not counts and host_links is not None:
+        raise LayoutError(
+            f"hosts {hosts!r} are one host, but host_links are the links between several: "
+            "leave out host_links"
+        )
+    if (host_links is None) != (not counts) and not is_measured:
+        raise LayoutError(
+            f"hosts {hosts!r} and host_links {host_links!r} go together: give how many hosts "
+            "there are along each axis, such as hosts=(2, 1), and the gl.Links between them"
+        )
+
+
 def hosts_along(of_host: Any, sizes: Sequence[int]) -> Shape:
     """Return the number of hosts along each axis; () if there is one host.
 
