@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from gridlayout.ops.planning.clock import Clock
+from gridlayout.ops.planning.hiding import hiding
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan
 from gridlayout.ops.planning.solved import made_for, problem_of, solved
@@ -43,11 +44,14 @@ def on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -
 class _Known:
     """The default plan, None if it does not fit, and the seconds that another plan has to beat.
 
+    The solver's choices have to beat its sum, and a plan its time with overlap.
+
     Arrays that are laid out keep their layouts unless the gain exceeds the figures' accuracy.
     """
 
     plan: Plan | None
     seconds: float = inf
+    overlapped: float = inf  # as `seconds`, where the machine does several things at a time
 
     @staticmethod
     def of(traced: Traced, trips: int | None) -> _Known:
@@ -57,8 +61,8 @@ class _Known:
             plan = default_plan(traced, trips, keeps)
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
                 stays = LIMITS.relayout_gain if keeps and machine.figures else 0.0
-                known.append(_Known(plan, plan.time * (1 - stays)))
-        return min(known, key=lambda each: each.seconds, default=_Known(None))
+                known.append(_Known(plan, plan.time * (1 - stays), plan.overlapped * (1 - stays)))
+        return min(known, key=lambda each: each.overlapped, default=_Known(None))
 
     def with_bound(self, bound: float) -> Plan:
         """Return the plan with a proven lower bound of the time of all plans."""
@@ -102,11 +106,12 @@ def _divided(
             break
         made = made_for(traced, strategies, replace(solution, bound=first.bound), clock)
         if room is None or made.peak_bytes <= room:
-            return known.with_bound(first.bound) if known.seconds < made.time else made
+            made = hiding(traced, strategies, made, replace(solution, bound=first.bound), clock)
+            is_slower = known.overlapped < made.overlapped
+            return known.with_bound(first.bound) if is_slower else made
         known_room = free.limited(room).room
-        if (
-            free.graph.is_large and k < _BY_SHARE and clock.left
-        ):  # other choices have values of these kinds too
+        if free.graph.is_large and k < _BY_SHARE and clock.left:
+            # Other choices have values of these kinds too.
             part, is_new = max(known_room.held(solution.choices)) / made.peak_bytes, True
             continue
         held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)

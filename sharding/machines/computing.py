@@ -6,6 +6,8 @@ from math import prod
 from typing import Any
 
 from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import ON_CHIP, Chip
 from gridlayout.sharding.machines.chips import Rates
 from gridlayout.sharding.machines.lanes import Lanes
@@ -17,6 +19,21 @@ class Computing(Lanes):
     chip: Chip
     mesh: Shape | None
     rates: Rates | None
+
+    def places(self, layout: Buffers) -> bool:
+        """Whether a layout fits on one chip: its cores and memory suffice for one shard per core.
+
+        This is `layout.can_be_on(chip)`, which limits the proposals of `gl.explain(..., plan=True)`
+        too.
+
+        >>> import gridlayout as gl
+        >>> grids = (1, 64), (13, 5), (65, 1)
+        >>> [gl.Machine("n150").places(gl.GridLayout((512, 64), grid=grid)) for grid in grids]
+        [True, False, False]
+        """
+        if not isinstance(layout, Buffers):
+            raise LayoutError(f"layout {layout!r} must be a gl.Layout")
+        return layout.can_be_on(self.chip)
 
     def work_seconds(
         self, flops: float = 0, nbytes: float = 0, elements: float = 0, dtype: Any = None
