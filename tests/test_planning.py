@@ -447,7 +447,7 @@ def test_files_that_are_no_plans_are_refused(tmp_path):
     with pytest.raises(LayoutError, match=r"planned with JAX 0\.0\.1"):
         gl.load_plan(path)
     path.write_text(json.dumps({**record, "version": 2}))
-    with pytest.raises(LayoutError, match="version 2, and this gridlayout reads 3: make the plan"):
+    with pytest.raises(LayoutError, match="version 2, and this gridlayout reads 4: make the plan"):
         gl.load_plan(path)
 
     # Whatever is put in the place of any value: refused, or a plan that says something else.

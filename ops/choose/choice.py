@@ -13,7 +13,8 @@ class Choice:
 
     made: the division of the result before partial sums are reduced. summed: the units that have
     partial results. scattered: whether each device keeps its part of the sum, in division `out`;
-    otherwise all have it.
+    otherwise all have it. rounds: the most rounds of a product, whose messages run beside
+    multiplications. apart: the operands that are gathered in these rounds.
     """
 
     ins: tuple[Division | None, ...]
@@ -21,6 +22,8 @@ class Choice:
     out: Division
     summed: tuple[int, ...] = ()
     scattered: bool = False
+    rounds: int = 1
+    apart: tuple[int, ...] = ()
 
     @property
     def sum_kind(self) -> tuple[tuple[int, ...], bool]:

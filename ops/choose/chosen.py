@@ -113,7 +113,8 @@ class Chosen:
         if record.multiplies and SHIFTED in kinds and not (choice.summed or any(choice.made)):
             return None  # its rule divides the dims that windows move along
         axes = units.mesh_axes(choice.summed)
-        return Requested(ins, made, out, axes, choice.scattered)
+        rounds = choice.rounds, choice.apart
+        return Requested(ins, made, out, axes, choice.scattered, *rounds)
 
     def _loop(self, path: Path, eqn: Any) -> RequestedLoop | None:
         """Return the requested placements of a loop's carries and rows, with its body's choices."""

@@ -16,6 +16,8 @@ class Requested:
     ins: of each operand; None leaves it in its layout. made: of the result's partial sums. out: of
     the result after they are summed. summed: the mesh axes that hold partial sums.
     scattered: whether the sums are reduce-scattered along these axes, else they are all-reduced.
+    rounds: the most rounds of a product, whose messages run beside multiplications. apart: the
+    operands that are gathered in these rounds; others are gathered before.
     """
 
     ins: tuple[Sharded | None, ...]
@@ -23,6 +25,8 @@ class Requested:
     out: Sharded
     summed: Axes = ()
     scattered: bool = False
+    rounds: int = 1
+    apart: tuple[int, ...] = ()
 
     @property
     def note(self) -> str:

@@ -1,10 +1,11 @@
 """`hiding`: plans that take less time where devices do several things at the same time.
 
-The solver minimizes the sum of all times. A plan whose messages are hidden behind its computation
-may take less time with a larger sum. So the problem is solved once more on a machine where messages
-take another time: less if computing takes most of the time, since more messages could be hidden
-then, and more if they take most of it. Of both plans, the one that takes less time with overlap is
-the result.
+The solver minimizes the sum of all times. Where links work beside the rest, a plan may take less
+time with a larger sum, in two ways. Its products run in rounds, whose messages run beside
+multiplications (`products/rounds.py`). And it sends other messages, which are hidden better: the
+problem is solved once more on a machine where messages take another time. That is less if computing
+takes most of the time, since more messages could be hidden then, and more if they take most of it.
+The plan that takes the least time with overlap is the result.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machines.lanes import LINKS
 
 _TIMES = 3.0  # as fast, or as slow, as messages are
+_MOST_ROUNDS = 8
 
 
 def hiding(
@@ -30,30 +33,36 @@ def hiding(
 
     found: the solution of the best plan, whose bound is that of all. clock: ends the search.
     """
-    machine = traced.device.machine
-    if not machine.overlap:
+    if LINKS not in traced.device.machine.overlap or not clock.left:
         return best
+    solutions = [found]
     computed = sum(each.compute for each in best.simulation.equations)
     times = _TIMES if 2 * computed > best.time else 1 / _TIMES
-    device = traced.device.with_machine(machine.with_faster_links(times))
-    other = Strategies(
-        strategies.graph,
-        replace(strategies.units, device=device),
-        strategies.given,
-        strategies.targets,
-        strategies.names,
-        strategies.most,
-        clock.check,
-        capacity=strategies.capacity,
-        more=strategies.more,
-    )
+    other = _solved_again(traced, strategies, times, clock)
+    if other is not None and other.choices != found.choices:
+        solutions.append(replace(found, choices=other.choices))
+    for each in solutions:
+        how = f"{found.how}, with overlap"
+        made = made_for(traced, strategies, replace(each, how=how), clock, _MOST_ROUNDS)
+        fits = strategies.capacity is None or made.peak_bytes <= strategies.capacity
+        if fits and made.overlapped < best.overlapped:
+            best = made
+    return best
+
+
+def _solved_again(
+    traced: Traced, strategies: Strategies, times: float, clock: Clock
+) -> Solution | None:
+    """Return the best choices where messages are so many times as fast; None without any."""
+    machine = traced.device.machine.with_faster_links(times)
+    units = replace(strategies.units, device=traced.device.with_machine(machine))
     try:
-        solution = solved(other, clock, None, LIMITS.gap)
+        other = Strategies(
+            *(strategies.graph, units, strategies.given, strategies.targets, strategies.names),
+            *(strategies.most, clock.check),
+            capacity=strategies.capacity,
+            more=strategies.more,
+        )
+        return solved(other, clock, None, LIMITS.gap)
     except (Expired, Unsolved):
-        return best
-    if solution is None or solution.choices == found.choices:
-        return best
-    own = replace(found, choices=solution.choices, how=f"{found.how}, with overlap")
-    made = made_for(traced, strategies, own, clock)
-    fits = strategies.capacity is None or made.peak_bytes <= strategies.capacity
-    return made if fits and made.overlapped < best.overlapped else best
+        return None

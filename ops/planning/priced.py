@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.chosen import Chosen, Stated
 from gridlayout.ops.choose.division import Division
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.graph.node import Path
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.equation import equation_names
 from gridlayout.ops.planning.plan import Alternative, Plan
@@ -51,12 +55,17 @@ def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) 
     )
 
 
-def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
-    """Return the plan of a solution, with its price; clock: for the choice between L1 and DRAM.
+def made_plan(
+    traced: Traced, strategies: Strategies, found: Solution, clock: Clock, rounds: int = 1
+) -> Plan:
+    """Return the plan of a solution, with its price.
 
-    A plan that does not fit a device's memory lists no alternatives.
+    clock: for the choice between L1 and DRAM. rounds: the most rounds of a product. A plan that
+    does not fit a device's memory lists no alternatives.
     """
     units, choices = strategies.units, strategies.choices(found.choices)
+    if rounds > 1:
+        choices |= in_rounds(strategies, choices, rounds)
     divisions = strategies.results(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
     results = tuple(
@@ -100,6 +109,28 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
         traced.fn,
         traced.trees,
     )
+
+
+def in_rounds(
+    strategies: Strategies, choices: Mapping[Path, Choice], rounds: int
+) -> dict[Path, Choice]:
+    """Return the choices of products, in at most so many rounds.
+
+    An operand is gathered in rounds if nothing else reads it in that division: otherwise one gather
+    serves all that read it.
+    """
+    graph = strategies.graph
+    nodes = [node for node in graph.nodes if node.path in choices]
+    readers = Counter(
+        pair for node in nodes for pair in {*zip(node.ins, choices[node.path].ins, strict=False)}
+    )
+    found = {}
+    for node in (node for node in nodes if node.name == "dot_general"):
+        choice = choices[node.path]
+        pairs = enumerate(zip(node.ins, choice.ins, strict=True))
+        apart = tuple(k for k, pair in pairs if readers[pair] == 1)
+        found[node.path] = replace(choice, rounds=rounds, apart=apart)
+    return found
 
 
 def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:

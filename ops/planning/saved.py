@@ -23,6 +23,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.text import parse
 
 _MOST_BYTES = 1 << 28
+_MOST_ROUNDS = 64  # of a product
 
 
 def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
@@ -125,6 +126,8 @@ def _choice(record: Any, count: int) -> tuple[tuple[int, ...], Choice]:
     path, choice = record["path"], checked(Choice, record)
     if not all(isinstance(k, int) and not isinstance(k, bool) for k in path):
         raise ValueError(f"{path!r} must be whole numbers")
+    if not 1 <= choice.rounds <= _MOST_ROUNDS:
+        raise ValueError(f"{choice.rounds!r} rounds must be from 1 to {_MOST_ROUNDS}")
     for division in (*choice.ins, choice.made, choice.out, (choice.summed,)):
         units = [unit for dim in division or () for unit in dim]
         if len(set(units)) != len(units) or not set(units).issubset(range(count)):

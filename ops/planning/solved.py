@@ -84,6 +84,8 @@ def problem_of(strategies: Strategies, clock: Clock) -> Problem:
     return clock.through(lambda: strategies.problem)
 
 
-def made_for(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
-    """Return the plan of a solution."""
-    return clock.through(lambda: made_plan(traced, strategies, found, clock))
+def made_for(
+    traced: Traced, strategies: Strategies, found: Solution, clock: Clock, rounds: int = 1
+) -> Plan:
+    """Return the plan of a solution; rounds: the most rounds of its products."""
+    return clock.through(lambda: made_plan(traced, strategies, found, clock, rounds))

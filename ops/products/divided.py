@@ -7,6 +7,8 @@ reduce-scattered so that each device keeps its part of the sum.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -27,6 +29,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace
+from gridlayout.ops.products.rounds import Multiply, Rounds, in_rounds
 from gridlayout.sharding.collectives import REDUCE_SCATTER
 
 Shape = tuple[int, ...]
@@ -36,6 +39,20 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     """Return the product of operands that are divided as `requested` states."""
     is_product = op.name == "dot_general"
     numbers = op.params["dimension_numbers"]
+    dtype, made = op.out.dtype, requested.made
+    wide = sum_dtype(dtype) if requested.summed else dtype
+    specs = [spec for spec in requested.ins if spec is not None]
+    shapes, block = list(map(block_shape, specs)), block_shape(made)
+    b.note = requested.note
+    own = block  # before the product is transposed
+    if op.permutation is not None:
+        own = tuple(block[op.permutation.index(d)] for d in range(len(block)))
+    b.device_flops = of_blocks(op, shapes[0], own, b.device.machine)
+    multiply = _multiply(op, lhs.ndim, wide)
+    if is_product and requested.rounds > 1:
+        found = in_rounds(b, op, requested, (lhs, rhs), block, requested.rounds)
+        if found is not None:
+            return _by_rounds(b, *found, (lhs, rhs), multiply)
     contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
     values = []
     for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
@@ -46,31 +63,49 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]
         values.append(b.with_padding(there, 0, along) if along else there)
-    dtype, made = op.out.dtype, requested.made
-    wide = sum_dtype(dtype) if requested.summed else dtype
-    specs = [spec for spec in requested.ins if spec is not None]
-    shapes, block = list(map(block_shape, specs)), block_shape(made)
-    b.note = requested.note
-    own = block  # before the product is transposed
-    if op.permutation is not None:
-        own = tuple(block[op.permutation.index(d)] for d in range(len(block)))
-    b.device_flops = of_blocks(op, shapes[0], own, b.device.machine)
 
-    is_swapped, order = _order(op, lhs.ndim)
-    given = {"preferred_element_type": wide}
-    if is_swapped:
-        given["dimension_numbers"] = tuple(pair[::-1] for pair in numbers)
-
-    def multiply(x: jax.Array, y: jax.Array) -> list[jax.Array]:
-        pair = x.reshape(shapes[0]), y.reshape(shapes[1])
-        (found,) = op.bind(*(pair[::-1] if is_swapped else pair), **given)
-        return [found if order is None else lax.transpose(found, order)]
+    def whole(x: jax.Array, y: jax.Array) -> jax.Array:
+        return multiply(x.reshape(shapes[0]), y.reshape(shapes[1]))
 
     if not requested.summed:
         local = made.local_shape
-        return b.run(lambda x, y: [multiply(x, y)[0].reshape(local)], values, [made])[0]
-    (part,) = b.run(multiply, values, [Local(block, wide)])
+        return b.run(lambda x, y: [whole(x, y).reshape(local)], values, [made])[0]
+    (part,) = b.run(lambda x, y: [whole(x, y)], values, [Local(block, wide)])
     return summed(b, part, requested, wide, dtype)
+
+
+def _by_rounds(
+    b: Builder, found: Rounds, rounds: int, operands: Sequence[Value], multiply: Multiply
+) -> Value:
+    """Return the product in so many rounds; the operand that is not cut is moved before them."""
+    requested = found.requested
+    values = []
+    for k, (value, spec) in enumerate(zip(operands, requested.ins, strict=True)):
+        assert spec is not None
+        is_there = k == found.cut and found.gathered is not None
+        values.append(value if is_there else b.as_spec(value, spec))
+    out = requested.out if requested.scattered else requested.made
+    b.note = f"{requested.note}, in {rounds} rounds"
+
+    def kernel(*parts: jax.Array) -> list[jax.Array]:
+        return [found.run(rounds, multiply, *parts).reshape(out.local_shape)]
+
+    space = cache(partial(found.workspace, rounds))
+    return b.run(kernel, values, [out], found.sends(rounds), workspace=space)[0]
+
+
+def _multiply(op: Op, left: int, dtype: Any) -> Multiply:
+    """Return the function of two blocks that multiplies them; left: rank of the left operand."""
+    is_swapped, order = _order(op, left)
+    given = {"preferred_element_type": dtype}
+    if is_swapped:
+        given["dimension_numbers"] = tuple(pair[::-1] for pair in op.params["dimension_numbers"])
+
+    def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
+        (found,) = op.bind(*((y, x) if is_swapped else (x, y)), **given)
+        return found if order is None else lax.transpose(found, order)
+
+    return multiply
 
 
 def _order(op: Op, left: int) -> tuple[bool, Shape | None]:

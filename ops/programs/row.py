@@ -140,7 +140,11 @@ def _partial_bytes(decision: Decision) -> int:
     """Return the bytes of a partial result that the devices add up and scatter; 0 if none does."""
     sums = [each for each in decision.collectives if each.kind == REDUCE_SCATTER]
     return max(
-        (each.received_bytes * each.group_size // (each.group_size - 1) for each in sums), default=0
+        (
+            each.received_bytes * each.count * each.group_size // (each.group_size - 1)
+            for each in sums
+        ),
+        default=0,
     )
 
 

@@ -135,7 +135,8 @@ class _Walk:
             if step is None or _COMPUTES not in step.turns:
                 needs = last
             elif turn.collective is None:
-                needs = _last((base, *sent.values(), computed[-1]))
+                operands = (each for k, each in sent.items() if k is not None)
+                needs = _last((base, *operands, computed[-1]))
             elif turn.operand is None:
                 needs = _last((base, *sent.values(), *computed[-1:]))
             else:  # of two buffers, one is computed with

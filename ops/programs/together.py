@@ -86,7 +86,8 @@ def joined_by_xla(
         return {}
     kinds: list[Hashable | None] = []
     for step, name in zip(steps, names, strict=True):
-        is_sum = not step.is_global and [each.kind for each in step.collectives] == [ALL_REDUCE]
+        sent = [(each.kind, each.count) for each in step.collectives]
+        is_sum = not step.is_global and sent == [(ALL_REDUCE, 1)]
         how = name if name.startswith(("reduce_m", "reduce_p", "arg")) else "sum"
         dtype = str(registers[step.writes[0]].dtype) if is_sum else ""
         kinds.append((how, dtype, step.collectives[0].axes) if is_sum else None)
