@@ -1,6 +1,7 @@
 """Times with overlap: what a machine does at the same time, and when parts of programs run."""
 
 import dataclasses
+from math import prod
 
 import jax
 import jax.numpy as jnp
@@ -264,3 +265,39 @@ def test_texts_and_drawings_have_both_figures(tmp_path):
     again = gl.load_plan(tmp_path / "plan.json")
     assert again.overlapped == plan.overlapped
     assert again.simulation.events == plan.simulation.events
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["v5e 4x4", "h100"])
+@pytest.mark.parametrize(
+    ("rows", "width", "hidden"), [(65536, 1024, 4096), (8192, 4096, 16384), (2048, 8192, 8192)]
+)
+def test_plans_are_chosen_by_the_time_with_overlap(rows, width, hidden, where):
+    """No plan of the default, of sums, or of fixed layouts takes less time with overlap."""
+    params = {"up": shaped(width, hidden), "down": shaped(hidden, width)}
+    args = params, shaped(rows, width), shaped(rows, width)
+    plan = gl.plan(step, *args, machine=where)
+    in_sequence = gl.plan(step, *args, machine=gl.Machine(where, overlap=()))
+    assert in_sequence.overlapped == in_sequence.time <= plan.time
+    assert plan.bound <= in_sequence.time <= 2 * plan.overlapped
+    others = [gl.simulate(step, *args, plan=in_sequence, machine=where)]
+    others.append(gl.simulate(step, *args, machine=where))
+    devices = prod(plan.simulation.mesh.values())
+    for grids in ((devices, 1), (1, devices)), ((1, devices), (devices, 1)):
+        names = zip(("up", "down"), grids, strict=True)
+        fixed = {
+            f"params/{name}": gl.GridLayout(params[name].shape, "bfloat16", grid=cores)
+            for name, cores in names
+        }
+        others.append(gl.plan(step, *args, machine=where, fixed=fixed))
+    for each in others:
+        assert plan.overlapped <= each.overlapped * (1 + 1e-9)
+    assert plan.overlapped < 0.97 * in_sequence.time
+
+
+def test_without_time_left_the_plan_is_the_one_in_sequence():
+    plan = gl.plan(step, *ARGS, machine="v5e 4x4", seconds=0)
+    assert plan.how == "as by default"
+    assert plan.overlapped < plan.time

@@ -108,8 +108,8 @@ def test_devices_send_what_rounds_state():
     arrays = plan.put(tuple(np.ones(x.shape, "f4") for x in layouts))
     compiled = gl.explain(gl.on_grid(fn, policy=plan).lower(*arrays).compile())
     (sent,) = (c for e in plan.simulation.equations for c in e.collectives if c.kind == kind)
-    found = [op.received_bytes for op in compiled.collectives if op.kind == "reduce_scatter"]
-    assert found == [sent.received_bytes] * sent.count
+    found = [op for op in compiled.collectives if op.kind == kind]
+    assert [(op.received_bytes, op.count) for op in found] == [(sent.received_bytes, sent.count)]
 
 
 def test_one_gather_serves_two_products():

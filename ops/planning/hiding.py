@@ -35,7 +35,7 @@ def hiding(
     """
     if LINKS not in traced.device.machine.overlap or not clock.left:
         return best
-    solutions = [found]
+    solutions, bound = [found], best.bound
     computed = sum(each.compute for each in best.simulation.equations)
     times = _TIMES if 2 * computed > best.time else 1 / _TIMES
     other = _solved_again(traced, strategies, times, clock)
@@ -46,7 +46,7 @@ def hiding(
         made = made_for(traced, strategies, replace(each, how=how), clock, _MOST_ROUNDS)
         fits = strategies.capacity is None or made.peak_bytes <= strategies.capacity
         if fits and made.overlapped < best.overlapped:
-            best = made
+            best = replace(made, bound=bound)
     return best
 
 

@@ -342,7 +342,7 @@ class Plan(ByPath):
         made = [f"  {name}: {layout!r}" for name, layout in self.results.items() if layout]
         return "\n".join(
             [
-                f"plan of {self.simulation.title}: {duration(self.time)}, "
+                f"plan of {self.simulation.title}: {self.simulation.times}, "
                 f"{bound_words(self.time, self.bound)} ({self.how})",
                 "arguments",
                 *laid,
@@ -354,7 +354,7 @@ class Plan(ByPath):
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{axis}={n}" for axis, n in self.simulation.mesh.items())
-        return f"Plan({self.simulation.title}, {axes}: {duration(self.time)})"
+        return f"Plan({self.simulation.title}, {axes}: {self.simulation.times})"
 
 
 def _reprs(layouts: Mapping[str, Layout | None]) -> dict[str, str]:

@@ -203,7 +203,7 @@ class Simulation:
         subtitle = f"one of {self._devices}"
         found = [Track(name, spans) for name, spans in tracks.items()]
         notes = sent_in_words(self.events)
-        return timeline(f"{self.title}: {self._times}", subtitle, found, notes)
+        return timeline(f"{self.title}: {self.times}", subtitle, found, notes)
 
     def memory(self) -> Drawing:
         """Return a drawing of the bytes that a device holds, equation by equation.
@@ -236,8 +236,8 @@ class Simulation:
         return events(self.equations, self._runs, self.machine)
 
     @property
-    def _times(self) -> str:
-        """The time; and that with overlap, where it is less."""
+    def times(self) -> str:
+        """The time as text; and that with overlap, where it is less."""
         both = duration(self.time), duration(self.overlapped)
         return both[0] if both[0] == both[1] else f"{both[0]} ({both[1]} with overlap)"
 
@@ -281,7 +281,7 @@ class Simulation:
         axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
             *self.table.lines,
-            f"time {self._times} on {self.machine.chip.name}, mesh "
+            f"time {self.times} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
             f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",
             f"a device receives along links: {sent or 'nothing'}",
