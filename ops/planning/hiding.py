@@ -2,10 +2,9 @@
 
 The solver minimizes the sum of all times. Where links work beside the rest, a plan may take less
 time with a larger sum, in two ways. Its products run in rounds, whose messages run beside
-multiplications (`products/rounds.py`). And it sends other messages, which are hidden better: the
-problem is solved once more on a machine where messages take another time. That is less if computing
-takes most of the time, since more messages could be hidden then, and more if they take most of it.
-The plan that takes the least time with overlap is the result.
+multiplications (`products/rounds.py`). And it sends more, but hides it: the problem is solved once
+more on a machine where messages take little time. The plan that takes the least time with overlap
+is the result.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.lanes import LINKS
 
-_TIMES = 3.0  # as fast, or as slow, as messages are
+_FASTER = 10.0  # times as fast as messages are
 _MOST_ROUNDS = 8
 
 
@@ -36,9 +35,7 @@ def hiding(
     if LINKS not in traced.device.machine.overlap or not clock.left:
         return best
     solutions, bound = [found], best.bound
-    computed = sum(each.compute for each in best.simulation.equations)
-    times = _TIMES if 2 * computed > best.time else 1 / _TIMES
-    other = _solved_again(traced, strategies, times, clock)
+    other = _solved_again(traced, strategies, clock)
     if other is not None and other.choices != found.choices:
         solutions.append(replace(found, choices=other.choices))
     for each in solutions:
@@ -50,11 +47,9 @@ def hiding(
     return best
 
 
-def _solved_again(
-    traced: Traced, strategies: Strategies, times: float, clock: Clock
-) -> Solution | None:
-    """Return the best choices where messages are so many times as fast; None without any."""
-    machine = traced.device.machine.with_faster_links(times)
+def _solved_again(traced: Traced, strategies: Strategies, clock: Clock) -> Solution | None:
+    """Return the best choices where messages are faster; None if none are known in time."""
+    machine = traced.device.machine.with_faster_links(_FASTER)
     units = replace(strategies.units, device=traced.device.with_machine(machine))
     try:
         other = Strategies(
