@@ -77,6 +77,6 @@ def equation_of(name: str, row: Row, machine: Machine, streamed: float, trips: i
     if streamed > compute:
         compute, limit = streamed, "dram" if streamed > movement else limit
     first = row.outputs[0] if row.outputs else None
-    where = () if first is None else (first.shape, placed(first))
+    where = ((), "") if first is None else (first.shape, placed(first))
     own = name, ins, outs, compute, movement, limit, row.note, row.collectives
-    return Equation(*own, *where, units=min(row.units, compute), memory=memory)
+    return Equation(*own, *where, min(row.units, compute), memory)

@@ -110,9 +110,9 @@ class _Walk:
             name = "" if equation is None else self.names[equation]
             mine = _stages(made, [step for _, step in steps], called, name)
             if not steps:
-                ends = (_registers(v.at for v in some) for some in (made.values, made.outs))
+                reads, writes = (_registers(v.at for v in x) for x in (made.values, made.outs))
                 turns = tuple((turn, stage) for _, turn, stage in mine)
-                yield _Part((last, 1 + owner), equation, None, *ends, turns)
+                yield _Part((last, 1 + owner), equation, None, reads, writes, turns)
             for k, (n, step) in enumerate(steps):
                 last = max(last, n)
                 turns = tuple((turn, stage) for at, turn, stage in mine if at == k)

@@ -175,7 +175,7 @@ class Machine(Sending):
         chip = Chip(str(mesh.devices.flat[0].device_kind), (1, 1))
         if device is None:
             return Machine(chip, None, links, rates=rates, figures=figures, overlap=overlap)
-        own = {"rates": rates, "figures": figures, "overlap": overlap}
+        own: dict[str, Any] = {"rates": rates, "figures": figures, "overlap": overlap}
         return Machine(chip, shape, links, axes=names, hosts=hosts, **own)
 
     @cached_property
