@@ -39,6 +39,8 @@ def hiding(
     if other is not None and other.choices != found.choices:
         solutions.append(replace(found, choices=other.choices))
     for each in solutions:
+        if each is not found and not clock.left:
+            break
         how = f"{found.how}, with overlap"
         made = made_for(traced, strategies, replace(each, how=how), clock, _MOST_ROUNDS)
         fits = strategies.capacity is None or made.peak_bytes <= strategies.capacity
