@@ -15,7 +15,7 @@ from devices import turn as device_of
 from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.sharding import AbstractMesh
-from laid_out import assert_same, choices, poisoned
+from laid_out import assert_same, choices, poisoned, read
 from tiers import few, together
 
 import gridlayout as gl
@@ -342,3 +342,30 @@ def test_starts_of_any_integer_type_are_clipped_in_that_type(dtype):
     row = gl.on_grid(lambda x, at: lax.dynamic_slice(x, (at, jnp.zeros_like(at)), (1, 4)))
     for at, one in zip(starts, expected, strict=True):
         np.testing.assert_array_equal(np.asarray(row(laid, at)), one[None])
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("grid", [(4, 1), (8, 1), (2, 1)])
+def test_a_step_of_a_table_of_classes_adds_updates_where_they_fall(grid):
+    device = gl.DeviceGrid((2, 4))
+    random = np.random.default_rng(0)
+    table = random.normal(size=(509, 12)).astype("f4")
+    tokens = random.integers(0, 509, (6, 9)).astype(np.int32)
+    tokens[0, :6] = 0, 508, 127, 128, 64, 254  # the ends of blocks
+
+    def step(table, tokens):
+        def loss(table):
+            scores = jnp.tanh(table[tokens[:, :-1]]) @ table.T
+            own = jnp.take_along_axis(scores, tokens[:, 1:, None], -1)[..., 0]
+            return (jax.nn.logsumexp(scores, -1) - own).mean()
+
+        return table - 0.5 * jax.grad(loss)(table)
+
+    laid = poisoned(table, gl.GridLayout(table.shape, "float32", grid, collapse=[]), device)
+    rows = poisoned(tokens, gl.GridLayout(tokens.shape, "int32", (2, 1)), device)
+    fn = gl.on_grid(step)
+    np.testing.assert_allclose(read(fn(laid, rows)), step(table, tokens), rtol=1e-5, atol=1e-6)
+    # No device receives the scores of its rows, 48 x 509 numbers.
+    added = [row for row in fn.report(laid, rows).rows if row.primitive == "scatter-add"]
+    assert len(added) == 2
+    assert all(row.bytes_moved < 8 * 4 * 48 * 509 // 4 for row in added)
