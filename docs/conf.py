@@ -17,9 +17,10 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchanges.pieces.Pieces"),
     ("py:class", "gridlayout.ops.programs.program.Program"),
     ("py:class", "gridlayout.ops.planning.trees.Trees"),
-    ("py:class", "gridlayout.dump.reading.PassResult"),
+    ("py:class", "gridlayout.dump.pass_result.PassResult"),
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
     ("py:class", "gridlayout.layouts.buffers.Buffers"),
+    ("py:class", "gridlayout.layouts.mesh_axes.MeshAxes"),
     ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
     ("py:class", "gridlayout.dump.explanation.Options"),
     ("py:class", "gridlayout.sharding.machines.measure.MeasuredDevices"),
