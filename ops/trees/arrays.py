@@ -23,7 +23,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import is_small
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.trees.idle import warn_of_idle_cores
-from gridlayout.ops.trees.layouts import device_of_specs, has_specs, requested_layouts
+from gridlayout.ops.trees.layouts import ByPath, device_of_specs, has_specs, requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.device_argument import as_device, of_mesh
@@ -118,7 +118,7 @@ def put(
     if layout is None and isinstance(device, DeviceGrid):
         return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
-        if callable(getattr(layout, "put", None)):
+        if isinstance(layout, ByPath):
             raise LayoutError(
                 "put: the second argument is a plan, which has the devices and the layouts: "
                 "plan.put(args) takes all arguments of the planned function, as a tuple"
