@@ -291,13 +291,25 @@ SYSTEMS = [
 
 SHARDING = [
     Mutation(
-        "sharding/meshes/placement.py",
+        "sharding/meshes/placements.py",
+        "return layout.on_mesh_axes(self.named(self.of_layout(layout)))",
+        "return layout.on_mesh_axes(None)",
+        "tests/test_mesh_axes.py::test_elements_are_where_jax_puts_them",
+    ),
+    Mutation(
+        "ops/primitives/slices/served.py",
+        "        columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])\n        return",
+        "        columns[0] = jnp.where(inside, columns[0], block[dims[0]])\n        return",
+        "tests/test_slices.py::test_a_step_of_a_table_of_classes_adds_updates_where_they_fall",
+    ),
+    Mutation(
+        "gridlayout/layouts/mesh_axes.py",
         "return {name: prod(self.sizes[k + 1 :]) for k, name in enumerate(self.names)}",
         "return {name: prod(self.sizes[:k]) for k, name in enumerate(self.names)}",
         "tests/test_core_map.py::test_any_assignment_of_the_meshs_axes_can_be_stated",
     ),
     Mutation(
-        "sharding/meshes/placement.py",
+        "gridlayout/layouts/mesh_axes.py",
         "found = found * self.size_of[axis] + digits.get(axis, constant(0))",
         "found = found + digits.get(axis, constant(0)) * self.size_of[axis]",
         "tests/test_placement.py::test_every_core_is_on_the_device_that_core_map_names",
