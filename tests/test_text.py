@@ -270,7 +270,7 @@ REFUSED = [
     ("l1>>", "l1>>, row_alignment = 3", "memref", "row_alignment 3 must be a power of 2"),
     ("l1>>", "l1>>, row_alignment = 0", "memref", "row_alignment .* >= 1"),
     ("l1>>", "l1>>, shard = 18x32, shard = 18x32", "shard = 18x32>", "or is repeated"),
-    ("l1>>", "l1>>, =", "=", "expected shard or row_alignment, found '=>>'"),
+    ("l1>>", "l1>>, =", "=", "expected one of shard, row_alignment, mesh_axes, found '=>>'"),
     # Elements.
     ("18x32xf32", "18x32xbf16", "bf16", "the memref holds bf16, but the tensor holds f32"),
     ("18x32xf32", "1x1x!ttcore.tile<32x32, bf16>", "bf16", "holds bf16, but the tensor holds f32"),
