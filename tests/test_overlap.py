@@ -278,7 +278,7 @@ def test_plans_are_chosen_by_the_time_with_overlap(rows, width, hidden, where):
     """No plan of the default, of sums, or of fixed layouts takes less time with overlap."""
     params = {"up": shaped(width, hidden), "down": shaped(hidden, width)}
     args = params, shaped(rows, width), shaped(rows, width)
-    plan = gl.plan(step, *args, machine=where)
+    plan = gl.plan(step, *args, machine=where, overlap=True)
     in_sequence = gl.plan(step, *args, machine=gl.Machine(where, overlap=()))
     assert in_sequence.overlapped == in_sequence.time <= plan.time
     assert plan.bound <= in_sequence.time <= 2 * plan.overlapped
@@ -291,10 +291,12 @@ def test_plans_are_chosen_by_the_time_with_overlap(rows, width, hidden, where):
             f"params/{name}": gl.GridLayout(params[name].shape, "bfloat16", grid=cores)
             for name, cores in names
         }
-        others.append(gl.plan(step, *args, machine=where, fixed=fixed))
+        others.append(gl.plan(step, *args, machine=where, fixed=fixed, overlap=True))
     for each in others:
         assert plan.overlapped <= each.overlapped * (1 + 1e-9)
     assert plan.overlapped < in_sequence.time
+    # Without being asked for, plans take the least time in sequence.
+    assert gl.plan(step, *args, machine=where).time == in_sequence.time
 
 
 def test_without_time_left_the_plan_is_the_one_in_sequence():

@@ -83,7 +83,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_products_in_rounds_have_the_values_of_whole_ones_and_take_less_time(name, tmp_path):
     fn, layouts, kind = CASES[name]
-    plan = gl.plan(fn, *layouts, machine=machine((2, 4)))
+    plan = gl.plan(fn, *layouts, machine=machine((2, 4)), overlap=True)
     (product,) = (e for e in plan.simulation.equations if e.name == "dot_general:0")
     assert re.search(r"in [2-8] rounds", product.how)
     (sent,) = (c for c in product.collectives if c.kind == kind)
@@ -104,7 +104,7 @@ def test_products_in_rounds_have_the_values_of_whole_ones_and_take_less_time(nam
 def test_devices_send_what_rounds_state():
     """The compiled program has a collective for each round, of the bytes that the plan states."""
     fn, layouts, kind = CASES["sums scattered along rows"]
-    plan = gl.plan(fn, *layouts, machine=machine((2, 4)))
+    plan = gl.plan(fn, *layouts, machine=machine((2, 4)), overlap=True)
     arrays = plan.put(tuple(np.ones(x.shape, "f4") for x in layouts))
     compiled = gl.explain(gl.on_grid(fn, policy=plan).lower(*arrays).compile())
     (sent,) = (c for e in plan.simulation.equations for c in e.collectives if c.kind == kind)
@@ -120,7 +120,7 @@ def test_one_gather_serves_two_products():
         return gl.with_layout(x @ a, rows), gl.with_layout((x * 2) @ a, rows), b
 
     args = grid(X, (8, 1)), grid(W, (8, 1)), grid(W, (8, 1))
-    plan = gl.plan(both, *args, machine=machine((2, 4)))
+    plan = gl.plan(both, *args, machine=machine((2, 4)), overlap=True)
     products = [e for e in plan.simulation.equations if e.name.startswith("dot_general")]
     assert [e.how for e in products] == ["divided"] * 2
     assert sum(len(e.collectives) for e in products) == 1
@@ -130,7 +130,7 @@ def test_few_messages_are_sent_at_once():
     """Where a latency decides, or messages take no time, rounds gain nothing."""
     fn, layouts, _ = CASES["weights gathered along what is summed"]
     for changes in ({"latency": 1e-3}, {"bandwidth": 1e15}):
-        plan = gl.plan(fn, *layouts, machine=machine((2, 4), **changes))
+        plan = gl.plan(fn, *layouts, machine=machine((2, 4), **changes), overlap=True)
         assert not any("rounds" in e.how for e in plan.simulation.equations)
 
 
@@ -138,7 +138,7 @@ def test_few_messages_are_sent_at_once():
 def test_a_file_with_impossible_rounds_is_refused(rounds, tmp_path):
     fn, layouts, _ = CASES["rows gathered"]
     path = tmp_path / "plan.json"
-    gl.plan(fn, *layouts, machine=machine((2, 4))).save(path)
+    gl.plan(fn, *layouts, machine=machine((2, 4)), overlap=True).save(path)
     record = json.loads(path.read_text())
     record["choices"][0]["rounds"] = rounds
     path.write_text(json.dumps(record))

@@ -13,7 +13,8 @@ def divisions(units: Units, shape: Shape) -> list[Division]:
     """Return the divisions of an argument or a result, the undivided one first.
 
     They are by whole axes of the mesh. Parts of an axis divide a dim only where the device grid
-    would choose them: all combinations would be too many to search.
+    would choose them: all combinations would be too many to search. Grids of cores have rows and
+    columns, so theirs are all as the device grid places them.
     """
     rank = len(shape)
     if 0 in shape or not rank:
@@ -29,6 +30,7 @@ def divisions(units: Units, shape: Shape) -> list[Division]:
         for d, axes in zip(given, units.axes, strict=True):
             for axis in axes:
                 dims.setdefault(of(axis), set()).add(d)
-        if all(len(own) == 1 for own in dims.values()) or units.is_by_rule(shape, division):
+        is_whole = not units.machine.has_cores and all(len(own) == 1 for own in dims.values())
+        if is_whole or units.is_by_rule(shape, division):
             found.append(division)
     return found

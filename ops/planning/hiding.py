@@ -30,12 +30,11 @@ def hiding(
 ) -> Plan:
     """Return a plan that takes less time with overlap than the best one, or that one.
 
-    In sequence it takes at most `LIMITS.gap` longer: that links hide all that they can is a model.
     found: the solution of the best plan, whose bound is that of all. clock: ends the search.
     """
-    if LINKS not in traced.device.machine.overlap or not clock.left:
+    if LINKS not in traced.device.machine.overlap or not traced.overlap or not clock.left:
         return best
-    solutions, bound, most = [found], best.bound, (1 + LIMITS.gap) * best.time
+    solutions, bound = [found], best.bound
     other = _solved_again(traced, strategies, clock)
     if other is not None and other.choices != found.choices:
         solutions.append(replace(found, choices=other.choices))
@@ -45,7 +44,7 @@ def hiding(
         how = f"{found.how}, with overlap"
         made = made_for(traced, strategies, replace(each, how=how), clock, _MOST_ROUNDS)
         fits = strategies.capacity is None or made.peak_bytes <= strategies.capacity
-        if fits and made.time <= most and made.overlapped < best.overlapped:
+        if fits and made.overlapped < best.overlapped:
             best = replace(made, bound=bound)
     return best
 

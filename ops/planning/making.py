@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from gridlayout.arguments import check_progress, one_of, shown
+from gridlayout.arguments import as_flag, check_progress, one_of, shown
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.choose.strategies import Strategies
@@ -38,6 +39,7 @@ def plan(
     seconds: float = 60.0,
     progress: Callable[[float, float, float], None] | None = None,
     memory_space: str | None = None,
+    overlap: bool = False,
 ) -> Plan:
     """Return the fastest plan: the layouts of a program's arguments, values and results.
 
@@ -57,7 +59,9 @@ def plan(
     progress: called with the time of the best plan, the bound, and the elapsed seconds.
     memory_space: for chips of several cores, the space of arguments and results: "dram", as in
     compiled programs, or "l1", or the chip's own name of one; by default whichever takes the least
-    time.
+    time. overlap: whether the plan is the one of a few that takes the least time with overlap
+    (`Plan.overlapped`), by what the machine does at the same time, with products in rounds.
+    Otherwise it takes the least time in sequence (`Plan.time`), which `bound` is of.
 
     When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
     yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be
@@ -65,7 +69,8 @@ def plan(
     then the first interrupt is raised, and a `LayoutError` states that the time was too short. A
     second interrupt is raised, and so is one during tracing.
 
-    Except on chips of several cores, no plan takes longer than the default, both with arguments as
+    Except on chips of several cores, no plan takes longer than the default (with `overlap`, by the
+    time with overlap), both with arguments as
     `gl.put` lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s
     keep their layouts unless other layouts save a tenth of the time, which is about the accuracy of
     the figures.
@@ -91,6 +96,7 @@ def plan(
         raise LayoutError(f"trips {shown(trips)} must be a whole number of at least 1")
     check_search(seconds, progress, "time, bound, seconds")
     traced = traced_for(fn, args, machine, fixed, memory_space)
+    traced = replace(traced, overlap=as_flag(overlap, "overlap"))
     return planned(traced, fn, args, fixed, trips, seconds, progress)
 
 

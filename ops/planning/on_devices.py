@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 from gridlayout.ops.planning.clock import Clock
@@ -44,14 +45,14 @@ def on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -
 class _Known:
     """The default plan, None if it does not fit, and the seconds that another plan has to beat.
 
-    The solver's choices have to beat its sum, and a plan its time with overlap.
+    overlapped: those that a plan has to beat which is compared by its time with overlap.
 
     Arrays that are laid out keep their layouts unless the gain exceeds the figures' accuracy.
     """
 
     plan: Plan | None
     seconds: float = inf
-    overlapped: float = inf  # as `seconds`, where the machine does several things at a time
+    overlapped: float = inf
 
     @staticmethod
     def of(traced: Traced, trips: int | None) -> _Known:
@@ -62,7 +63,8 @@ class _Known:
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
                 stays = LIMITS.relayout_gain if keeps and machine.figures else 0.0
                 known.append(_Known(plan, plan.time * (1 - stays), plan.overlapped * (1 - stays)))
-        return min(known, key=lambda each: each.overlapped, default=_Known(None))
+        own = attrgetter("overlapped" if traced.overlap else "seconds")
+        return min(known, key=own, default=_Known(None))
 
     def with_bound(self, bound: float) -> Plan:
         """Return the plan with a proven lower bound of the time of all plans."""
@@ -107,8 +109,9 @@ def _divided(
         made = made_for(traced, strategies, replace(solution, bound=first.bound), clock)
         if room is None or made.peak_bytes <= room:
             made = hiding(traced, strategies, made, replace(solution, bound=first.bound), clock)
-            is_slower = known.overlapped < made.overlapped
-            return known.with_bound(first.bound) if is_slower else made
+            pairs = (known.seconds, made.time), (known.overlapped, made.overlapped)
+            before, after = pairs[traced.overlap]
+            return known.with_bound(first.bound) if before < after else made
         known_room = free.limited(room).room
         if free.graph.is_large and k < _BY_SHARE and clock.left:
             # Other choices have values of these kinds too.

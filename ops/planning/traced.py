@@ -54,8 +54,9 @@ class Traced:
     constants: these constants. leaves: the arrays of its arguments. trees: the structures of its
     arguments and results. fixed_layouts: the layouts of arrays that are fixed, or None.
     next_of: for results, the operands whose next values they are, as in a training step. space: on
-    cores, the memory space of arguments and results; None for either one. lifted: the function as
-    `gl.on_grid` lifts it, or as the user did, with his choices.
+    cores, the memory space of arguments and results; None for either one. overlap: whether plans
+    are compared by the time with overlap. lifted: the function as `gl.on_grid` lifts it, or as the
+    user did, with his choices.
     """
 
     lifted: OnGrid
@@ -69,6 +70,7 @@ class Traced:
     trees: Trees
     next_of: Mapping[int, int]
     space: str | None = None
+    overlap: bool = False
 
     @property
     def fn(self) -> Callable[..., Any]:
