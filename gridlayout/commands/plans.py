@@ -60,6 +60,9 @@ def add_plan(commands: Commands) -> None:
         "--seconds", type=float, default=60.0, help="time limit of the search (default: 60)"
     )
     parser.add_argument(
+        "--overlap", action="store_true", help="take the plan of the least time with overlap"
+    )
+    parser.add_argument(
         "-o", "--output", metavar="FILE", help="also save the plan, for gl.load_plan"
     )
     parser.set_defaults(run=_plan)
@@ -75,6 +78,7 @@ def _plan(options: argparse.Namespace) -> int:
                 machine=options.machine,
                 fixed=_fixed(options.fixed),
                 seconds=options.seconds,
+                overlap=options.overlap,
             )
         if options.output is not None:
             found.save(options.output)
