@@ -66,6 +66,10 @@ class _Known:
         own = attrgetter("overlapped" if traced.overlap else "seconds")
         return min(known, key=own, default=_Known(None))
 
+    def beats(self, made: Plan, overlap: bool) -> bool:
+        """Return whether a plan takes longer; overlap: by the time with overlap."""
+        return self.overlapped < made.overlapped if overlap else self.seconds < made.time
+
     def with_bound(self, bound: float) -> Plan:
         """Return the plan with a proven lower bound of the time of all plans."""
         assert self.plan is not None
@@ -109,9 +113,7 @@ def _divided(
         made = made_for(traced, strategies, replace(solution, bound=first.bound), clock)
         if room is None or made.peak_bytes <= room:
             made = hiding(traced, strategies, made, replace(solution, bound=first.bound), clock)
-            pairs = (known.seconds, made.time), (known.overlapped, made.overlapped)
-            before, after = pairs[traced.overlap]
-            return known.with_bound(first.bound) if before < after else made
+            return known.with_bound(first.bound) if known.beats(made, traced.overlap) else made
         known_room = free.limited(room).room
         if free.graph.is_large and k < _BY_SHARE and clock.left:
             # Other choices have values of these kinds too.
