@@ -20,7 +20,7 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.layouts.mesh_axes import Axes as Axes
+from gridlayout.layouts.mesh_axes import Axes
 
 ALL_GATHER, ALL_REDUCE, ALL_TO_ALL = "all_gather", "all_reduce", "all_to_all"
 PERMUTE, REDUCE_SCATTER = "permute", "reduce_scatter"

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.dtypes import has_zero
-from gridlayout.sharding.collectives import Axes
+from gridlayout.layouts.mesh_axes import Axes
 
 
 def pmax(x: jax.Array, axes: Axes) -> jax.Array:

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
-from gridlayout.sharding.collectives import Axes
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.logical_sharding import axes_in_order
 

@@ -22,9 +22,9 @@ from jax import lax
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.dtypes import oob_value
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.sharding import extremes
-from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.meshes.placement import Placement
 
 _here: ContextVar[Cores | None] = ContextVar("gridlayout_cores", default=None)

@@ -200,9 +200,9 @@ def relayout_plan(
     copied = _copied(source, target, device)
     how = "copy" if copied[0] else "nothing"
     staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])
-    if device is None and nothing_moves(source, target):
-        return staying
     if device is None:
+        if nothing_moves(source, target):
+            return staying
         moved, _ = needed_bytes(source, target, None)
         how = "exchange" if moved else "local"
         return RelayoutPlan(source, target, None, how, moved + copied[0])

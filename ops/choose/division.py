@@ -18,17 +18,12 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change, without_order
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
-from gridlayout.sharding.collectives import (
-    ALL_TO_ALL,
-    PERMUTE,
-    Axes,
-    Collective,
-    Collectives,
-)
+from gridlayout.sharding.collectives import ALL_TO_ALL, PERMUTE, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement

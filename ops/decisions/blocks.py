@@ -12,9 +12,9 @@ from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
-from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 

@@ -16,6 +16,7 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.array.fitting import fitting, most_bytes, spread, storage_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, untiled
@@ -28,7 +29,6 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest
-from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 

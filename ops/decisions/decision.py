@@ -9,12 +9,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Decide, Record
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Axes, Collective, Turn, total_bytes
+from gridlayout.sharding.collectives import Collective, Turn, total_bytes
 from gridlayout.sharding.limits import LIMITS
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.sharding.collectives import Axes
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.jaxprs import traced_equation
 from gridlayout.ops.decisions.specs import Sharded, Spec, is_of_keys
-from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.stated_axes import StatedAxes, stated_axes

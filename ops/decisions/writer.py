@@ -17,6 +17,7 @@ from jax.extend import core
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.bodies import PlanBody
 from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
 from gridlayout.ops.decisions.env import Env
@@ -28,7 +29,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.sends import Phases, Send
-from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collectives
+from gridlayout.sharding.collectives import ALL_REDUCE, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from jax import lax
 
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send
-from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, Axes, index_of, slice_at
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, index_of, slice_at
 from gridlayout.sharding.exchanges.exchange import Exchange, Transfer
 from gridlayout.sharding.meshes.placement import Placement
 

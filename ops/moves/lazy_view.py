@@ -10,7 +10,8 @@ import jax
 from jax import lax
 
 from gridlayout.arguments import Shape
-from gridlayout.sharding.collectives import Axes, all_gather
+from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.sharding.collectives import all_gather
 
 
 @dataclass(frozen=True)

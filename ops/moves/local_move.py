@@ -9,12 +9,13 @@ from typing import Any
 
 from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.layouts.program import ReshapeMove, host_fill
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Axes, Collective
+from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.exchanges.exchange import Exchange
 from gridlayout.sharding.exchanges.pieces import Pieces
 

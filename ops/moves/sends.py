@@ -16,14 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    REDUCE_SCATTER,
-    Axes,
-)
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import of_replicated
-from gridlayout.sharding.collectives import Axes, Collectives, index_of, permute
+from gridlayout.sharding.collectives import Collectives, index_of, permute
 from gridlayout.sharding.limits import LIMITS
 
 # A rule that takes the number of blocks per device too: `(builder, op, *values, slots)`.

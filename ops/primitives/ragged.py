@@ -17,6 +17,7 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
@@ -25,7 +26,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run, target_layout
 from gridlayout.ops.primitives.windows import as_storage, block_matrix, local_blocks, zero_tail
-from gridlayout.sharding.collectives import Axes, index_of
+from gridlayout.sharding.collectives import index_of
 
 Shape = tuple[int, ...]
 

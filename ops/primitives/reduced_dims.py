@@ -14,12 +14,12 @@ from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearize
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
-from gridlayout.sharding.collectives import Axes
 from gridlayout.sharding.meshes.placement import Placement
 
 

@@ -18,6 +18,7 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
@@ -25,7 +26,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.panels import blocked_or_replicated
 from gridlayout.ops.primitives.ranks import descending
-from gridlayout.sharding.collectives import Axes, index_of, permute
+from gridlayout.sharding.collectives import index_of, permute
 
 Arrays = list[jax.Array]
 

@@ -16,13 +16,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.windows import as_storage, block_matrix, local_blocks, zero_tail
-from gridlayout.sharding.collectives import Axes, all_gather, index_of
+from gridlayout.sharding.collectives import all_gather, index_of
 
 # A function of R that returns the matrices to multiply Q by, and the replicated results.
 PartsOf = Callable[[jax.Array], tuple[list[jax.Array], list[jax.Array]]]

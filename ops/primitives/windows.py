@@ -22,11 +22,12 @@ from gridlayout import dtypes
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import Axes, Collectives, index_of
+from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, cheapest
 
 Shape = tuple[int, ...]

@@ -22,13 +22,14 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.dtypes import sum_dtype
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Axes, Collectives, Turn, all_gather
+from gridlayout.sharding.collectives import Collectives, Turn, all_gather
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Multiply = Callable[[jax.Array, jax.Array], jax.Array]

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.sharding.collectives import Axes, Collectives
+from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 

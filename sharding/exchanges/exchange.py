@@ -17,8 +17,9 @@ from math import prod
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.layouts.program import Move
-from gridlayout.sharding.collectives import Axes, Collective, Collectives
+from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 

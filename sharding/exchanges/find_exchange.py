@@ -9,10 +9,11 @@ from math import prod
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.route import Route, find_route
 from gridlayout.layouts.steps import Join, Split, StepBuilder
-from gridlayout.sharding.collectives import Axes, total_bytes
+from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, Transfer, local_bytes
 from gridlayout.sharding.meshes.placement import Placement

@@ -21,7 +21,8 @@ from gridlayout.arguments import Ints, Shape
 from gridlayout.caching import cached
 from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
-from gridlayout.sharding.collectives import Axes, Collective, Collectives
+from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.overlaps import Overlaps, find_overlaps
 from gridlayout.sharding.exchanges.windows import Window, find_windows

@@ -18,13 +18,13 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.arguments import Shape
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
     PERMUTE,
     REDUCE_SCATTER,
-    Axes,
 )
 from gridlayout.sharding.machines.chips import Figure, Rates
 from gridlayout.sharding.machines.lanes import LINKS

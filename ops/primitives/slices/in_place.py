@@ -23,6 +23,7 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Replicated, Sharded
@@ -30,7 +31,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import Shape
 from gridlayout.ops.primitives.slices.logical_indices import computed_once
 from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
-from gridlayout.sharding.collectives import Axes, index_of
+from gridlayout.sharding.collectives import index_of
 
 # A function of the start values. It returns the logical indices along the indexed dims, and a mask
 # of the slices in bounds. All of these broadcast to the positions.

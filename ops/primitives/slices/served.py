@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
@@ -37,7 +38,7 @@ from gridlayout.ops.primitives.slices.slicing import (
     slices_layout,
 )
 from gridlayout.ops.products.divided import summed
-from gridlayout.sharding.collectives import Axes, index_of
+from gridlayout.sharding.collectives import index_of
 
 Shape = tuple[int, ...]
 # Padding of the index array breaks what the user promises of the indices.
