@@ -247,25 +247,29 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     starts = b.as_spec(indices, at)
     new = b.as_spec(updates, new_spec)
     block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
-    dims, local = numbers.scatter_dims_to_operand_dims, spec.local_shape
-    drops = s.mode != lax.GatherScatterMode.CLIP
+    local = spec.local_shape
 
     def kernel(x: jax.Array, i: jax.Array, new: jax.Array) -> list[jax.Array]:
-        columns, mine, inside = _local(spec, s, dims, i.reshape(shapes[0]), drops)
-        if columns:
-            columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])
-        (found,) = op.bind(
-            x.reshape(block),
-            jnp.stack(columns, -1),
-            in_shape(new, shapes[1]),
-            mode=DROP,
-            **ANY,
-        )
+        new = in_shape(new, shapes[1])
+        found = _with_own_updates(op, spec, s, x.reshape(block), i.reshape(shapes[0]), new)
         return [found.reshape(local)]
 
     (out,) = b.run(kernel, [x, starts, new], [Sharded(spec.layout.with_oob(None), spec.placement)])
     assert isinstance(target.spec, Sharded)
     return b.as_spec(out, target.spec.with_oob(None))
+
+
+def _with_own_updates(
+    op: Op, spec: Sharded, s: SliceDims, block: jax.Array, indices: jax.Array, updates: jax.Array
+) -> jax.Array:
+    """Return a device's block of an array with the updates that fall into it."""
+    dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
+    drops = s.mode != lax.GatherScatterMode.CLIP
+    columns, mine, inside = _local(spec, s, dims, indices, drops)
+    if columns:
+        columns[0] = jnp.where(mine & inside, columns[0], block.shape[dims[0]])
+    found: jax.Array = op.bind(block, jnp.stack(columns, -1), updates, mode=DROP, **ANY)[0]
+    return found
 
 
 def scatter_add(
@@ -316,16 +320,12 @@ def scatter_add_requested(
     shapes = [block_shape(spec) for spec in specs]
     made, out, dtype = requested.made, requested.out, op.out.dtype
     block, local = block_shape(made), made.local_shape
-    dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
-    drops = s.mode != lax.GatherScatterMode.CLIP
 
     def added(x: jax.Array, at: jax.Array, new: jax.Array) -> jax.Array:
         at, new = at.reshape(shapes[0]), in_shape(new, shapes[1])
         if not _cores(made, s.axes):
             return op.bind(x, at, new, **(ANY if requested.summed else {}))[0]
-        columns, mine, inside = _local(made, s, dims, at, drops)
-        columns[0] = jnp.where(mine & inside, columns[0], block[dims[0]])
-        return op.bind(x, jnp.stack(columns, -1), new, mode=DROP, **ANY)[0]
+        return _with_own_updates(op, made, s, x, at, new)
 
     if not requested.summed:
         operand = b.as_spec(value, made)
