@@ -18,7 +18,7 @@ from gridlayout.affine.map import AffineMap
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.images import from_bytes, to_bytes
+from gridlayout.core_bytes import from_bytes, to_bytes
 from gridlayout.layouts.layout import Layout, register_drawer, register_shardings
 from gridlayout.layouts.memory import Chip
 from gridlayout.lazy import by_name, load
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from gridlayout.dump.compare import compare
     from gridlayout.dump.explanation import explain
     from gridlayout.explorer.page import explore
-    from gridlayout.image_files.opened import load_bytes, open_bytes
-    from gridlayout.image_files.saving import save_bytes
+    from gridlayout.core_files.opened import load_bytes, open_bytes
+    from gridlayout.core_files.saving import save_bytes
     from gridlayout.ops.array.grid_array import GridArray
     from gridlayout.ops.array.map_shards import map_shards
     from gridlayout.ops.array.placing import from_physical
@@ -87,8 +87,8 @@ _MODULES = by_name(
         "dump.compare": "compare",
         "dump.explanation": "explain",
         "explorer.page": "explore",
-        "image_files.opened": "load_bytes open_bytes",
-        "image_files.saving": "save_bytes",
+        "core_files.opened": "load_bytes open_bytes",
+        "core_files.saving": "save_bytes",
         "sharding.device_grid": "DeviceGrid",
         "sharding.meshes.emulate": "emulate_devices",
         "ops.array.grid_array": "GridArray",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gridlayout.dump.comparing.comparison import Comparison
     from gridlayout.dump.explanation import Explanation
     from gridlayout.explorer.page import Explorer
-    from gridlayout.image_files.opened import BytesFile
+    from gridlayout.core_files.opened import BytesFile
     from gridlayout.layouts.location import Location
     from gridlayout.layouts.memory import Fit
     from gridlayout.layouts.summary import Summary
@@ -42,7 +42,7 @@ _MODULES = by_name(
         "dump.comparing.comparison": "Comparison",
         "dump.explanation": "Explanation",
         "explorer.page": "Explorer",
-        "image_files.opened": "BytesFile",
+        "core_files.opened": "BytesFile",
         "layouts.location": "Location",
         "layouts.memory": "Fit",
         "layouts.summary": "Summary",

@@ -139,7 +139,7 @@ ROOMS = {
         *("live_ranges", "affine"),
         *("palette", "svg", "layouts", "tables", "document", "draw"),
         *("mlir", "strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
-        *("safetensors", "images", "constructor", "text", "image_files", "conversion", "costs"),
+        *("safetensors", "core_bytes", "constructor", "text", "core_files", "conversion", "costs"),
         *("dump", "explorer", "gallery", "demo", "commands"),
     ),
     "sharding": (

@@ -198,7 +198,7 @@ LAYOUTS = [
         "gridlayout/layouts/bits.py",
         "<< np.uint8(k * width)",
         "<< np.uint8(8 - width - k * width)",
-        "tests/test_images.py::test_elements_of_any_width",
+        "tests/test_core_bytes.py::test_elements_of_any_width",
     ),
     Mutation(
         "gridlayout/layouts/buffers.py",
@@ -285,7 +285,7 @@ SYSTEMS = [
         "gridlayout/layouts/bits.py",
         ">> np.uint8(k * width)) & ((1 << width) - 1)",
         ">> np.uint8(k * width))",
-        "tests/test_images.py::test_elements_of_any_width",
+        "tests/test_core_bytes.py::test_elements_of_any_width",
     ),
 ]
 

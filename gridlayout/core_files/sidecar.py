@@ -23,7 +23,7 @@ import numpy as np
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
-from gridlayout.images import check_stored
+from gridlayout.core_bytes import check_stored
 from gridlayout.layouts.layout import Layout
 from gridlayout.text import parse
 

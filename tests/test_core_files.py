@@ -12,12 +12,12 @@ import laid_out
 import numpy as np
 import pytest
 import tiers
-from image_layouts import BITS, SHAPE, example, systems
+from core_layouts import BITS, SHAPE, example, systems
 from laid_out import indices
 
 import gridlayout as gl
 from gridlayout.dtypes import BLOCK_FORMATS, MLIR_NAMES
-from gridlayout.image_files import windows
+from gridlayout.core_files import windows
 
 pytestmark = pytest.mark.filterwarnings("ignore:format .* is made for:gridlayout.LayoutWarning")
 
@@ -119,7 +119,7 @@ def test_block_formats_are_encoded_and_decoded(tile_format, tmp_path, monkeypatc
 
 
 def test_tiles_are_decoded_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("gridlayout.image_files.elements._TILES", 2)
+    monkeypatch.setattr("gridlayout.core_files.elements._TILES", 2)
     x = np.random.default_rng(0).normal(size=(70, 131)).astype(np.float32)
     layout = gl.GridLayout(x.shape, "float32", (1, 1), (32, 32), tile_format="bfp_bf8")
     expected = gl.from_bytes(gl.to_bytes(x, layout), layout)

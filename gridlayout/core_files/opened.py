@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from gridlayout.arguments import Shape, as_flag, as_index, check_progress
 from gridlayout.errors import LayoutError
 from gridlayout.files import opened
-from gridlayout.image_files import windows
-from gridlayout.image_files.elements import elements_at, ranked
-from gridlayout.image_files.sidecar import (
+from gridlayout.core_files import windows
+from gridlayout.core_files.elements import elements_at, ranked
+from gridlayout.core_files.sidecar import (
     Sidecar,
     as_path,
     checksum_of,
     read_sidecar,
     sidecar_of,
 )
-from gridlayout.image_files.windows import Box, Results, parts, weighted
-from gridlayout.images import Bytes
+from gridlayout.core_files.windows import Box, Results, parts, weighted
+from gridlayout.core_bytes import Bytes
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import row_major
 

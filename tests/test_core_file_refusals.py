@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.image_files import windows
-from gridlayout.image_files.staged import Staged
+from gridlayout.core_files import windows
+from gridlayout.core_files.staged import Staged
 
 LAYOUT = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
 X = np.arange(24, dtype=np.int16).reshape(4, 6)

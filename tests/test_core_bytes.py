@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from image_layouts import BITS, SHAPE, TOY, example, systems
+from core_layouts import BITS, SHAPE, TOY, example, systems
 from laid_out import indices
 
 import gridlayout as gl

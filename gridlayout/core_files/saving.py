@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape, as_flag, check_progress
 from gridlayout.errors import LayoutError
-from gridlayout.image_files import windows
-from gridlayout.image_files.sidecar import (
+from gridlayout.core_files import windows
+from gridlayout.core_files.sidecar import (
     MAX_CORES,
     Place,
     as_path,
@@ -26,9 +26,9 @@ from gridlayout.image_files.sidecar import (
     text_of,
     text_of_sidecar,
 )
-from gridlayout.image_files.staged import Staged, staged
-from gridlayout.image_files.windows import consecutive, physical_windows
-from gridlayout.images import TILE, Bytes, as_logical, check_stored, encoded
+from gridlayout.core_files.staged import Staged, staged
+from gridlayout.core_files.windows import consecutive, physical_windows
+from gridlayout.core_bytes import TILE, Bytes, as_logical, check_stored, encoded
 from gridlayout.layouts.layout import Layout
 
 Progress = Callable[[int], None]
@@ -116,8 +116,8 @@ def _check_is_here(x: Any) -> None:
 def _check_free(place: Place, layout: Layout) -> None:
     """Raise `LayoutError` if files that `save_bytes` did not write would be replaced."""
     path, sidecar = place.path, sidecar_of(place.path)
-    is_image = os.path.lexists(sidecar)
-    if is_image and not is_sidecar_file(sidecar):
+    is_sidecar = os.path.lexists(sidecar)
+    if is_sidecar and not is_sidecar_file(sidecar):
         raise LayoutError(
             f"{str(sidecar)!r} exists and is not a sidecar of gl.save_bytes: give another path"
         )
@@ -133,7 +133,7 @@ def _check_free(place: Place, layout: Layout) -> None:
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
         kind = "folder" if place.per_core else "regular file"
         raise LayoutError(f"{str(path)!r} exists and is not a {kind}: give another path")
-    if os.path.lexists(path) and not is_image and not _is_empty(path):
+    if os.path.lexists(path) and not is_sidecar and not _is_empty(path):
         raise LayoutError(
             f"{str(path)!r} exists and gl.save_bytes did not write it, because it has no sidecar "
             f"{sidecar.name!r}: remove it, or give another path"
