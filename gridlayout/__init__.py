@@ -15,10 +15,10 @@ from warnings import warn
 
 from gridlayout import caches, megengine, mli, results, sophon, strided, tenstorrent, xla
 from gridlayout.affine.map import AffineMap
+from gridlayout.core_bytes import from_bytes, to_bytes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.core_bytes import from_bytes, to_bytes
 from gridlayout.layouts.layout import Layout, register_drawer, register_shardings
 from gridlayout.layouts.memory import Chip
 from gridlayout.lazy import by_name, load
@@ -31,11 +31,11 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from gridlayout import cores
     from gridlayout.conversion.convert import convert
+    from gridlayout.core_files.opened import load_bytes, open_bytes
+    from gridlayout.core_files.saving import save_bytes
     from gridlayout.dump.compare import compare
     from gridlayout.dump.explanation import explain
     from gridlayout.explorer.page import explore
-    from gridlayout.core_files.opened import load_bytes, open_bytes
-    from gridlayout.core_files.saving import save_bytes
     from gridlayout.ops.array.grid_array import GridArray
     from gridlayout.ops.array.map_shards import map_shards
     from gridlayout.ops.array.placing import from_physical

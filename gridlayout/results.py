@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from gridlayout.affine.expressions import AffineExpr
     from gridlayout.affine.integer_set import AffineSet
     from gridlayout.conversion.convert import Conversion
+    from gridlayout.core_files.opened import BytesFile
     from gridlayout.dump.comparing.comparison import Comparison
     from gridlayout.dump.explanation import Explanation
     from gridlayout.explorer.page import Explorer
-    from gridlayout.core_files.opened import BytesFile
     from gridlayout.layouts.location import Location
     from gridlayout.layouts.memory import Fit
     from gridlayout.layouts.summary import Summary

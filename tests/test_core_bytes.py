@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from core_layouts import BITS, SHAPE, TOY, example, systems
 from hypothesis import given
 from hypothesis import strategies as st
-from core_layouts import BITS, SHAPE, TOY, example, systems
 from laid_out import indices
 
 import gridlayout as gl

@@ -16,8 +16,8 @@ from core_layouts import BITS, SHAPE, example, systems
 from laid_out import indices
 
 import gridlayout as gl
-from gridlayout.dtypes import BLOCK_FORMATS, MLIR_NAMES
 from gridlayout.core_files import windows
+from gridlayout.dtypes import BLOCK_FORMATS, MLIR_NAMES
 
 pytestmark = pytest.mark.filterwarnings("ignore:format .* is made for:gridlayout.LayoutWarning")
 

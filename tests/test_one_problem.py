@@ -1,7 +1,10 @@
 """`gl.on_grid` and `gl.plan` solve one problem, and its prices are those of the programs."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from random_networks import divided, network
 from tiers import few
 
@@ -70,3 +73,56 @@ def test_a_program_takes_what_its_choice_was_priced_at(
     assert len(found) >= count // 2
     assert np.mean(abs(found - 1) <= 0.01) >= share, ratios
     assert abs(np.log(found)).max() <= np.log(worst), ratios
+
+
+def draw(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def placed(arrays, grids):
+    device = gl.DeviceGrid((2, 4))
+    pairs = zip(arrays, grids, strict=True)
+    return [gl.put(x, gl.GridLayout(x.shape, x.dtype, g, collapse=[]), device) for x, g in pairs]
+
+
+def test_carries_that_begin_undivided_are_divided_where_rows_are():
+    """A filter from a state of zeros: nothing is sent, and the states stay where they are made."""
+
+    def filtered(z, f, h):
+        def step(carry, seen):
+            x, p = carry
+            x, p = x @ f.T, jnp.einsum("ij,bjk,lk->bil", f, p, f) + jnp.eye(8)
+            s = jnp.einsum("ij,bjk,lk->bil", h, p, h) + jnp.eye(4)
+            k = jnp.swapaxes(jnp.linalg.solve(s, jnp.einsum("ij,bjk->bik", h, p)), 1, 2)
+            x = x + jnp.einsum("bij,bj->bi", k, seen - x @ h.T)
+            return (x, p - k @ jnp.einsum("ij,bjk->bik", h, p)), x
+
+        start = jnp.zeros((z.shape[1], 8)), jnp.broadcast_to(jnp.eye(8), (z.shape[1], 8, 8))
+        return lax.scan(step, start, z)[1]
+
+    arrays, grids = (draw(5, 61, 4), draw(8, 8) / 3, draw(4, 8)), ((1, 8, 1), (1, 1), (1, 1))
+    laid = placed(arrays, grids)
+    lifted = gl.on_grid(filtered)
+    found = lifted(*laid)
+    assert found.layout.core_shape == (1, 8, 1)
+    assert not any(row.collectives for row in lifted.report(*laid).rows)
+    np.testing.assert_allclose(np.asarray(found), filtered(*arrays), rtol=1e-3, atol=1e-3)
+
+
+def test_sums_at_indices_stay_where_the_next_step_gathers():
+    """Page ranks: one all-reduce a step, instead of sums in parts that are gathered again."""
+
+    def ranks(source, to, r):
+        def step(r, _):
+            return 0.1 + 0.9 * jax.ops.segment_sum(r[source], to, len(r)), None
+
+        return lax.scan(step, r, None, length=5)[0]
+
+    edges = np.random.default_rng(0).integers(0, 103, (2, 2048)).astype(np.int32)
+    arrays = *edges, draw(103)
+    laid = placed(arrays, ((8,), (8,), (1,)))
+    lifted = gl.on_grid(ranks)
+    rows = lifted.report(*laid).rows
+    sent = [(each.kind, each.count) for row in rows for each in row.collectives]
+    assert sent == [("all_reduce", 5)]
+    np.testing.assert_allclose(np.asarray(lifted(*laid)), ranks(*arrays), rtol=1e-3)

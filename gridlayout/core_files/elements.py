@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.core_files.windows import Index
 from gridlayout.core_bytes import TILE, Bytes, blocks, decoded_tiles, own_bits
+from gridlayout.core_files.windows import Index
 from gridlayout.layouts.layout import Layout
 
 _TILES = 256  # tiles of a block format that are decoded at a time

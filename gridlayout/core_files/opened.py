@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape, as_flag, as_index, check_progress
-from gridlayout.errors import LayoutError
-from gridlayout.files import opened
+from gridlayout.core_bytes import Bytes
 from gridlayout.core_files import windows
 from gridlayout.core_files.elements import elements_at, ranked
 from gridlayout.core_files.sidecar import (
@@ -25,7 +24,8 @@ from gridlayout.core_files.sidecar import (
     sidecar_of,
 )
 from gridlayout.core_files.windows import Box, Results, parts, weighted
-from gridlayout.core_bytes import Bytes
+from gridlayout.errors import LayoutError
+from gridlayout.files import opened
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import row_major
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.arguments import Shape, as_flag, check_progress
-from gridlayout.errors import LayoutError
+from gridlayout.core_bytes import TILE, Bytes, as_logical, check_stored, encoded
 from gridlayout.core_files import windows
 from gridlayout.core_files.sidecar import (
     MAX_CORES,
@@ -28,7 +28,7 @@ from gridlayout.core_files.sidecar import (
 )
 from gridlayout.core_files.staged import Staged, staged
 from gridlayout.core_files.windows import consecutive, physical_windows
-from gridlayout.core_bytes import TILE, Bytes, as_logical, check_stored, encoded
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 
 Progress = Callable[[int], None]

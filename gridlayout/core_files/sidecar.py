@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from gridlayout.arguments import Shape
+from gridlayout.core_bytes import check_stored
 from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
-from gridlayout.core_bytes import check_stored
 from gridlayout.layouts.layout import Layout
 from gridlayout.text import parse
 

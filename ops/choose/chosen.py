@@ -35,6 +35,8 @@ from gridlayout.ops.solver.descent import descended
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
+Divided = tuple[int, tuple[int, ...]]  # the extent of a dim, and the units that divide it
+
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
@@ -212,12 +214,18 @@ class Stated:
 
 
 def choices_for(
-    env: Env, graph: Graph, operands: Sequence[Spec], results: Sequence[Sequence[Spec]]
+    env: Env,
+    graph: Graph,
+    operands: Sequence[Spec],
+    results: list[list[Spec]],
+    free: Sequence[int],
 ) -> tuple[Chosen, list[Spec | None]] | None:
     """Return the choices for a whole program, and the placements of its results.
 
     None where each equation chooses by itself. results: the placements that each result may have,
-    where its rule decides the first one; none for any placement.
+    where its rule decides the first one; none for any placement. free: the numbers of the results
+    of which nothing is requested. Those that are not divided like operands stay where they are
+    computed.
     """
     placed = [*operands, *graph.stated(env.device), *(x for some in results for x in some)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
@@ -227,6 +235,10 @@ def choices_for(
     given = [units.division(spec) for spec in operands]
     places = [[Place(division)] for division in given]
     stated: list[dict[Division, Spec]] = []
+    like = {each for x, own in zip(operands, given, strict=True) for each in _divided(x, own)}
+    for k in free:
+        if results[k] and not _is_divided_like(units, results[k][0], like):
+            results[k] = []
     for some in results:
         divisions = [(units.division(spec, is_result=True), spec) for spec in some]
         is_stated = bool(divisions) and divisions[0][0] is not None
@@ -242,6 +254,19 @@ def choices_for(
         )
     ]
     return Chosen(units, strategies.choices(found), graph.products), made
+
+
+def _is_divided_like(units: Units, spec: Spec, like: set[Divided]) -> bool:
+    """Return whether a result is divided, and only as others are; true if it has no division."""
+    division = units.division(spec, is_result=True)
+    own = _divided(spec, division)
+    return division is None or (bool(own) and own <= like)
+
+
+def _divided(spec: Spec, division: Division | None) -> set[Divided]:
+    """Return the extents of the dims that are divided, with their units."""
+    pairs = zip(spec.shape, division or (), strict=False)
+    return {(extent, units) for extent, units in pairs if units}
 
 
 def best_of(strategies: Strategies) -> tuple[int, ...]:

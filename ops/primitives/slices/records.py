@@ -33,11 +33,10 @@ def _slices(
 ) -> Factors:
     """Return the factors of slices, number 2, of arrays at the indices that are operand 1.
 
-    array: the numbers of the arrays. indexed: the kind of their indexed dims, or of those of which
-    slices have one position. windows: the dims of
-    the slices that are not of the indices. spans: the array's dims that these are, in order, and
-    whether slices have their full extent. batch: for dims of the indices, the array's dims in step
-    with them. at: the kind of the other dims of the indices.
+    array: the numbers of the arrays. indexed: the kind of their indexed dims of which slices have
+    one position. windows: the dims of the slices that are not of the indices. spans: the array's
+    dims that these are, in order, and whether slices have their full extent. batch: for dims of the
+    indices, the array's dims in step with them. at: the kind of the other dims of the indices.
     """
     of_window, number = dict(zip(windows, spans, strict=True)), 0
     for to in range(len(made.shapes[2])):
@@ -47,7 +46,7 @@ def _slices(
                 made.add(THROUGH, *((k, d) for k in array), (2, to))
             else:
                 one = made.shapes[2][to] == 1
-                made.add(indexed if one or indexed != SUMMED else INDEXED, *((k, d) for k in array))
+                made.add(indexed if one else INDEXED, *((k, d) for k in array))
             continue
         own = [(k, batch[number]) for k in array] if number in batch else []
         made.add(THROUGH if own else at, (1, number), *own, (2, to))
