@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.choose.chains import with_chains
 from gridlayout.ops.choose.choice import Choice
@@ -34,8 +35,6 @@ from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.descent import descended
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
-
-Divided = tuple[int, tuple[int, ...]]  # the extent of a dim, and the units that divide it
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +234,8 @@ def choices_for(
     given = [units.division(spec) for spec in operands]
     places = [[Place(division)] for division in given]
     stated: list[dict[Division, Spec]] = []
-    like = {each for x, own in zip(operands, given, strict=True) for each in _divided(x, own)}
     for k in free:
-        if results[k] and not _is_divided_like(units, results[k][0], like):
+        if results[k] and not _is_divided_like(units, results[k][0], operands):
             results[k] = []
     for some in results:
         divisions = [(units.division(spec, is_result=True), spec) for spec in some]
@@ -256,14 +254,25 @@ def choices_for(
     return Chosen(units, strategies.choices(found), graph.products), made
 
 
-def _is_divided_like(units: Units, spec: Spec, like: set[Divided]) -> bool:
-    """Return whether a result is divided, and only as others are; true if it has no division."""
-    division = units.division(spec, is_result=True)
-    own = _divided(spec, division)
-    return division is None or (bool(own) and own <= like)
+def _is_divided_like(units: Units, result: Spec, operands: Sequence[Spec]) -> bool:
+    """Return whether a result is on the grid of an operand, or its dims are divided as operands'.
+
+    True if it has no division.
+    """
+    if (division := units.division(result, is_result=True)) is None:
+        return True
+    own = _divided(result, division)
+    if own and any(_axes(x) == _axes(result) for x in operands):
+        return True
+    like = {each for x in operands for each in _divided(x, units.division(x))}
+    return bool(own) and own <= like
 
 
-def _divided(spec: Spec, division: Division | None) -> set[Divided]:
+def _axes(spec: Spec) -> tuple[Axes, ...]:
+    return spec.placement.axes if isinstance(spec, Sharded) else ()
+
+
+def _divided(spec: Spec, division: Division | None) -> set[tuple[int, tuple[int, ...]]]:
     """Return the extents of the dims that are divided, with their units."""
     pairs = zip(spec.shape, division or (), strict=False)
     return {(extent, units) for extent, units in pairs if units}
