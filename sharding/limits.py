@@ -31,8 +31,8 @@ class Limits:
     few_choices: int = 24
     # How often the moves of the best choices get their exact prices, and are chosen again.
     refinements: int = 4
-    # How often a plan's problem is solved again with such prices, where that is quick.
-    solved_again: int = 12
+    # How often a plan's problem is solved, with what solutions take beyond it, where that is quick.
+    solved_again: int = 5
 
     # -- plans --
 
@@ -49,6 +49,10 @@ class Limits:
     # The search for a plan of such a program ends when the plan exceeds the bound by at most this
     # share.
     gap: float = 0.05
+    # If a program takes longer than its choices were priced by more than this share, other choices
+    # are searched with what it takes; and how often.
+    accuracy: float = 1e-6
+    priced_again: int = 4
     # If a plan of cores exceeds the bound by more than this share, plans that hold less memory are
     # tried too.
     memory_gap: float = 0.01

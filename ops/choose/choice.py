@@ -25,11 +25,6 @@ class Choice:
     rounds: int = 1
     apart: tuple[int, ...] = ()
 
-    @property
-    def sum_kind(self) -> tuple[tuple[int, ...], bool]:
-        """What its sum sends: over which units, and whether to each device its part."""
-        return self.summed, self.scattered
-
 
 def scattered_dim(made: Division, out: Division) -> int:
     """Return the last dim along which a sum is scattered."""

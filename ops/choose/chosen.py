@@ -25,6 +25,7 @@ from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.jaxprs import scan_parts
+from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.stated import WITH_LAYOUT
@@ -83,10 +84,12 @@ class Chosen:
         avals = [aval, *(atom.aval for atom in node.eqn.invars)]
         if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in avals):
             return None  # keys are replicated
-        if choice is None or not aval.shape or name == WITH_LAYOUT:
+        if choice is None or name == WITH_LAYOUT:
             return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
+        if not aval.shape:
+            return self._of_number(choice, values, record)
         units, order = self.units, range(len(choice.made))
         if follower is not None:
             order = follower.params["permutation"]
@@ -94,10 +97,7 @@ class Chosen:
             units.spec(tuple(aval.shape), aval.dtype, tuple(division[d] for d in order))
             for division in (choice.made, choice.out)
         )
-        ins = tuple(
-            self._needed(value, division, record.of_blocks)
-            for value, division in zip(values, choice.ins, strict=True)
-        )
+        ins = self._all_needed(choice, values, record)
         if record.is_made_in_place:  # only what it is made of is placed
             return Requested(ins, made, out) if any(ins) else None
         if record.is_elementwise:
@@ -116,6 +116,19 @@ class Chosen:
         axes = units.mesh_axes(choice.summed)
         rounds = choice.rounds, choice.apart
         return Requested(ins, made, out, axes, choice.scattered, *rounds)
+
+    def _of_number(
+        self, choice: Choice, values: Sequence[Value], record: Record
+    ) -> Requested | None:
+        """Return the placements of what a node reads whose result is a number.
+
+        Only what reductions read is moved: other rules place it themselves.
+        """
+        if record.multiplies or record.is_elementwise or not choice.summed:
+            return None
+        ins = self._all_needed(choice, values, record)
+        axes = self.units.mesh_axes(choice.summed)
+        return Requested(ins, None, None, axes) if any(ins) else None
 
     def _loop(self, path: Path, eqn: Any) -> RequestedLoop | None:
         """Return the requested placements of a loop's carries and rows, with its body's choices."""
@@ -143,6 +156,14 @@ class Chosen:
         body = {own: choice for own, choice in inside.items() if own and own[0] >= 0}
         chosen = Chosen(self.units, body, self.products, (*self.prefix, *path))
         return RequestedLoop(tuple(carry), tuple(rows), chosen)
+
+    def _all_needed(
+        self, choice: Choice, values: Sequence[Value], record: Record
+    ) -> tuple[Sharded | None, ...]:
+        return tuple(
+            self._needed(value, division, record.of_blocks)
+            for value, division in zip(values, choice.ins, strict=True)
+        )
 
     def _needed(self, value: Value, division: Division | None, of_blocks: bool) -> Sharded | None:
         if division is None or not value.shape:

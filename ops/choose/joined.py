@@ -125,6 +125,15 @@ class Levels:
         return self.any_kind[node.outs[0]]
 
 
+def sum_kind(node: Node, choice: Choice) -> Hashable:
+    """Return what the sum of a node sends: over which units, to whom, and how it is combined.
+
+    Additions of all primitives are of one kind; maxima are of another one than minima.
+    """
+    how = node.name if node.name.startswith(("reduce_m", "reduce_p", "arg")) else "sum"
+    return choice.summed, choice.scattered, how
+
+
 def sum_levels(graph: Graph, choices: Mapping[Path, Choice] | None = None) -> Levels:
     """Return the levels of sums; choices: how the nodes run, if that is known."""
     if choices is None:
@@ -139,7 +148,8 @@ def sum_levels(graph: Graph, choices: Mapping[Path, Choice] | None = None) -> Le
         found[node.path] = mine
         choice = choices.get(node.path)
         if choice is not None and choice.summed:
-            mine = {**mine, choice.sum_kind: mine.get(choice.sum_kind, 0) + 1}
+            kind = sum_kind(node, choice)
+            mine = {**mine, kind: mine.get(kind, 0) + 1}
         after |= dict.fromkeys(node.outs, mine)
     return Levels(found, {})
 

@@ -6,7 +6,7 @@ fit in memory (`room.py`). A value is relaid out once to each division in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from gridlayout.ops.choose.joined import (
     Levels,
     Read,
     joined_later,
+    sum_kind,
     sum_levels,
 )
 from gridlayout.ops.choose.room import Room
@@ -41,18 +42,21 @@ class Strategies(Variables):
     capacity: bytes that fit on a device, or in a core's L1; None for no limit. dram: values that
     nodes produce in the DRAM behind a chip's cores, from where nodes read them while they compute.
     uncounted: values that take no room besides those, so that limits hold wherever they are. more:
-    bytes that nodes hold in addition, as in `Room`.
+    bytes that nodes hold in addition, as in `Room`. dearer: seconds that some choices of variables
+    take in addition.
     """
 
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
     uncounted: frozenset[int] = frozenset()
     more: dict[tuple[int, int], float] = field(default_factory=dict)
+    dearer: dict[tuple[int, int], float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
     _reads: list[Read] = field(default_factory=list)
     _exact: dict[Any, tuple[float, Joined | None]] = field(default_factory=dict)
     _joined: dict[tuple[int, int], JoinedMove] = field(default_factory=dict)
     _apart: Problem = field(init=False)  # without the shares of latencies
+    _first: dict[tuple[int, int], JoinedMove] = field(init=False)  # joined, whatever is chosen
     _levels: Levels = field(init=False)  # of sums
 
     def limited(
@@ -79,6 +83,8 @@ class Strategies(Variables):
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and the limits on memory."""
         costs = [each.seconds * len(each.members) for each in self.variables]
+        for (at, k), seconds in self.dearer.items():
+            costs[at] = costs[at] + seconds * (np.arange(len(costs[at])) == k)
         dram = Dram(self, self.dram)
         if dram.always:
             for at, variable in enumerate(self.variables):
@@ -112,8 +118,22 @@ class Strategies(Variables):
         fetches += self._to_results()
         fetches += dram.reads()
         self._apart = Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
-        self._levels = sum_levels(self.graph)
+        self._levels, self._first = sum_levels(self.graph), self._joined
         return self._with_joined()
+
+    def count(self, more: Mapping[tuple[int, int], float]) -> None:
+        """Count seconds that some choices of variables take in addition.
+
+        The problem is then again the first one, in which all collectives that may be joined are,
+        but with the exact prices of moves that are known.
+        """
+        costs = [*self._apart.costs]
+        for (at, k), seconds in more.items():
+            self.dearer[at, k] = self.dearer.get((at, k), 0.0) + seconds
+            costs[at] = costs[at] + seconds * (np.arange(len(costs[at])) == k)
+        self._apart = replace(self._apart, costs=tuple(costs))
+        self._levels, self._joined = sum_levels(self.graph), self._first
+        self.problem = self._with_joined()
 
     def _with_joined(self) -> Problem:
         """Return the problem in which collectives that can be joined share their latency."""
@@ -343,7 +363,7 @@ class Strategies(Variables):
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
                 if (latency := self.units.shared_latency(*given, dim=dim)) > 0:
-                    latencies.append((k, choice.sum_kind, latency * node.times))
+                    latencies.append((k, sum_kind(node, choice), latency * node.times))
             found.append((at, latencies))
         return found
 

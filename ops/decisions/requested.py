@@ -14,15 +14,16 @@ class Requested:
     """The requested specs of the operands and the result of an op.
 
     ins: of each operand; None leaves it in its layout. made: of the result's partial sums. out: of
-    the result after they are summed. summed: the mesh axes that hold partial sums.
-    scattered: whether the sums are reduce-scattered along these axes, else they are all-reduced.
+    the result after they are summed. Both are `Sharded`, or None for a number. summed: the mesh
+    axes that hold partial sums. scattered: whether the sums are reduce-scattered along these axes,
+    else they are all-reduced.
     rounds: the most rounds of a product, whose messages run beside multiplications. apart: the
     operands that are gathered in these rounds; others are gathered before.
     """
 
     ins: tuple[Sharded | None, ...]
-    made: Sharded
-    out: Sharded
+    made: Any
+    out: Any
     summed: Axes = ()
     scattered: bool = False
     rounds: int = 1

@@ -7,6 +7,9 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
+from gridlayout.ops.choose.learned import by_equation, missing
+from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.graph.node import Path
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.hiding import hiding
 from gridlayout.ops.planning.plan import Plan
@@ -22,6 +25,7 @@ _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
 _BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
+_QUICK = 0.25  # the share of all time in which choices are searched again with what a plan takes
 _MOST = 0.4  # the share of the remaining time for one try
 
 
@@ -79,54 +83,131 @@ class _Known:
 def _divided(
     traced: Traced, trips: int | None, known: _Known, clock: Clock, progress: Any
 ) -> Plan | None:
-    """Return the plan of the best solution that fits, or the default where that is as good.
+    """Return the best plan that fits, or the default where that is as good.
 
     What every program holds limits the first choices, so their bound is that of all plans. A
-    program that does not fit tells what else it holds, and others are chosen.
+    program that does not fit tells what else it holds, one that takes longer than its choices were
+    priced tells what it takes, and others are chosen. The fastest program that fits is the result.
     """
-    room = traced.device.machine.device_capacity
     # If the default does not fit, only a complete problem can tell whether anything does.
     each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
-    first: Solution | None = None
-    part = 1.0  # of the room
-    for k in range(_MOST_PLANS):
-        strategies = free.limited(room if room is None else int(room * part))
-        # Where memory is scarce there may be more tries, which need some of the time.
-        share = _MOST if problem_of(strategies, clock).rows else 1.0
-        try:
-            solution = solved(strategies, clock.part(share), progress, LIMITS.gap if k else 0.0)
-        except (Expired, Unsolved):
-            if first is None:
-                raise
-            break
-        first = first or solution
-        if first is None:
-            return None
-        if solution is None and part < 1:
-            part = 1.0
-            continue
-        if solution is None or (known.seconds <= solution.cost and first is not solution):
-            break
-        if not clock.left and known.seconds <= solution.cost:
-            break
-        made = made_for(traced, strategies, replace(solution, bound=first.bound), clock)
-        if room is None or made.peak_bytes <= room:
-            made = hiding(traced, strategies, made, replace(solution, bound=first.bound), clock)
-            return known.with_bound(first.bound) if known.beats(made, traced.overlap) else made
-        known_room = free.limited(room).room
-        if free.graph.is_large and k < _BY_SHARE and clock.left:
-            # Other choices have values of these kinds too.
-            part, is_new = max(known_room.held(solution.choices)) / made.peak_bytes, True
-            continue
-        held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
-        is_new = known_room.learn(solution.choices, held)
-        if k in _WITH_LESS:  # what is learned of some choices may be true of others too
-            part *= _LESS_ROOM
-        if not clock.left or not (is_new or part < 1):
-            break
-    if known.plan is not None and first is not None:
-        return known.with_bound(first.bound)
+    tries = _Tries(traced, free, known.seconds, clock, progress)
+    tries.go_on()
+    if tries.first is None:
+        return None
+    if tries.best is not None:
+        strategies, solution, made = tries.best
+        made = hiding(traced, strategies, made, solution, clock)
+        return known.with_bound(made.bound) if known.beats(made, traced.overlap) else made
+    if known.plan is not None:
+        return known.with_bound(tries.first.bound)
     if not clock.left:
         raise Unsolved("no plan fits so far")
     return None
+
+
+@dataclass
+class _Tries:
+    """The programs that were made of the best choices known, each with what the others told.
+
+    most: the seconds of the default plan. first: the first solution, whose bound is that of all.
+    best: the fastest plan that fits, with its solution, and the choices of which that is one. part:
+    of the room, that choices may take.
+    """
+
+    traced: Traced
+    free: Strategies
+    most: float
+    clock: Clock
+    progress: Any
+    first: Solution | None = None
+    best: tuple[Strategies, Solution, Plan] | None = None
+    part: float = 1.0
+
+    @property
+    def room(self) -> int | None:
+        """The bytes of a device."""
+        return self.traced.device.machine.device_capacity
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no choices are searched again that are known to fit."""
+        return self.clock.spent > _QUICK * self.clock.seconds
+
+    def limited(self) -> Strategies:
+        """Return the choices with what is known of programs."""
+        return self.free.limited(None if self.room is None else int(self.part * self.room))
+
+    def go_on(self) -> None:
+        """Make programs until none is faster by what is known, or the time ends."""
+        strategies: Strategies | None = self.limited()
+        for k in range(_MOST_PLANS):
+            assert strategies is not None
+            solution = self.solution(strategies, k)
+            if solution is None and self.part < 1:
+                self.part = 1.0
+                strategies = self.limited()
+                continue
+            if solution is None or self.first is None or self.is_enough(solution):
+                return
+            found = replace(solution, bound=self.first.bound)
+            made = made_for(self.traced, strategies, found, self.clock)
+            if self.room is not None and made.peak_bytes > self.room:
+                strategies = self.with_less(k, solution, made)
+            else:
+                if self.best is None or made.time < self.best[2].time:
+                    self.best = strategies, found, made
+                is_last = self.is_late or k >= LIMITS.priced_again
+                if is_last or not _learned(strategies, solution, made):
+                    return
+            if strategies is None:
+                return
+
+    def solution(self, strategies: Strategies, k: int) -> Solution | None:
+        """Return the best choices; None where there are none, or no more time."""
+        # Where memory is scarce there may be more tries, which need some of the time.
+        share = _MOST if problem_of(strategies, self.clock).rows else 1.0
+        gap = LIMITS.gap if k and self.is_late else 0.0
+        try:
+            found = solved(strategies, self.clock.part(share), self.progress, gap)
+        except (Expired, Unsolved):
+            if self.first is None:
+                raise
+            self.part = 1.0
+            return None
+        self.first = self.first or found
+        return found
+
+    def is_enough(self, solution: Solution) -> bool:
+        """Return whether a solution is no faster than the plans that are known."""
+        if self.best is not None and self.best[2].time <= solution.cost * (1 + LIMITS.accuracy):
+            return True
+        is_more = self.first is not solution or not self.clock.left
+        return self.most <= solution.cost and is_more
+
+    def with_less(self, k: int, solution: Solution, made: Plan) -> Strategies | None:
+        """Return the choices with what a program holds that does not fit; None if that is known."""
+        known = self.free.limited(self.room).room
+        if self.free.graph.is_large and k < _BY_SHARE and self.clock.left:
+            # Other choices have values of these kinds too.
+            self.part = max(known.held(solution.choices)) / made.peak_bytes
+            return self.limited()
+        held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
+        is_new = known.learn(solution.choices, held)
+        if k in _WITH_LESS:  # what is learned of some choices may be true of others too
+            self.part *= _LESS_ROOM
+        return self.limited() if self.clock.left and (is_new or self.part < 1) else None
+
+
+def _learned(strategies: Strategies, solution: Solution, made: Plan) -> bool:
+    """Count what the program of a solution takes beyond its exact price; return whether it does."""
+    if made.time <= solution.cost * (1 + LIMITS.accuracy):
+        return False
+    seconds: dict[Path, float] = {}
+    for path, each in zip(made.simulation.paths, made.simulation.equations, strict=True):
+        seconds[path] = seconds.get(path, 0.0) + each.seconds
+    more = missing(solution.choices, strategies.problem, by_equation(strategies, seconds))
+    if more:
+        strategies.count(more)
+    return bool(more)

@@ -73,7 +73,7 @@ class Simulation:
     program. staged: what a device does in order, as pairs of an equation's number and a stage of
     it; empty for a compiled program. held_at: the seconds of each pair of `held`, from the start;
     empty for a compiled program. held_in: the paths of their equations in the jaxpr, on devices
-    without cores.
+    without cores. paths: of `equations`, in the jaxpr; empty for a compiled program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -91,6 +91,7 @@ class Simulation:
     staged: tuple[tuple[int, Stage], ...] = field(default=(), repr=False)
     held_at: tuple[float, ...] = field(default=(), repr=False)
     held_in: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
+    paths: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def of(cls, report: Report, spaces: Spaces | None = None, trips: int = 1) -> Simulation:
@@ -139,6 +140,7 @@ class Simulation:
                 steps, [*zip((each.step for each in placed), scheduled(staged, times), strict=True)]
             ),
             held_in=tuple(paths),
+            paths=tuple(row.made.path for row in report.rows),
         )
 
     @property

@@ -7,17 +7,19 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from gridlayout.ops.choose.learned import by_variable, missing
 from gridlayout.ops.choose.mixtures import mixtures
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import made_plan
 from gridlayout.ops.planning.traced import Traced
+from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, solve
 from gridlayout.sharding.limits import LIMITS
 
-_QUICK = 0.02  # the share of all time in which a problem is solved again
+_QUICK = 0.2  # the share of all time in which a problem is solved again
 _MIXTURES = 0.3  # the share of the remaining time to find assignments to begin with
 _SAME = 1e-9  # the share by which costs differ because sums are rounded
 
@@ -27,16 +29,19 @@ def solved(
 ) -> Solution | None:
     """Return the best choices found in time; None where nothing fits.
 
-    The prices of moves are estimates at first. Where the exact ones of the moves in a solution
-    differ, the problem is solved again with these, if that is quick. gap: as in `solve`.
+    The prices of moves are estimates at first, and all collectives that may be joined are. Each
+    solution is priced exactly, and the best one is kept. While it takes longer than the problem
+    states, the problem is solved again with what is missing, if that is quick. gap: as in `solve`.
     `progress` is not called after an interrupt, because it may be what was interrupted.
     """
     if strategies.graph.is_large:
         gap = LIMITS.gap
-    problem, begun = problem_of(strategies, clock), monotonic()
+    begun = monotonic()
+    first: Solution | None = None
     given: list[list[int]] = []
     priced = dict[tuple[int, ...], float]()
-    while True:
+    for _ in range(LIMITS.solved_again):
+        problem = problem_of(strategies, clock)
         shown = None if clock.interrupted else progress
         found = solve(
             *(problem, clock.left, given, shown),
@@ -45,38 +50,47 @@ def solved(
             more=partial(_mixed, strategies, problem, clock),
         )
         if found is None:
-            return None
-        if monotonic() - begun > _QUICK * clock.seconds or len(priced) == LIMITS.solved_again:
-            return clock.through(partial(_refined, strategies, found, priced))
-        choices = found.choices
-        is_exact = clock.through(partial(strategies.refined, choices)) is None
-        problem, given = strategies.problem, [[*choices]]
-        priced[choices] = problem.cost(choices)
-        if is_exact or priced[choices] <= found.bound * (1 + gap + _SAME):
-            return _best(found, priced)
+            break
+        first = first or found
+        more = clock.through(partial(_priced, strategies, found, problem, priced))
+        best = min(priced, key=priced.__getitem__)
+        given = [[*best]]
+        is_late = not clock.left or monotonic() - begun > _QUICK * clock.seconds
+        if is_late or not more or priced[best] <= found.cost * (1 + gap + _SAME):
+            break
+        clock.through(partial(strategies.count, more))
+    if first is None:
+        return None
+    strategies.refined(best)
+    cost = priced[best]
+    return replace(first, choices=best, cost=cost, bound=min(first.bound, cost))
+
+
+def _priced(
+    strategies: Strategies,
+    found: Solution,
+    problem: Problem,
+    priced: dict[tuple[int, ...], float],
+) -> dict[tuple[int, int], float]:
+    """Price a solution exactly, and what a descent with exact prices reaches from it.
+
+    priced: seconds of choices, to which these are added. Returns the seconds that some choices take
+    and the problem does not state.
+    """
+    strategies.refined(found.choices)
+    exact = strategies.problem
+    priced[found.choices] = exact.cost(found.choices)
+    taken = by_variable(found.choices, exact)
+    more = missing(found.choices, problem, dict(enumerate(taken)))
+    near = improved(exact, found.choices, problem)
+    choices, seconds = strategies.with_exact_moves(near)
+    if strategies.problem.excess(choices) <= 0:
+        priced[choices] = seconds
+    return more
 
 
 def _mixed(strategies: Strategies, problem: Problem, clock: Clock) -> list[list[int]]:
     return mixtures(strategies, problem, clock.part(_MIXTURES).check)
-
-
-def _refined(
-    strategies: Strategies, found: Solution, priced: dict[tuple[int, ...], float]
-) -> Solution:
-    """Return the best solution after a descent with exact prices of its moves.
-
-    priced: others, with their seconds.
-    """
-    choices, seconds = strategies.with_exact_moves(found.choices)
-    if strategies.problem.excess(choices) > 0:
-        choices, seconds = found.choices, strategies.problem.cost(found.choices)
-    return _best(found, priced | {choices: seconds})
-
-
-def _best(found: Solution, priced: dict[tuple[int, ...], float]) -> Solution:
-    best = min(priced, key=priced.__getitem__)
-    cost = priced[best]
-    return replace(found, choices=best, cost=cost, bound=min(found.bound, cost))
 
 
 def problem_of(strategies: Strategies, clock: Clock) -> Problem:
