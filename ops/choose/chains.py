@@ -84,7 +84,7 @@ def _chain(members: list[Node]) -> Node:
     outs = last.factors.outs[0]
     ins: dict[tuple[int, Dims], None] = {}
     for node in members:
-        for v, dims in zip(node.ins, _result_dims(node), strict=True):
+        for v, dims in zip(node.ins, node.result_dims, strict=True):
             if v is not None and v not in inner:
                 ins[v, tuple(None if d is None else outs[d] for d in dims)] = None
     factors = replace(last.factors, ins=tuple(dims for _, dims in ins))
@@ -97,7 +97,7 @@ def of_member(node: Node, choice: Choice) -> Choice:
     """Return how a member of a chain runs, where the chain runs as `choice`."""
     ins = tuple(
         None if v is None or not dims else divided(dims, choice.out)
-        for v, dims in zip(node.ins, _result_dims(node), strict=True)
+        for v, dims in zip(node.ins, node.result_dims, strict=True)
     )
     return Choice(ins, choice.out, choice.out)
 
@@ -108,10 +108,3 @@ def divided(dims: Dims, along: Division) -> Division:
     along: the units along each of these.
     """
     return tuple(() if d is None else along[d] for d in dims)
-
-
-def _result_dims(node: Node) -> list[Dims]:
-    """Return for each dim of each operand the dim of the result that has its factor, or None."""
-    assert node.factors is not None
-    place = {f: d for d, f in enumerate(node.factors.outs[0]) if f is not None}
-    return [tuple(None if f is None else place.get(f) for f in dims) for dims in node.factors.ins]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from gridlayout.ops.choose.division import Division
 
@@ -30,3 +32,22 @@ def scattered_dim(made: Division, out: Division) -> int:
     """Return the last dim along which a sum is scattered."""
     pairs = enumerate(zip(made, out, strict=True))
     return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
+
+
+def scattered(
+    shape: tuple[int, ...],
+    made: Division,
+    summed: tuple[int, ...],
+    count: Callable[[Sequence[int]], int],
+) -> Iterator[Division]:
+    """Yield the divisions to which a sum over units can be scattered, each along one dim.
+
+    count: returns the number of devices along some units.
+    """
+    for dims in product(range(len(shape)), repeat=len(summed)):
+        out = list(made)
+        for u, d in zip(summed, dims, strict=True):
+            out[d] = (*out[d], u)
+        counts = zip(shape, made, map(count, out), strict=True)
+        if all(n >= k and (not own or not n % k or k == count(own)) for n, own, k in counts):
+            yield tuple(out)

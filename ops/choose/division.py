@@ -48,6 +48,7 @@ class Units:
     work: float = 0.0
     margin: float = 0.0
     _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
+    _moved: dict[Any, Sent] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
     _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
     _latencies: dict[Any, float] = field(default_factory=dict, init=False)
@@ -244,6 +245,12 @@ class Units:
 
     def move(self, before: Division | None, after: Division, nbytes: int) -> Sent:
         """Return the cost of relaying out a value of `nbytes` from one division to another."""
+        key = before, after, nbytes
+        if key not in self._moved:
+            self._moved[key] = self._move(before, after, nbytes)
+        return self._moved[key]
+
+    def _move(self, before: Division | None, after: Division, nbytes: int) -> Sent:
         if before == after:
             return Sent()
         ways = self._ways(before, after)

@@ -38,8 +38,17 @@ class Latencies:
 
     def add(self, key: Hashable, seconds: float, variable: int, choices: int, choice: int) -> None:
         """Add one of a variable's `choices`, whose price lacks the latency of `seconds`."""
-        group = self.groups.setdefault(key, _Group(seconds))
-        group.reads.setdefault(variable, np.full(choices, -1))[choice] = 0
+        self._reads(key, seconds, variable, choices)[choice] = 0
+
+    def _reads(
+        self, key: Hashable, seconds: float, variable: int, choices: int
+    ) -> NDArray[np.int64]:
+        """Return which of a variable's choices share a latency, to be changed in place."""
+        if (group := self.groups.get(key)) is None:
+            group = self.groups[key] = _Group(seconds)
+        if variable not in group.reads:
+            group.reads[variable] = np.full(choices, -1)
+        return group.reads[variable]
 
     def add_readers(
         self,
@@ -50,8 +59,8 @@ class Latencies:
     ) -> None:
         """Add all choices of consumers that read a form."""
         for consumer, read in consumers:
-            for k in np.flatnonzero(read == form):
-                self.add(key, seconds, consumer, len(read), int(k))
+            if (reads := read == form).any():
+                self._reads(key, seconds, consumer, len(read))[reads] = 0
 
     def fetches(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
         """Return the fetch of all latencies, of which each is paid once.

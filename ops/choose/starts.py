@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.variables import Variables
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.shares import SMALL, by_shares
+from gridlayout.ops.solver.shares import SMALL, Shares
 
 
 def starts(variables: Variables, model: Model) -> list[dict[int, int]]:
@@ -27,7 +27,8 @@ def starts(variables: Variables, model: Model) -> list[dict[int, int]]:
     model = model.without_fetches_from(len(variables.variables))
     parts = _parts(variables)
     units = range(len(variables.units.axes))
-    found = [by_shares(model.among([(own == own[:, :1]).all(1) for own in parts]), SMALL)]
+    together = model.among([(own == own[:, :1]).all(1) for own in parts])
+    found = [Shares(together, SMALL).found]
     if len(units) > 1:
         found += _one_by_one(parts, model, units) + _one_by_one(parts, model, units[::-1])
     first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
@@ -79,7 +80,7 @@ def _one_by_one(
         others = [u for u in order if u != unit]
         pairs = zip(parts, before, strict=True)
         masks = [(own[:, others] == now[others]).all(1) for own, now in pairs]
-        made = by_shares(model.among(masks), SMALL)
+        made = Shares(model.among(masks), SMALL).found
         if made is None:
             break
         found.append(made)

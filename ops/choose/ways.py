@@ -6,7 +6,7 @@ reduce-scattered so that each device keeps its part.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.choose.chains import divided, of_member
-from gridlayout.ops.choose.choice import Choice, scattered_dim
+from gridlayout.ops.choose.choice import Choice, scattered, scattered_dim
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks
@@ -55,6 +55,8 @@ class Ways:
     units: Units
     most: int | None = None
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
+    _listed: dict[Any, list[Choice]] = field(default_factory=dict)
+    _views: dict[Node, bool] = field(default_factory=dict)
     _bytes: dict[Any, int] = field(default_factory=dict)
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
@@ -65,11 +67,9 @@ class Ways:
             for v in (*node.ins, *node.outs)
         )
         dtype = graph.dtypes[node.outs[0]]
-        folded = graph.permutation(node.outs[0])
-        follows = node.outs[0] in graph.followers
+        folded, follows = graph.permutation(node.outs[0]), node.outs[0] in graph.followers
         reads = node.op if node.record.borders else None
-        members = node.members or (node,)
-        passed = tuple((each.work, graph.traffic.get(each.outs)) for each in members)
+        passed = tuple((each.work, graph.traffic.get(each.outs)) for each in node.equations)
         own = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
         key = *own, reads, passed
         if key not in self._known:
@@ -81,6 +81,16 @@ class Ways:
 
     def _ways(self, node: Node) -> list[Choice]:
         """Return the ways to give each unit to a factor or to none, and to reduce partial sums."""
+        own, out = node.record, node.outs[0]
+        is_any = bool(node.members) or own.takes_any_division or node.name in _OF_LOOPS
+        shapes = (*(None if v is None else self.graph.shapes[v] for v in node.ins),)
+        has_sum = self.graph.dtypes[out] != np.dtype(bool)  # no collective adds up truth values
+        key = node.factors, shapes, self.graph.shapes[out], is_any, own.scatters_sums, has_sum
+        if key not in self._listed:
+            self._listed[key] = self._list(node, is_any, has_sum)
+        return self._listed[key]
+
+    def _list(self, node: Node, is_any: bool, has_sum: bool) -> list[Choice]:
         factors = node.factors
         assert factors is not None
         shape = self.graph.shapes[node.outs[0]]
@@ -91,34 +101,18 @@ class Ways:
                 None if v is None or not self.graph.shapes[v] else divided(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
-            is_any = node.members or node.record.takes_any_division or node.name in _OF_LOOPS
             if not is_any and not self._are_by_rule(node, ins, made):
                 continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
                 found.setdefault(Choice(ins, made, made))
                 continue
-            if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
-                continue  # no collective adds up truth values
-            found.setdefault(Choice(ins, made, made, summed))
-            for out in self._scattered(shape, made, summed) if node.record.scatters_sums else ():
-                found.setdefault(Choice(ins, made, out, summed, True))
+            if has_sum:
+                found.setdefault(Choice(ins, made, made, summed))
+            if has_sum and node.record.scatters_sums:
+                for out in scattered(shape, made, summed, self.units.count):
+                    found.setdefault(Choice(ins, made, out, summed, True))
         return list(found)
-
-    def _scattered(
-        self, shape: tuple[int, ...], made: Division, summed: tuple[int, ...]
-    ) -> Iterator[Division]:
-        """Yield the divisions to which a sum over units can be scattered, each along one dim."""
-        for dims in product(range(len(shape)), repeat=len(summed)):
-            out = list(made)
-            for u, d in zip(summed, dims, strict=True):
-                out[d] = (*out[d], u)
-            counts = zip(shape, made, (self.units.count(units) for units in out), strict=True)
-            if all(
-                n >= count and (not own or not n % count or count == self.units.count(own))
-                for n, own, count in counts
-            ):
-                yield tuple(out)
 
     @cached_property
     def _nodes(self) -> dict[tuple[int, ...], Node]:
@@ -283,7 +277,9 @@ class Ways:
         if node.members:
             members = ((each, of_member(each, choice)) for each in node.members)
             return sum(self.computing(*each) for each in members)
-        if self._is_view(node):
+        if node not in self._views:
+            self._views[node] = self._is_view(node)
+        if self._views[node]:
             return 0.0
         graph, out, ins = self.graph, node.outs[0], self._read(node, choice)
         if node.record.multiplies:
@@ -345,7 +341,10 @@ class Ways:
         """Return the bytes of a device's partial result, which is not padded."""
         dtype = self.graph.dtypes[node.outs[0]]
         wide = sum_dtype(dtype) if node.record.multiplies else dtype
-        return dtypes.nbytes(self.part(node.outs[0], choice.made), wide)
+        key = "partial", self.graph.shapes[node.outs[0]], wide, choice.made
+        if key not in self._bytes:
+            self._bytes[key] = dtypes.nbytes(self.part(node.outs[0], choice.made), wide)
+        return self._bytes[key]
 
     def _read(self, node: Node, choice: Choice) -> list[int]:
         """Return the bytes of a device's part of each operand."""

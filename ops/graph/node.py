@@ -8,7 +8,7 @@ from typing import Any
 
 from jax.extend import core
 
-from gridlayout.ops.decisions.factors import Factors
+from gridlayout.ops.decisions.factors import Dims, Factors
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Record
@@ -118,6 +118,14 @@ class Node:
         if found is None or self.name == WITH_LAYOUT:
             return found
         return found if found.divisible and found.has_equal_results else None
+
+    @cached_property
+    def result_dims(self) -> list[Dims]:
+        """For each dim of each operand, the dim of the result that has its factor, or None."""
+        assert self.factors is not None
+        place = {f: d for d, f in enumerate(self.factors.outs[0]) if f is not None}
+        ins = self.factors.ins
+        return [tuple(None if f is None else place.get(f) for f in dims) for dims in ins]
 
     def placed(self, device: DeviceGrid) -> Sharded | None:
         """The spec that it states for its result; None if it states none."""

@@ -8,14 +8,15 @@ tables over classes where it would need larger ones over all choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from math import prod
+from functools import cache, partial
+from math import inf, prod
+from types import MappingProxyType
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.model import Model, paid
 from gridlayout.ops.solver.terms import Shared
 
 Scope = tuple[int, ...]
@@ -40,29 +41,53 @@ class Terms:
     scopes: list[Scope] = field(default_factory=list)
     tables: list[Callable[[], np.ndarray]] = field(default_factory=list)
     _known: dict[tuple[int, bytes], int] = field(default_factory=dict)
+    # Arrays of the model and the classes of their rows, by the arrays' identity.
+    _rows: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
     _next: int = 0
 
     @classmethod
-    def from_model(cls, model: Model, whole: int | None = None) -> Terms:
-        """Return the terms of a model without its limits.
+    def from_model(cls, model: Model) -> Terms:
+        """Return the terms of a model without its limits."""
+        made = cls.without_fetches(model).with_fetches(model)
+        assert made is not None
+        return made
 
-        whole: of fetches that more variables share, each reader pays for what it reads.
-        """
+    @classmethod
+    def without_fetches(cls, model: Model) -> Terms:
+        """Return the terms of a model that are over one or two variables."""
         made = cls({v: len(own) for v, own in model.costs.items() if len(own) > 1})
         made._next = max(model.costs, default=0) + 1
         for v, own in model.costs.items():
-            made._add((v,), [None], own)
+            made._append((v,), lambda own=own: own)
         for v, tables in model.tables.items():
             for w, table in tables.items():
                 if v < w:
                     made._add_table(v, w, table)
-        for shared in model.shared:
-            if whole is None or len(shared.scope) <= whole:
-                made._add_fetch(shared)
+        return made
+
+    def with_fetches(
+        self,
+        model: Model,
+        shares: Mapping[int, Mapping[int, np.ndarray]] = MappingProxyType({}),
+        largest: float = inf,
+    ) -> Terms | None:
+        """Return these terms and those of the model's shared fetches.
+
+        shares: for fetches that are split, by their numbers: which share of the price of each form
+        each reader pays, whatever the others read. largest: the most entries of a table; None where
+        one has more.
+        """
+        made = Terms(
+            *({**self.counts}, {**self.of}, {**self.which}, [*self.scopes], [*self.tables]),
+            *({**self._known}, self._rows, self._next),
+        )
+        for k, shared in enumerate(model.shared):
+            if k in shares:
+                made._add_split(shared, shares[k])
                 continue
-            prices = np.minimum(shared.prices, IMPOSSIBLE)
-            for reader, read in shared.reads.items():
-                made._add_table(shared.source, reader, prices @ read.T)
+            made._add_fetch(shared)
+            if made.size(made.scopes[-1], largest) > largest:
+                return None
         return made
 
     def size(self, variables: Iterable[int], most: float) -> int:
@@ -80,26 +105,45 @@ class Terms:
 
     def _add_table(self, v: int, w: int, table: np.ndarray) -> None:
         (first, rows), (second, columns) = self._classes(v, table), self._classes(w, table.T)
-        self._add((first, second), [rows, columns], table)
+        table = table if rows is None else table[rows]
+        table = table if columns is None else table[:, columns]
+        self._append((first, second), lambda: table)
 
     def _add_fetch(self, shared: Shared) -> None:
-        source, kinds = self._classes(shared.source, shared.prices)
+        source, kinds = self._classes(shared.source, shared.prices, is_kept=True)
         prices = shared.prices if kinds is None else shared.prices[kinds]
         scope, reads = [source], {}
         for reader, read in shared.reads.items():
-            own, forms = self._classes(reader, read)
+            own, forms = self._classes(reader, read, is_kept=True)
             scope.append(own)
             reads[own] = read if forms is None else read[forms]
-        self._append(tuple(scope), lambda: dense(Shared(source, prices, reads)))
+        self._append(scope, cache(lambda: dense(Shared(source, prices, reads))))
 
-    def _classes(self, v: int, rows: np.ndarray) -> tuple[int, np.ndarray | None]:
+    def _add_split(self, shared: Shared, shares: Mapping[int, np.ndarray]) -> None:
+        """Add a table of the source and each reader, of what it pays by its present share."""
+        source, kinds = self._classes(shared.source, shared.prices, is_kept=True)
+        prices = shared.prices if kinds is None else shared.prices[kinds]
+        for reader, read in shared.reads.items():
+            own, forms = self._classes(reader, read, is_kept=True)
+            reads = read if forms is None else read[forms]
+            self._append((own, source), partial(_paid_share, reads, prices, shares, reader))
+
+    def _classes(
+        self, v: int, rows: np.ndarray, is_kept: bool = False
+    ) -> tuple[int, np.ndarray | None]:
         """Return the variable of the classes of equal rows, and a choice of each class.
 
-        It is `v` itself, and None, where there are not much fewer classes than choices.
+        It is `v` itself, and None, where there are not much fewer classes than choices. is_kept:
+        whether the model has this array, so that its classes may be asked for again.
         """
         if len(rows) < SEVERAL:
             return v, None
-        first, which = equal_rows(rows)
+        if is_kept and id(rows) in self._rows:
+            _, first, which = self._rows[id(rows)]
+        else:
+            first, which = equal_rows(rows)
+        if is_kept:
+            self._rows[id(rows)] = rows, first, which
         if 2 * len(first) > len(rows):
             return v, None
         key = v, which.tobytes()
@@ -111,22 +155,20 @@ class Terms:
             self._next += 1
         return self._known[key], first
 
-    def _add(self, scope: Scope, kept: list[np.ndarray | None], table: np.ndarray) -> None:
-        """Add a table of which a variable of classes has the rows of `kept`; None: all of them."""
-
-        def made() -> np.ndarray:
-            found = table
-            for axis, rows in enumerate(kept):
-                found = found if rows is None else found.take(rows, axis)
-            return found
-
-        self._append(scope, made)
-
-    def _append(self, scope: Scope, table: Callable[[], np.ndarray]) -> None:
+    def _append(self, scope: Sequence[int], table: Callable[[], np.ndarray]) -> None:
         """Add a table over some variables, of which those with one value take no dimension."""
         several = tuple(v for v in scope if v in self.counts)
+        shape = [self.counts[v] for v in several]
         self.scopes.append(several)
-        self.tables.append(cache(lambda: table().reshape([self.counts[v] for v in several])))
+        self.tables.append(lambda: table().reshape(shape))
+
+
+def _paid_share(
+    reads: np.ndarray, prices: np.ndarray, shares: Mapping[int, np.ndarray], reader: int
+) -> np.ndarray:
+    """Return what each choice of a reader pays for its present share, by choice of the source."""
+    is_finite = np.isfinite(prices)
+    return paid(reads, np.where(is_finite, np.where(is_finite, prices, 0) * shares[reader], inf))
 
 
 def equal_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
-from gridlayout.ops.solver.shares import at_once, by_shares
+from gridlayout.ops.solver.shares import Shares
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
@@ -25,15 +25,16 @@ ROUNDS = 40  # of raising the prices of exceeded limits
 def descended(
     problem: Problem, starts: Callable[[Model], Iterable[Mapping[int, int]]]
 ) -> tuple[int, ...]:
-    """Return the best assignment where elimination is small, otherwise a good one; without a clock.
+    """Return the best assignment where shares prove it, otherwise a good one; without a clock.
 
     starts: called with the model in the second case, for assignments to begin with; others are made
     by shares. Single variables are changed from each of them. So they are from the best mixes of
     the results. From the best of all of these, `PAIRED`, pairs are changed too.
     """
     model = Model.of(problem)
-    if not model.limits and (state := at_once(model)) is not None:
-        return _numbers(state)
+    shares = Shares(model)
+    if not model.limits and shares.is_best and shares.found is not None:
+        return _numbers(shares.found)
     descent, found = Descent(model), dict[tuple[int, ...], float]()
     begun = set[tuple[int, ...]]()
 
@@ -43,14 +44,14 @@ def descended(
             begun.update((start, made))
             found.setdefault(made, problem.cost(made))
 
-    for begin in (*starts(model), by_shares(model)):
+    for begin in (*starts(model), shares.found):
         add(begin)
     if len(found) > 1:
         kept = [np.zeros(len(own), bool) for own in problem.costs]
         for each in found:
             for v, choice in enumerate(each):
                 kept[v][choice] = True
-        add(by_shares(model.among(kept)))
+        add(Shares(model.among(kept)).found)
     best = sorted(found, key=lambda each: (found[each], each))[:PAIRED]
     ends = [_numbers(descent.run(dict(enumerate(each)))) for each in best]
     return min(ends, key=lambda each: (problem.cost(each), each))

@@ -44,14 +44,14 @@ class Exact:
         each_step: Callable[[], None] = no_step,
         largest: int = LARGEST,
         most: int = MOST,
-        whole: int | None = None,
+        terms: Terms | None = None,
     ) -> Exact | None:
         """Return it, or None where tables are too large.
 
-        largest: the most entries of one table. most: the most entries of all tables. whole: of
-        fetches that more variables share, each reader pays for what it reads.
+        largest: the most entries of one table. most: the most entries of all tables. terms: to use
+        instead of those of the model.
         """
-        terms = Terms.from_model(model, whole)
+        terms = Terms.from_model(model) if terms is None else terms
         ordered = elimination_order(terms, each_step, largest, most)
         return None if ordered is None else cls(model, terms, ordered, each_step)
 
@@ -71,10 +71,9 @@ def eliminated(
     each_step: Callable[[], None] = no_step,
     largest: int = LARGEST,
     most: int = MOST,
-    whole: int | None = None,
 ) -> tuple[dict[int, int], float] | None:
     """Return `Exact.best` of a model; None where tables are too large. Arguments as `Exact.of`."""
-    found = Exact.of(model, each_step, largest, most, whole)
+    found = Exact.of(model, each_step, largest, most)
     return None if found is None else found.best()
 
 
@@ -239,12 +238,17 @@ class _Elimination:
                 table = table.reshape([next(at) if w in own else 1 for w in scope])
             total = table if total is None else total + table
         shape = tuple(self.terms.counts[w] for w in scope)
-        return scope, np.zeros(shape) if total is None else np.broadcast_to(total, shape)
+        if total is None:
+            return scope, np.zeros(shape)
+        return scope, total if total.shape == shape else np.broadcast_to(total, shape)
 
     def _ordered(self, factor: Factor) -> Factor:
         """Return a table with its dims in order."""
         scope, table = factor
-        order = sorted(range(len(scope)), key=lambda k: self.place[scope[k]])
+        places = [self.place[v] for v in scope]
+        order = sorted(range(len(scope)), key=places.__getitem__)
+        if order == [*range(len(scope))]:
+            return factor
         return tuple(scope[k] for k in order), table.transpose(order)
 
     def _best(self) -> dict[int, int]:

@@ -1,13 +1,25 @@
-"""`by_shares`: an assignment for which each reader of a fetch that many variables share pays all.
+"""`Shares`: the best assignment of a model whose fetches many variables share.
 
-Such fetches make exact elimination too large. Where each of their readers pays by itself for what
-it reads, it is small: a cost, or a table with the source.
+Such fetches make exact elimination too large. It is small where each of their readers pays a share
+of each price, whatever the others read: a cost, or a table with the source. As all shares of a
+price are 1 together, an assignment costs no more than in the model, so that the best one's cost is
+a lower bound. Then those pay that read in it, and the next bound is higher where some did not
+(Lagrangian decomposition, Guignard and Kim 1987). An assignment that costs as little as a bound is
+the best one.
 """
 
 from __future__ import annotations
 
-from gridlayout.ops.solver.elimination import eliminated
+from collections.abc import Iterator
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from gridlayout.ops.solver.classes import Terms
+from gridlayout.ops.solver.elimination import Exact
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import no_step
 
 LARGE = 200_000, 4_000_000  # entries of one table, and of all tables, of an elimination
 SMALL = 20_000, 400_000
@@ -15,30 +27,74 @@ SMALL = 20_000, 400_000
 # one that is not left out.
 WHOLE = (8, 6, 4, 3, 0)
 LEFT = (6, 3, 2)
+ROUNDS = 8  # of changing the shares
+CLOSE = 1e-9  # fraction of the cost that a bound may be lower
 
 
-def at_once(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
-    """Return the best assignment of a model without limits; None where elimination is not small.
+class Shares:
+    """Assignments of a model without its limits.
 
-    entries: the most of one table, and of all tables.
+    entries: the most of one table, and of all tables, of an elimination. found: the best assignment
+    that was found, by the problem's numbers of choices; None where no elimination is small.
+    is_best: whether none of the model costs less.
     """
-    return _chosen(model, entries, None)
 
+    def __init__(self, model: Model, entries: tuple[int, int] = LARGE) -> None:
+        self.model, self.entries = model, entries
+        self.found: dict[int, int] | None = None
+        self.is_best = False
+        self._search()
 
-def by_shares(model: Model, entries: tuple[int, int] = LARGE) -> dict[int, int] | None:
-    """Return an assignment of a model without limits; None where no elimination is small.
+    def _search(self) -> None:
+        """Find assignments by the first elimination that is small."""
+        for split in self._splits():
+            shares = {k: self._even(k) for k in split}
+            terms = self._alone.with_fetches(self.model, shares, self.entries[0])
+            exact = terms and Exact.of(self.model, no_step, *self.entries, terms)
+            if exact is not None:
+                return self._improve(exact, shares)
+        for most in LEFT:
+            rest = self.model.part(self.model.choices, limited=False, shared=most)
+            if (exact := Exact.of(rest, no_step, *self.entries)) is not None:
+                self.found = rest.chosen(exact.best()[0])
+                return None
+        return None
 
-    It is the best one if no fetch has to be split or left out. entries: as for `at_once`.
-    """
-    if (found := at_once(model, entries)) is not None:
-        return found
-    for whole in WHOLE:
-        if (found := _chosen(model, entries, whole)) is not None:
-            return found
-    without = (model.part(model.choices, limited=False, shared=most) for most in LEFT)
-    return next((found for rest in without if (found := at_once(rest, entries))), None)
+    def _splits(self) -> Iterator[list[int]]:
+        """Yield the numbers of the fetches to split, from none to all of them."""
+        readers = [len(shared.scope) for shared in self.model.shared]
+        ways = [[k for k, n in enumerate(readers) if n > most] for most in (inf, *WHOLE)]
+        for k, split in enumerate(ways):
+            if not k or split != ways[k - 1]:
+                yield split
 
+    @cached_property
+    def _alone(self) -> Terms:
+        return Terms.without_fetches(self.model)
 
-def _chosen(model: Model, entries: tuple[int, int], whole: int | None) -> dict[int, int] | None:
-    found = eliminated(model, largest=entries[0], most=entries[1], whole=whole)
-    return None if found is None else model.chosen(found[0])
+    def _even(self, k: int) -> dict[int, np.ndarray]:
+        """Return equal shares of the readers that may read a form, for each form of a fetch."""
+        may = {r: read.any(0) for r, read in self.model.shared[k].reads.items()}
+        count = np.maximum(np.sum([*may.values()], axis=0), 1)
+        return {r: own / count for r, own in may.items()}
+
+    def _improve(self, exact: Exact, shares: dict[int, dict[int, np.ndarray]]) -> None:
+        """Find the best assignments by shares that are changed until one is the best of all."""
+        least = inf
+        for _ in range(ROUNDS if shares else 1):
+            state, bound = exact.best()
+            cost = self.model.cost(state) if shares else bound
+            if self.found is None or cost < least:
+                least, self.found = cost, self.model.chosen(state)
+            self.is_best = bound >= least * (1 - CLOSE)
+            if self.is_best:
+                break
+            for k, own in shares.items():
+                self._take_turns(k, own, state)
+
+    def _take_turns(self, k: int, shares: dict[int, np.ndarray], state: dict[int, int]) -> None:
+        """Let those pay for a form that read it; a form that nobody reads keeps its shares."""
+        reads = {r: read[state[r]] for r, read in self.model.shared[k].reads.items()}
+        count = np.sum([*reads.values()], axis=0)
+        for r, own in reads.items():
+            shares[r] = np.where(count > 0, own / np.maximum(count, 1), shares[r])
