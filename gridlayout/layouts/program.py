@@ -99,7 +99,7 @@ def moves_of(shape: Shape, steps: Sequence[Step], order: Sequence[int]) -> tuple
     (TransposeMove(order=(1, 0)),)
     """
     state = _State(shape)
-    pending = numbered(shape, steps)
+    pending: Sequence[Numbered] = numbered(shape, tuple(steps))
     while pending:
         for kinds in ((Scatter,), (Pad,), (Flip,), (Unit, Join, Split)):
             ready = [p for p in pending if isinstance(p.step, kinds) and state.has(p.reads)]
@@ -130,12 +130,13 @@ class Numbered:
         at.update(zip(self.makes, range(first, builder.next_axis), strict=True))
 
 
-def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
+@cached
+def numbered(shape: Shape, steps: tuple[Step, ...]) -> tuple[Numbered, ...]:
     """Each step on an array of `shape`, with the axes that it reads and makes.
 
     >>> from gridlayout.layouts.steps import Split
-    >>> numbered((6,), [Split(0, (2, 3))])
-    [Numbered(step=Split(axis=0, sizes=(2, 3)), reads=(0,), makes=(1, 2), sizes=(2, 3))]
+    >>> numbered((6,), (Split(0, (2, 3)),))
+    (Numbered(step=Split(axis=0, sizes=(2, 3)), reads=(0,), makes=(1, 2), sizes=(2, 3)),)
     """
     builder, found = StepBuilder(shape), []
     for step in steps:
@@ -152,7 +153,7 @@ def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
         builder.run([step])
         makes = tuple(range(first, builder.next_axis))
         found.append(Numbered(step, reads, makes, tuple(builder.extent[a] for a in makes)))
-    return found
+    return tuple(found)
 
 
 class _State:

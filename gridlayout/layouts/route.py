@@ -111,7 +111,7 @@ class _Remaining:
     """The remaining steps of one layout, and the user and the extent of every axis."""
 
     def __init__(self, layout: Layout) -> None:
-        self.steps = numbered(layout.shape, layout.steps)
+        self.steps = [*numbered(layout.shape, layout.steps)]
         self.order = layout.order
         self.user = {axis: done for done in self.steps for axis in done.reads}
         self.extent = dict(enumerate(layout.shape))

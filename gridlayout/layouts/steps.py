@@ -24,6 +24,7 @@ from math import prod
 
 from gridlayout.affine.expressions import MAX_DEPTH, MAX_NODES
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.caching import cached
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,13 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
     return expr
 
 
-def is_small(rank: int, steps: Sequence[Step]) -> bool:
+@cached
+def is_small(rank: int, steps: tuple[Step, ...]) -> bool:
     """Whether the expressions of the steps are certainly within the limits of `AffineExpr`.
 
     This computes an upper bound of their sizes, which is much cheaper than the expressions.
 
-    >>> is_small(1, [Split(0, (2, 2))]), is_small(1, [Flip(k) for k in range(99)])
+    >>> is_small(1, (Split(0, (2, 2)),)), is_small(1, tuple(Flip(k) for k in range(99)))
     (True, False)
     """
     size: dict[int, tuple[int, int]] = dict.fromkeys(range(rank), (1, 1))  # nodes and depth

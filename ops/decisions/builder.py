@@ -257,11 +257,14 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     After a way that takes no time, no more are tried.
     """
     found: list[tuple[float, Decide]] = []
+    longer: list[Decide] = []  # of which a part takes longer than another way
 
     def price(way: Decide, least: float) -> float:
         trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan, b.record)
+        trial.most = least
         made = way(trial, op, *values)
         if made is None:
+            longer.extend([way] if trial.is_too_long else [])
             return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
@@ -272,5 +275,11 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)
     if best is None:
         return None
-    others = sorted((each for each in found if each[1] is not best), key=lambda each: each[0])
-    return Choice(best, lambda: [way for _, way in others])
+
+    def others() -> list[Decide]:
+        while longer:
+            price(longer.pop(), inf)
+        known = sorted((each for each in found if each[1] is not best), key=lambda each: each[0])
+        return [way for _, way in known]
+
+    return Choice(best, others)

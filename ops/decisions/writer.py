@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -61,6 +62,7 @@ class Writer:
         self.stated: Any = None
         self.device_flops: int | None = None
         self.computing = 0.0  # seconds on a device, where ways to run an op compute differently
+        self.most = inf  # seconds: a way that takes longer is of no use
 
     @property
     def device(self) -> DeviceGrid:
@@ -173,6 +175,14 @@ class Writer:
             sends=move.sends,
         )
         return out
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the collectives so far, if all of them are needed, take at least `most`."""
+        if self.most == inf:
+            return False
+        sent = [each for step in self.steps for each in step.collectives]
+        return self.env.machine.price(sent, self.device.size) >= self.most
 
     # -- other ops -------------------------------------------------------------------------------
 

@@ -119,12 +119,14 @@ def views(b: Builder, op: Op, value: Value) -> Any:
     return cheapest_way(b, op, [_together, separately], value)
 
 
-def separately(b: Builder, op: Op, value: Value) -> list[Value]:
-    """Rule by the rules of the operations, one after another."""
+def separately(b: Builder, op: Op, value: Value) -> list[Value] | None:
+    """Rule by the rules of the operations, one after another; None if that takes too long."""
     values = [value]
     for member, reads in op.params["members"]:
         given = [values[k] if isinstance(k, int) else b.constant(k.number, k.dtype) for k in reads]
         values += b.call(member, *given)
+        if b.is_too_long:
+            return None
     return [values[k] for k in op.params["leaves"]]
 
 
