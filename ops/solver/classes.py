@@ -58,7 +58,7 @@ class Terms:
         made = cls({v: len(own) for v, own in model.costs.items() if len(own) > 1})
         made._next = max(model.costs, default=0) + 1
         for v, own in model.costs.items():
-            made._append((v,), lambda own=own: own)
+            made._append((v,), partial(np.asarray, own))
         for v, tables in model.tables.items():
             for w, table in tables.items():
                 if v < w:

@@ -50,8 +50,9 @@ class Shares:
         for split in self._splits():
             shares = {k: self._even(k) for k in split}
             terms = self._alone.with_fetches(self.model, shares, self.entries[0])
-            exact = terms and Exact.of(self.model, no_step, *self.entries, terms)
-            if exact is not None:
+            if terms is None:
+                continue
+            if (exact := Exact.of(self.model, no_step, *self.entries, terms)) is not None:
                 return self._improve(exact, shares)
         for most in LEFT:
             rest = self.model.part(self.model.choices, limited=False, shared=most)
