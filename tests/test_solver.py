@@ -33,6 +33,7 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.quick import quick
 from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
+from gridlayout.ops.solver.shares import Shares
 from gridlayout.ops.solver.solve import Unsolved
 from gridlayout.ops.solver.terms import Infeasible
 
@@ -157,6 +158,29 @@ def test_elimination_over_classes_of_choices(monkeypatch):
         assert isclose(found, cost, rel_tol=CLOSE)
         assert isclose(made.cost(state), cost, rel_tol=CLOSE) or cost == inf
     assert np.mean(counts) > 1
+
+
+def test_shares_of_prices_prove_the_best_assignment():
+    """Where tables over all readers of a fetch are too large; a proof is never wrong."""
+    proved, split = 0, 0
+    for seed in range(300):
+        problem = random_problem(np.random.default_rng(seed), limited=False)
+        best = least(problem)
+        try:
+            made = model.Model.of(problem)
+        except Infeasible:
+            continue
+        if elimination.eliminated(made, largest=30) is not None or best == inf:
+            continue
+        found = Shares(made, (30, 10_000))
+        if found.found is None:
+            continue
+        split += 1
+        cost = problem.cost([found.found[v] for v in range(len(problem.costs))])
+        assert cost >= best * (1 - CLOSE)
+        assert isclose(cost, best, rel_tol=CLOSE) or not found.is_best
+        proved += found.is_best
+    assert proved > 0.5 * split > 5, (proved, split)
 
 
 def test_reductions_keep_the_least_cost():
