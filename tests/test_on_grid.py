@@ -1855,6 +1855,26 @@ def test_calls_to_the_host_are_made_once(capfd):
     jax.effects_barrier()
     assert capfd.readouterr().out == f"the sum is {example(A).sum():.3f}\n"
 
+def test_prints_in_a_function_whose_layouts_are_chosen(capfd):
+    # A print has no results, and a program with products has its layouts chosen as a whole.
+    device = gl.DeviceGrid((2, 4))
+    x, w, v = example((53, 7)), example((7, 13)), example((13, 5))
+
+    def loss(w, v, x):
+        hidden = jax.nn.relu(x @ w)
+        jax.debug.print("the mean is {:.3f}", hidden.mean())
+        jax.debug.print("done")
+        return jnp.mean((hidden @ v) ** 2)
+
+    placed = gl.put((w, v, x), device, (None, None, gl.GridLayout((53, 7), grid=(8, 1))))
+    found = gl.on_grid(jax.value_and_grad(loss, (0, 1)))(*placed)
+    jax.effects_barrier()
+    lines = capfd.readouterr().out.splitlines()
+    assert sorted(lines) == ["done", f"the mean is {np.maximum(x @ w, 0).mean():.3f}"]
+    expected = jax.value_and_grad(loss, (0, 1))(w, v, x)
+    for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(own), other, rtol=1e-4, atol=1e-5)
+
 
 def test_shard_map_inside_is_refused():
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("q",))

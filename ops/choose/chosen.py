@@ -80,12 +80,12 @@ class Chosen:
         if node.name in ("scan", "while"):
             return self._loop(path, node.eqn)
         choice = self.choices.get(path)
-        name, aval, record = node.name, (follower or node).eqn.outvars[0].aval, node.record
+        if choice is None or node.name == WITH_LAYOUT:
+            return None  # what has no results, such as a print, has no choice
+        aval, record = (follower or node).eqn.outvars[0].aval, node.record
         avals = [aval, *(atom.aval for atom in node.eqn.invars)]
         if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in avals):
             return None  # keys are replicated
-        if choice is None or name == WITH_LAYOUT:
-            return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
         if not aval.shape:

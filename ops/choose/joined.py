@@ -176,9 +176,9 @@ def _ends(graph: Graph) -> set[int]:
     found = {v for v in graph.outs if v is not None}
     others: set[int] = set()
     for node in reversed(graph.nodes):
-        if node.outs[0] in others:
-            found.discard(node.outs[0])
-        is_chain = (node.members or node.record.is_chain) and node.outs[0] in found
+        first = node.outs[:1]  # none, of what only prints or checks
+        found.difference_update(others.intersection(first))
+        is_chain = (node.members or node.record.is_chain) and not found.isdisjoint(first)
         for v in node.ins:
             if v is not None:
                 (found if is_chain else others).add(v)
