@@ -26,6 +26,7 @@ import gridlayout as gl
 from gridlayout.ops.checkpoints import saving
 from gridlayout.ops.checkpoints.files import DIGESTS
 from gridlayout.ops.checkpoints.stored import StoredArray
+from gridlayout.ops.trees.leaves import is_grid
 
 DEVICE = gl.DeviceGrid((2, 4))
 RNG = np.random.default_rng(0)
@@ -142,6 +143,65 @@ def test_layouts_in_the_forms_of_put(saved):
     assert (found["uneven"].layout, found["even"].layout) == (tiled, LAYOUTS["even"])
     with pytest.raises(gl.LayoutError, match="pattern 'nothing'"):
         gl.restore(path, device, {"nothing": tiled})
+
+
+P = PartitionSpec
+
+
+@pytest.mark.parametrize("has_mesh", [True, False], ids=["specs", "shardings"])
+def test_specs_state_layouts_and_devices_as_for_put(tmp_path, has_mesh):
+    tree = {"state": training(), "pair": [np.ones((5, 7), "f4"), 3], "key": jax.random.key(1)}
+    gl.save(tmp_path / "tree", tree)
+    mesh = jax.make_mesh((2, 3), ("a", "b"), devices=jax.devices()[:6])
+
+    def spec(*axes):
+        return P(*axes) if has_mesh else NamedSharding(mesh, P(*axes))
+
+    given = [mesh] if has_mesh else []
+    rows = spec("b")
+    # One for a tree that has no structure here, and one for each leaf of a tree of any classes.
+    like = {"state": State({"w": spec(None, "b"), "b": rows}, rows), "pair": spec("a", "b")}
+    found = gl.restore(tmp_path / "tree", {**like, "key": spec()}, *given)
+    params, moments = found["state"].params, found["state"].optimizer[0]
+    assert [params[n].layout.grid for n in "wb"] == [(1, 3), (3,)]
+    assert moments["mu"]["w"].layout.grid == (3, 1)
+    assert moments["count"].ndim == 0
+    assert found["pair"][0].layout.grid == (2, 3)
+    assert found["pair"][1] == 3
+    assert {x.device for x in jax.tree.leaves(found, is_leaf=is_grid) if is_grid(x)} == {
+        gl.DeviceGrid(mesh)
+    }
+    same(np.asarray(params["w"]), A)
+    whole = gl.restore(tmp_path / "tree", rows, *given)
+    assert whole["state"]["params"]["w"].layout.grid == (3, 1)
+    states = gl.restore(
+        tmp_path / "tree", {"state": jax.tree.map(lambda _: rows, tree["state"])}, *given
+    )
+    assert jax.tree.structure(states["state"]) == jax.tree.structure(tree["state"])
+    assert states["state"].optimizer[0].nu["b"].layout.grid == (3,)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (({"evn": P("x")}, DEVICE), "leaf 'evn' .*is not in the checkpoint.*'even'"),
+        (({"even": {"a": P("x")}}, DEVICE), "leaf 'even/a' .*is not in the checkpoint"),
+        (({"even": P("q")}, DEVICE), r"leaf 'even' .*names axis 'q', but the mesh has x, y"),
+        (({"even": P("x")},), "states no devices: give a mesh after it"),
+        ((DEVICE, DEVICE), "takes devices once"),
+    ],
+)
+def test_specs_that_are_not_restored_to(saved, args, says):
+    with pytest.raises(gl.LayoutError, match=says):
+        gl.restore(saved[0], *args)
+
+
+def test_layouts_may_be_given_with_their_devices(saved):
+    path, _ = saved
+    tiled = gl.GridLayout((53, 63), grid=(5, 1), tile=(4, 4))
+    found = gl.restore(path, {"uneven": tiled}, gl.DeviceGrid((4,)).mesh)["uneven"]
+    assert (found.layout, found.device) == (tiled, gl.DeviceGrid((4,)))
+    np.testing.assert_array_equal(np.asarray(found), counted(tiled))
 
 
 def test_plain_arrays_are_asked_for_by_their_sharding(saved):

@@ -1855,6 +1855,7 @@ def test_calls_to_the_host_are_made_once(capfd):
     jax.effects_barrier()
     assert capfd.readouterr().out == f"the sum is {example(A).sum():.3f}\n"
 
+
 def test_prints_in_a_function_whose_layouts_are_chosen(capfd):
     # A print has no results, and a program with products has its layouts chosen as a whole.
     device = gl.DeviceGrid((2, 4))

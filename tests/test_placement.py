@@ -281,7 +281,7 @@ REFUSED = {
     "device dtype": (lambda d: gl.put(jnp.asarray(A, "bfloat16"), LAYOUT, d), "bfloat16.*float32"),
     "layout": (
         lambda d: gl.put(A, (5, 7), d),
-        r"the second argument \(5, 7\) is neither a gl.Layout",
+        r"layouts: 5 at '0' must be a gl.Layout",
     ),
     "device": (lambda d: gl.put(A, LAYOUT, "cpu"), "device 'cpu' must be a gl.DeviceGrid"),
     "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),

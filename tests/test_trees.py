@@ -275,9 +275,8 @@ def test_specs_are_layouts_on_a_mesh(specs):
         kernel, bias = made[layer]["kernel"], made[layer]["bias"]
         assert (kernel.layout.grid, bias.layout.grid) == ((2, 4), (4,))
         assert kernel.device.sizes == {"data": 4, "model": 2}
-    if not callable(specs):
-        again = gl.put(shapes, specs, MESH)
-        assert jax.tree.map(lambda x: x.layout, again) == jax.tree.map(lambda x: x.layout, made)
+    again = gl.put(shapes, specs, MESH)
+    assert jax.tree.map(lambda x: x.layout, again) == jax.tree.map(lambda x: x.layout, made)
 
 
 def test_specs_are_put_and_moved_to():
@@ -297,7 +296,7 @@ def test_specs_are_put_and_moved_to():
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ((P("model"),), r"says no devices: give a mesh too, gl.put\(x, PartitionSpec"),
+        ((P("model"),), r"states no devices: give a mesh after it, as in gl.put\(x, spec, mesh"),
         ((P("modl"), MESH), "names axis 'modl', but the mesh has data, model"),
         ((P("model", "model"), MESH), "names axis 'model' twice"),
         ((P(None, None, "model"), MESH), "3 entries, but shape .5, 7. has 2 dims"),
@@ -537,10 +536,15 @@ def test_put_names_the_leaf_and_the_fix(tree, given, says):
 
 MISPLACED = {
     "neither": ((WEIGHTS, 3), "second argument 3 is neither a gl.Layout.* nor a gl.DeviceGrid"),
-    "layouts first": ((WEIGHTS, {"*": TWO}, DEVICE), "the second argument .* is neither"),
+    "an axis": ((WEIGHTS, "x", DEVICE), "layouts: 'x' must be a gl.Layout.*a PartitionSpec"),
+    "an axis alone": ((WEIGHTS, "x"), "argument 'x' is neither .* nor a sharding of JAX"),
+    "a spec first": ((P("x"), WEIGHTS, DEVICE), r"first argument P\('x',\) is no array"),
     "nothing": ((WEIGHTS,), "second argument None"),
     "an array twice": ((array(5, 7), array(5, 7)), r"argument ndarray float32\[5,7\] is neither"),
-    "arrays": ((array(5, 7), [array(5, 7)], DEVICE), r"argument \[ndarray float32\[5,7\]\] is"),
+    "arrays": (
+        (array(5, 7), [array(5, 7)], DEVICE),
+        r"ndarray float32\[5,7\] at '0' must be a gl.Layout",
+    ),
     "swapped": (
         (ROWS((5, 7)), array(5, 7), DEVICE),
         "first argument GridLayout.*array comes first",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -145,6 +145,18 @@ class Contents:
             name = ROOT if self._is_leaf else name_of(leaf.keys)
             if isinstance(leaf.value, metadata.Metadata):
                 found[name_of(leaf.keys)] = SavedLeaf(self, name, leaf.value, kinds.get(name, {}))
+        return found
+
+    def below(self, keys: Sequence[str]) -> Any:
+        """Return the tree at a path, in dicts and lists; 0 where there is none."""
+        found = self.tree
+        for key in keys:
+            if isinstance(found, (list, tuple)) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            elif isinstance(found, Mapping) and key in found:
+                found = found[key]
+            else:
+                return 0
         return found
 
     @property

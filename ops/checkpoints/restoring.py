@@ -23,7 +23,13 @@ from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.reading import Add, restore_array, restore_sharded
 from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path, is_checkpoint
 from gridlayout.ops.checkpoints.saving import finish_earlier
-from gridlayout.ops.trees.layouts import requested_layouts
+from gridlayout.ops.trees.layouts import (
+    device_of_specs,
+    has_specs,
+    is_spec,
+    of_spec,
+    requested_layouts,
+)
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.sharding.device_argument import of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -57,9 +63,12 @@ def restore(
       `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a `jax.Array` with that
       sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are not restored. Leaves
       that checkpoints don't hold, such as functions, are taken from the tree.
+    * A `jax.sharding.NamedSharding`, a `PartitionSpec`, or a tree of them, which state layouts as
+      for `gl.put`. One for a tree is for all arrays in it, and gives that tree in dicts and lists.
 
     layouts: the layouts to restore arrays to instead, in the forms that `gl.put` takes (a rule,
-    path patterns, a tree).
+    path patterns, a tree). After a tree it may also be the devices, a `gl.DeviceGrid` or a mesh,
+    for leaves that state none: `restore(path, specs, mesh)`.
 
     The processes share the reading of all files for the digests. Of arrays that get a layout or a
     sharding, each then reads only what its devices hold. Other arrays are read whole.
@@ -70,22 +79,23 @@ def restore(
     another checkpoint (the error names it); the checkpoint lacks a leaf; a shape or dtype differs
     from the requested one; another process has an error.
 
-    >>> import gridlayout as gl, jax.numpy as jnp, tempfile
+    >>> import gridlayout as gl, jax, jax.numpy as jnp, tempfile
     >>> device = gl.DeviceGrid((1,))
     >>> x = gl.put(jnp.arange(6.0), gl.GridLayout((6,), grid=(4,)), device)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = gl.save(f"{folder}/step", {"w": x})
     ...     gl.restore(f"{folder}/step", {"w": gl.GridLayout((6,), grid=(2,))})
+    ...     gl.restore(f"{folder}/step", jax.sharding.PartitionSpec("x"), device.mesh)
     {'w': GridArray(float32[6], grid 2, on 1 devices)}
+    {'w': GridArray(float32[6], grid 1, on 1 devices)}
     """
     paths = CheckpointPaths(folder_path(path, _WHAT))
     check_progress(progress)
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
 
-    like = of_mesh(like_or_device)
-    first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
-    device = like if isinstance(like, DeviceGrid) else first
+    like, layouts = of_mesh(like_or_device), of_mesh(layouts)
+    device = _device_of(like, layouts)
     if device is not None:
         device.check_has_devices(_WHAT)
     common = DeviceGrid((len(jax.devices()),)) if device is None else device
@@ -96,11 +106,22 @@ def restore(
             check_digests(folder, *_share(common))
         except OSError as error:
             raise LayoutError(f"{str(paths.path)!r} can't be read: {error}") from error
+        layouts = None if isinstance(layouts, DeviceGrid) else layouts
         tree = _Tree(Contents(folder), like, layouts, device)
         found = tree.read(progress)
         lines = [f"path: {folder}", *tree.lines]
         call.agree(tuple(lines), lambda: lines)
     return found
+
+
+def _device_of(like: Any, layouts: Any) -> DeviceGrid | None:
+    """Return the device grid that the arguments state, or that of the first `GridArray`."""
+    given = [x for x in (like, layouts) if isinstance(x, DeviceGrid)]
+    if len(given) > 1:
+        raise LayoutError("gl.restore(path, device, layouts) takes devices once, not twice")
+    first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
+    found = given[0] if given else first
+    return device_of_specs(like) if found is None and has_specs(like) else found
 
 
 def _share(device: DeviceGrid) -> tuple[int, int]:
@@ -140,16 +161,34 @@ class _Tree:
     ) -> None:
         self.contents, self.device = contents, device
         self.is_whole = isinstance(like, DeviceGrid)
-        leaves, self.structure = leaves_of(contents.tree if self.is_whole else like)
+        leaves, self.structure = leaves_of(contents.tree if self.is_whole else self._filled(like))
         saved = [self._saved(leaf) for leaf in leaves]
         both = list(zip(leaves, saved, strict=True))
         structs = [leaf.value if found is None else found.struct for leaf, found in both]
         tree = jax.tree.unflatten(self.structure, structs)
-        requested = requested_layouts(layouts, tree, leaves_of(tree)[0], device)
+        arrays = leaves_of(tree)[0]
+        requested = requested_layouts(layouts, tree, arrays, device)
         self.targets = []
-        for (leaf, found), layout in zip(both, requested, strict=True):
+        for (leaf, found), array, layout in zip(both, arrays, requested, strict=True):
+            if layout is None and is_spec(leaf.value):
+                layout = of_spec(leaf.value, array, device)
             with leaf.named():
                 self.targets.append(self._target(leaf, found, layout))
+
+    def _filled(self, like: Any) -> Any:
+        """Return `like` with each spec of a tree in the checkpoint as one of each of its leaves."""
+        leaves, structure = leaves_of(like)
+        found = [
+            jax.tree.map(lambda _, spec=leaf.value: spec, self.contents.below(leaf.keys))
+            if is_spec(leaf.value)
+            else leaf.value
+            for leaf in leaves
+        ]
+        return jax.tree.unflatten(structure, found)
+
+    def _like(self, leaf: Leaf) -> Any:
+        """Return the array or the layout that a leaf is to be like, if any."""
+        return None if self.is_whole or is_spec(leaf.value) else leaf.value
 
     @property
     def lines(self) -> list[str]:
@@ -162,6 +201,7 @@ class _Tree:
 
         found = self.contents.saved.get(name_of(leaf.keys))
         is_saved = leaf.is_array or leaf.is_number or isinstance(leaf.value, (str, Layout))
+        is_saved = is_saved or is_spec(leaf.value)
         if found is None and is_saved and not self.is_whole:
             names = [name.replace(".", "/") for name in self.contents.saved]
             near = get_close_matches(leaf.path, names, 3, 0.3) or names[:3]
@@ -176,7 +216,7 @@ class _Tree:
             if layout is not None or isinstance(leaf.value, (Layout, GridArray)):
                 raise LayoutError("it was not saved as an array of numbers, so it has no layout")
             return _Target(leaf, saved)
-        like = None if self.is_whole else leaf.value
+        like = self._like(leaf)
         _check_like(like, saved)
         if layout is None:
             layout = self._layout(like, saved)
@@ -225,7 +265,7 @@ class _Tree:
         return jax.tree.unflatten(self.structure, made)
 
     def _made(self, target: _Target, add: Add) -> Any:
-        saved, like = target.saved, None if self.is_whole else target.leaf.value
+        saved, like = target.saved, self._like(target.leaf)
         if saved is None:
             return like
         if target.layout is not None and target.device is not None:

@@ -21,9 +21,15 @@ from gridlayout.ops.array.across import check_move, relayout_to
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import is_small
-from gridlayout.ops.array.policy import fill_devices, is_replicated
+from gridlayout.ops.array.policy import fill_devices
 from gridlayout.ops.trees.idle import warn_of_idle_cores
-from gridlayout.ops.trees.layouts import ByPath, device_of_specs, has_specs, requested_layouts
+from gridlayout.ops.trees.layouts import (
+    ByPath,
+    device_of_specs,
+    has_specs,
+    is_spec,
+    requested_layouts,
+)
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.device_argument import as_device, of_mesh
@@ -78,8 +84,9 @@ def put(
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
 
-    Shardings and specs may be the second argument, as for `jax.device_put`:
-    `put(x, NamedSharding(mesh, spec))`, `put(tree, spec, mesh)`, `put(tree, specs, mesh)`.
+    All of these may also be the second argument, before the devices, as for `jax.device_put`:
+    `put(tree, spec, mesh)`, `put(tree, layouts, device)`. Shardings have devices of their own:
+    `put(x, NamedSharding(mesh, spec))`.
 
     >>> put(tree, jax.sharding.PartitionSpec("x"), device.mesh)["dense"]["kernel"]
     GridArray(float32[5,7], grid 1x1, on 1 devices)
@@ -103,14 +110,16 @@ def put(
     raised before anything is placed.
     """
     layout, device = of_mesh(layout), of_mesh(device)
-    if isinstance(array, (Layout, DeviceGrid)):
+    if isinstance(array, (Layout, DeviceGrid)) or is_spec(array):
         raise LayoutError(
             f"put: the first argument {array!r} is no array, and the array comes first: "
             "gl.put(array, layout, device), or gl.put(tree, device, layouts)"
         )
-    if (is_replicated(layout) or has_specs(layout)) and layouts is None:
+    if device is None and has_specs(layout):
+        device = device_of_specs(layout)
+    is_for_arrays = layout is None or isinstance(layout, (Layout, DeviceGrid))
+    if isinstance(device, DeviceGrid) and layouts is None and not is_for_arrays:
         layout, layouts = None, layout
-        device = device_of_specs(layouts) if device is None and has_specs(layouts) else device
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
             raise LayoutError("put(tree, device, layouts) takes layouts once, not twice")
@@ -125,7 +134,8 @@ def put(
             )
         raise LayoutError(
             f"put: the second argument {shown(layout)} is neither a gl.Layout, as in gl.put(array, "
-            "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"
+            "layout, device), nor a gl.DeviceGrid or a mesh, as in gl.put(tree, device, layouts), "
+            "nor a sharding of JAX, as in gl.put(tree, PartitionSpec('x'), mesh)"
         )
     if layouts is not None:
         raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")

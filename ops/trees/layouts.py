@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from gridlayout.arguments import Shape, in_short, shown
+from gridlayout.arguments import Shape, shown
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.partitions import stated
 from gridlayout.errors import LayoutError
@@ -66,7 +66,7 @@ def requested_layouts(
     given: dict[Any, Layout | None] = {}  # what rules gave for a shape and a dtype
     for request, leaf in zip(requests, leaves, strict=True):
         if is_spec(request):
-            found.append(_of_spec(request, leaf, device))
+            found.append(of_spec(request, leaf, device))
             continue
         if not callable(request) or not leaf.has_layout or leaf.is_laid_out:
             found.append(_layout_of(request, leaf))
@@ -151,13 +151,13 @@ def device_of_specs(layouts: Any) -> DeviceGrid:
         if not isinstance(spec, PartitionSpec):
             stated(spec)  # raises: it is no NamedSharding
         raise LayoutError(
-            f"{in_short(spec)} says no devices: give a mesh too, gl.put(x, PartitionSpec(...), "
-            "mesh), or a NamedSharding(mesh, PartitionSpec(...))"
+            f"the PartitionSpec {shown(spec)} states no devices: give a mesh after it, as in "
+            "gl.put(x, spec, mesh), or a NamedSharding(mesh, spec)"
         )
     return as_device(found)
 
 
-def _of_spec(request: Any, leaf: Leaf, device: DeviceGrid | None) -> Layout | None:
+def of_spec(request: Any, leaf: Leaf, device: DeviceGrid | None) -> Layout | None:
     """Return the layout of an array by a sharding, or by a spec on the mesh of its device grid."""
     if not leaf.has_layout:
         return None
