@@ -31,7 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_convert(commands)
     add_explore(commands)
     add_gallery(commands)
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:  # with the usage of the command that they were given to
+        own = commands.choices.get(options.command, parser)
+        own.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help(sys.stderr)
         return REFUSED

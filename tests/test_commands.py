@@ -207,6 +207,18 @@ def test_missing_arguments(arguments, capsys):
     assert "usage: gridlayout" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_unknown_options_show_the_usage_of_the_command(command, capsys):
+    given = {"demo": [], "plan": ["a:b"]}.get(command, ["x"])
+    to = ["--to", "xla"] if command == "convert" else []
+    with pytest.raises(SystemExit) as ended:
+        main([command, *given, *to, "--nonsense"])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"usage: gridlayout {command} ")
+    assert f"gridlayout {command}: error: unrecognized arguments: --nonsense" in shown
+
+
 def test_without_a_command_all_are_listed(capsys):
     assert main([]) == 2
     shown = capsys.readouterr().err
@@ -280,6 +292,7 @@ def test_a_browser_that_does_not_open_is_a_warning(monkeypatch, capsys):
 
 def test_without_a_display_the_explorer_asks_for_a_file(monkeypatch, capsys):
     monkeypatch.setattr("gridlayout.explorer.page.has_display", lambda: False)
+    assert main(["explore", "no layout"]) == 2
     assert main(["explore", GRID]) == 1
     assert "write it to a file with -o page.html" in capsys.readouterr().err
 
@@ -385,7 +398,7 @@ def test_numbers_and_other_types_have_shapes_too(module, capfd):
 )
 def test_plan_refuses_in_one_sentence(module, arguments, words, capfd):
     machine = [] if "--machine" in arguments else ["--machine", "v5e 4x4"]
-    assert main(["plan", *machine, *arguments]) == 1
+    assert main(["plan", *machine, *arguments]) == (1 if "-o" in arguments else 2)
     out, error = capfd.readouterr()
     assert not out
     assert error.startswith("gridlayout plan: ")

@@ -149,12 +149,12 @@ def _convert(options: argparse.Namespace) -> int:
 def _explore(options: argparse.Namespace) -> int:
     from gridlayout.explorer.page import explore, has_display
 
-    if options.output is None and not has_display():
-        words = "no display to open the page on: write it to a file with -o page.html"
-        return refused("explore", OSError(words))
     try:
         with warnings_of("explore"):
             layout = _layout(options.text, options.shape)
+            if options.output is None and not has_display():
+                words = "no display to open the page on: write it to a file with -o page.html"
+                raise OSError(words)
             page = explore(layout, options.output, open_browser=options.output is None)
     except (LayoutError, OSError) as error:
         return refused("explore", error)

@@ -16,7 +16,7 @@ from typing import Any
 import gridlayout as gl
 from gridlayout.arguments import as_shape
 from gridlayout.commands import Commands
-from gridlayout.commands.terminal import FAILED, print_text, refused, warnings_of
+from gridlayout.commands.terminal import print_text, refused, warnings_of
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.text import parse
@@ -83,8 +83,7 @@ def _plan(options: argparse.Namespace) -> int:
         if options.output is not None:
             found.save(options.output)
     except (LayoutError, OSError) as error:
-        refused("plan", error, str(error).splitlines()[0])  # JAX's errors have many lines
-        return FAILED
+        return refused("plan", error, str(error).splitlines()[0])  # JAX's errors have many lines
     code = print_text(str(found))
     if options.output is not None:
         print(f"{options.output} has this plan", file=sys.stderr)
