@@ -1877,6 +1877,20 @@ def test_prints_in_a_function_whose_layouts_are_chosen(capfd):
         np.testing.assert_allclose(np.asarray(own), other, rtol=1e-4, atol=1e-5)
 
 
+def test_constraints_with_explicit_axes_are_explained():
+    mesh = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    x, spec = gl.put(example((53, 7)), jax.sharding.PartitionSpec("a"), mesh), ("a", "b")
+    spec = jax.sharding.PartitionSpec(*spec)
+    place = jax.lax.with_sharding_constraint
+    with pytest.raises(ValueError, match="can only refer to Auto axes") as raised:
+        gl.on_grid(lambda x: place(x, jax.sharding.NamedSharding(mesh, spec)))(x)
+    assert any(
+        "give jax.lax.with_sharding_constraint the PartitionSpec alone" in note
+        for note in raised.value.__notes__
+    )
+    assert gl.on_grid(lambda x: place(x, spec))(x).layout.grid == (2, 4)
+
+
 def test_shard_map_inside_is_refused():
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("q",))
 

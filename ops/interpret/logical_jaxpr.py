@@ -32,9 +32,14 @@ is_tracing = _is_tracing.get
 _UNKNOWN_AXIS = re.compile(r"Resource axis: (.+?) of (.+?) is not found in mesh: (\(.*\))")
 _NEEDS_EXPLICIT = "cannot contain axis names that are of type Auto"
 _UNEVEN = re.compile(r"does not evenly divide|implies that array axis \d+ is partitioned")
+_EXPLICIT = "passed to with_sharding_constraint can only refer to Auto axes"
 _HOW_UNEVEN = (
     "JAX checks this before gl.on_grid sees the sharding: where a dim does not divide, state it by "
-    "jax.lax.with_sharding_constraint instead, which takes all dims"
+    "jax.lax.with_sharding_constraint(x, PartitionSpec(...)) instead, which takes all dims"
+)
+_HOW_EXPLICIT = (
+    "inside gl.on_grid, give jax.lax.with_sharding_constraint the PartitionSpec alone, without the "
+    "mesh: then its axes may be Explicit, and dims need not divide evenly"
 )
 
 
@@ -65,6 +70,8 @@ def logical_jaxpr(fn: Callable[..., Any], avals: Iterable[Any], device: DeviceGr
                 else:
                     if _UNEVEN.search(str(error)):
                         error.add_note(_HOW_UNEVEN)
+                    if _EXPLICIT in str(error):
+                        error.add_note(_HOW_EXPLICIT)
                     raise
     finally:
         _is_tracing.reset(token)

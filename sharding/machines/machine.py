@@ -358,8 +358,9 @@ class Machine(Sending):
         if self.mesh is not None and self.mesh != mesh:
             raise LayoutError(
                 f"the machine has a mesh of {self.mesh} devices, but the device grid has {mesh}: "
-                f"give gl.Machine(..., mesh={mesh}), or measure this one with "
-                "gl.Machine.measure(device)"
+                "for that machine, give the shapes of arrays that are on these devices, "
+                "jax.ShapeDtypeStruct(x.shape, x.dtype); for these devices, give "
+                f"gl.Machine(..., mesh={mesh}) or gl.Machine.measure(device)"
             )
         if not self.links and prod(mesh) > 1:
             raise LayoutError(
