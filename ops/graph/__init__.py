@@ -4,6 +4,6 @@
 bodies of loops too, for choices and prices. A node has its equation, the record of its primitive
 and its factors (`node.py`). Planner, choices, plans and keys read the graph. `consumers.py`: to
 which layout a value is relaid out later. `next_values.py`: which results are the next values of
-operands, as in a training step. `kernels.py`: what is fused, and read from memory. `digest.py`: by
-which a plan recognises its program.
+operands, as in a training step. `kernels.py`: what is fused, and read from memory. `simplified.py`:
+one equation for several. `digest.py`: by which a plan recognises its program.
 """

@@ -44,6 +44,7 @@ from gridlayout.ops.graph.node import (
     Shape,
 )
 from gridlayout.ops.graph.shared_views import Views
+from gridlayout.ops.graph.simplified import Simplified
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -77,7 +78,9 @@ class Graph:
         made = cls(closed, trips, len(closed.jaxpr.invars))
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.results = made._inline(closed, operands, (), Call())
-        made.nodes = Views(made.nodes, made.results, made.shapes, made.dtypes).replaced(made.body)
+        simple = Simplified(made.nodes, made.results, made.body)
+        made.results = simple.results
+        made.nodes = Views(simple.nodes, made.results, made.shapes, made.dtypes).replaced(made.body)
         if trips is not None:
             made.nodes = made._live()
         return made
