@@ -97,15 +97,38 @@ def _by_rounds(
 def _multiply(op: Op, left: int, dtype: Any) -> Multiply:
     """Return the function of two blocks that multiplies them; left: rank of the left operand."""
     is_swapped, order = _order(op, left)
-    given = {"preferred_element_type": dtype}
+    numbers, given = op.params["dimension_numbers"], {"preferred_element_type": dtype}
+    joins = op.name == "dot_general" and _in_order(numbers)
+    if joins:
+        numbers = (tuple((dims[0],) for dims in numbers[0]), numbers[1])
     if is_swapped:
-        given["dimension_numbers"] = tuple(pair[::-1] for pair in op.params["dimension_numbers"])
+        numbers = tuple(pair[::-1] for pair in numbers)
 
     def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
-        (found,) = op.bind(*((y, x) if is_swapped else (x, y)), **given)
+        if joins:
+            x, y = map(_joined, (x, y), op.params["dimension_numbers"][0])
+        pair = (y, x) if is_swapped else (x, y)
+        (found,) = op.bind(*pair, **given, dimension_numbers=numbers)
         return found if order is None else lax.transpose(found, order)
 
     return multiply
+
+
+def _in_order(numbers: Any) -> bool:
+    """Whether several contracted dims are adjacent, in the same order in both operands.
+
+    As one dim, they are contracted where they are. XLA on CPUs would first move several to the end.
+    """
+    contracted, batch = numbers
+    if len(contracted[0]) < 2 or batch[0]:
+        return False
+    return all(tuple(dims) == tuple(range(dims[0], dims[0] + len(dims))) for dims in contracted)
+
+
+def _joined(x: jax.Array, dims: Sequence[int]) -> jax.Array:
+    """Return an array with adjacent dims as one."""
+    first, end = dims[0], dims[-1] + 1
+    return x.reshape(*x.shape[:first], prod(x.shape[first:end]), *x.shape[end:])
 
 
 def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
