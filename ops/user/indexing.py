@@ -112,15 +112,12 @@ def _dims(items: Sequence[Any]) -> Iterator[int]:
 
 
 def _windows(x: GridArray, items: Sequence[Any], updates: bool) -> tuple[Any, ...] | None:
-    """Return an index with windows for its short slices; None for one that has none.
+    """Return an index with windows for its slices of parts of dims; None for one that has none.
 
     What a window selects is gathered by all devices that keep a part of it, wherever it starts. So
-    slices that span more than half of a dim, of which devices have most already, and large ones
-    remain slices; so do those of tiled arrays, whose elements are then in other tiles.
+    large slices remain slices.
     """
     if not isinstance(x.layout, GridLayout) or not all(map(_is_of_a_dim, items)):
-        return None
-    if x.layout.tile and not updates:
         return None
     count = sum(each is not None and each is not ... for each in items)
     at = [k for k, each in enumerate(items) if each is ...]
@@ -138,14 +135,14 @@ def _windows(x: GridArray, items: Sequence[Any], updates: bool) -> tuple[Any, ..
 
 
 def _window(each: slice, n: int) -> _Window | slice:
-    """Return a slice of a dim as a window, if it is short."""
+    """Return a slice of a dim as a window, if it leaves some of the dim out at an end."""
     along = range(*each.indices(n))
     if not along or along == range(n):
         return each
     low, high = min(along[0], along[-1]), max(along[0], along[-1])
     span = high - low + 1
-    is_short = span <= n // 2 and low <= _INT32.max
-    return _Window(np.int32(low), span, along.step if len(along) > 1 else 1) if is_short else each
+    is_part = span < n and low <= _INT32.max
+    return _Window(np.int32(low), span, along.step if len(along) > 1 else 1) if is_part else each
 
 
 def _is_of_a_dim(each: Any) -> bool:
