@@ -370,3 +370,21 @@ def test_a_step_of_a_table_of_classes_adds_updates_where_they_fall(grid):
     (added,) = (row for row in rows if len(row.outputs[0].grid) > 2)
     assert added.outputs[0].grid[-1] > 1
     assert added.bytes_moved == 0
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+def test_a_step_of_a_table_of_classes_holds_its_scores_twice():
+    device = gl.DeviceGrid((2, 4))
+
+    def loss(table, tokens):
+        scores = jnp.tanh(table[tokens[:, :-1]]) @ table.T
+        own = jnp.take_along_axis(scores, tokens[:, 1:, None], -1)[..., 0]
+        return (jax.nn.logsumexp(scores, -1) - own).mean()
+
+    table = gl.GridLayout((8191, 48), "float32", (8, 1), collapse=[])
+    tokens = gl.GridLayout((8, 65), "int32", (2, 1))
+    fn = gl.on_grid(jax.value_and_grad(loss))
+    given = [gl.put(np.zeros(x.shape, x.dtype), x, device) for x in (table, tokens)]
+    held = fn.lower(*given).compile().memory_analysis().temp_size_in_bytes
+    scores = 8 * 64 * 1024 * 4
+    assert held < 2.5 * scores

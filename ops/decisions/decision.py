@@ -9,11 +9,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gridlayout.dtypes import Scalar
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Decide, Record
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import Padding
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collective, Turn, total_bytes
 from gridlayout.sharding.limits import LIMITS
@@ -33,6 +35,8 @@ class Step:
     collectives: what devices send each other.
     workspace: the bytes that it holds on a device besides operands and results.
     masks: the number of selects that set padding.
+    sets_padding: set if all that it does is to set the padding of the value that it reads.
+    exact: for a function of one array, elementwise: numbers, each with its exact result.
     is_lazy: `run` takes and returns `LazyView`s.
     is_global: `run` takes whole storages instead of one device's parts, outside of `shard_map`.
     bodies: the inner programs (loop bodies, the costliest branch) whose cost counts.
@@ -59,6 +63,8 @@ class Step:
     collectives: tuple[Collective, ...] = ()
     workspace: Callable[[], Workspace] = field(default=Workspace, repr=False)
     masks: int = 0
+    sets_padding: Padding | None = None
+    exact: tuple[tuple[Scalar, Scalar], ...] = ()
     is_lazy: bool = False
     is_global: bool = False
     bodies: tuple[Body, ...] = ()
@@ -82,6 +88,11 @@ class Step:
     def of_kernel(self, kernel: Hashable) -> Step:
         """Return this step with a `kernel`."""
         return self._with(kernel=kernel)
+
+    def of_padding(self, padding: Padding) -> Step:
+        """Return this step, which sets padding, for other padding."""
+        changes = {"sets_padding": padding, "does": padding, "kernel": padding}
+        return self._with(run=lambda part: [padding.fill(part)], **changes)
 
     def _with(self, **changes: Any) -> Step:
         """Return this step with other fields. Faster than `replace`: programs call it per step."""

@@ -176,3 +176,12 @@ EXACT: dict[tuple[str, ...], float] = {
     **{("log", "1.0"): 0.0, ("logistic", "0.0"): 0.5, ("exp", "-inf"): 0.0},
     ("log", "0.0"): -inf,
 }
+
+
+def exact_points(name: str) -> tuple[tuple[float, float], ...]:
+    """Return the arguments at which a function of real numbers is exact, each with its result.
+
+    >>> exact_points("exp")
+    ((0.0, 1.0), (-inf, 0.0))
+    """
+    return tuple((float(key[1]), to) for key, to in EXACT.items() if key[0] == name)

@@ -14,7 +14,7 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.writer import Writer
-from gridlayout.ops.moves.padding import fill_padding, has_padding
+from gridlayout.ops.moves.padding import Padding, has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out, nothing_moves, replicate
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -77,10 +77,14 @@ class Mover(Writer):
         new = Sharded(known if along is None else layout.with_oob(None), placement)
         if not has_padding(layout, placement, along):
             return x.with_spec(new) if along is None else x
+        dims = None if along is None else tuple(along)
+        padding = Padding(layout.with_oob(None), placement, known.oob, dims)
         (out,) = self.fused(
-            lambda part: [fill_padding(part, layout, placement, known.oob, along)],
+            lambda part: [padding.fill(part)],
             [x],
             [new],
             masks=1,
+            sets_padding=padding,
+            does=padding,
         )
         return out

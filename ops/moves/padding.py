@@ -8,6 +8,7 @@ select, so that no array of the full shape is built.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -144,3 +145,25 @@ def fill_padding(
     if filling.ndim == 0:
         filling = lax.broadcast(filling, part.shape)
     return lax.select(mask, part, filling)
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The padding of an array in a layout, with the number that it is set to.
+
+    along: the physical dims along which it is set; None for all. Numbers are equal if they print
+    the same, as 0.0 and -0.0 do not.
+    """
+
+    layout: Layout
+    placement: Placement
+    value: Any = field(compare=False)
+    along: Dims | None = None
+    text: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", repr(self.value))
+
+    def fill(self, part: jax.Array) -> jax.Array:
+        """Return a device's part with its padding set."""
+        return fill_padding(part, self.layout, self.placement, self.value, self.along)

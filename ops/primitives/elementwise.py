@@ -15,7 +15,7 @@ import numpy as np
 
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import each, same
-from gridlayout.ops.decisions.facts import known
+from gridlayout.ops.decisions.facts import exact_points, known
 from gridlayout.ops.decisions.flops import nothing, per_result
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place_operands import number_of
@@ -77,7 +77,10 @@ def computed(
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
         return op.bind(*(full(x, out.local_shape, aval) for x, aval in pairs))
 
-    return b.fused(run, operands, [out], is_kept=record.is_kept)
+    exact: Any = ()
+    if record.is_kept and jnp.issubdtype(op.ins[0].dtype, jnp.floating):
+        exact = exact_points(op.name)
+    return b.fused(run, operands, [out], is_kept=record.is_kept, exact=exact)
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:

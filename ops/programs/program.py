@@ -25,6 +25,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.writer import needed
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.pieces import shared_lookups
+from gridlayout.ops.programs.padding import set_once
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
@@ -204,11 +205,12 @@ class Program:
 
     def finish(self, outs: Sequence[Value]) -> Program:
         """Set the program's results, and drop the steps that none of them needs."""
-        self.outs = tuple(outs)
         remaining = needed(self.steps, outs)
-        self.steps = [self.steps[n] for n in remaining]
-        self.scopes = [self.scopes[n] for n in remaining]
-        self.owners = [self.owners[n] for n in remaining]
+        steps = [self.steps[n] for n in remaining]
+        order, self.steps, made = set_once(steps, self.registers, outs)
+        self.outs = tuple(made)
+        self.scopes = [self.scopes[remaining[n]] for n in order]
+        self.owners = [self.owners[remaining[n]] for n in order]
         self._join()
         self._mark_sums()
         return self

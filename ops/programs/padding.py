@@ -1,0 +1,81 @@
+"""`set_once`: padding that one step sets is set for all steps that read the value.
+
+Of the steps that read a value, some need a number in its padding, and the others know nothing of
+it. So the padding is set once, right after the value is made, and all of them read what comes out.
+XLA then sets it while it computes the value, and holds one array instead of two. It still holds two
+of a function that it computes once, such as `exp`; so there the operand's padding is set, to the
+number for which the function gives the one that is needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gridlayout.ops.decisions.decision import Step
+from gridlayout.ops.decisions.specs import Held, Sharded
+from gridlayout.ops.decisions.value import Value
+
+
+def set_once(
+    steps: Sequence[Step], registers: list[Held], outs: Sequence[Value]
+) -> tuple[list[int], list[Step], list[Value]]:
+    """Return the numbers of the steps in their new order; the steps in it; and the results.
+
+    A value that XLA stores whatever reads it, such as a product, is read as it is by steps into
+    which XLA fuses no operand, unless it has to store the value with its padding set for others.
+    """
+    writers = {k: n for n, step in enumerate(steps) for k in step.writes}
+    count = Counter(k for step in steps for k in step.reads if isinstance(k, int))
+    count.update(out.at for out in outs if isinstance(out.at, int))
+    setters: dict[int, int] = {}  # by register: the first step that sets its padding
+    for n, step in enumerate(steps):
+        held = registers[step.reads[0]] if step.sets_padding else None
+        is_known = not isinstance(held, Sharded) or held.layout.oob is not None
+        if not is_known and step.reads[0] in writers and count[step.reads[0]] > 1:
+            setters.setdefault(step.reads[0], n)
+    if not setters:
+        return list(range(len(steps))), list(steps), list(outs)
+
+    reads = [step.reads for step in steps if not step.takes_fused]
+    apart = {k for some in reads for k in some if isinstance(k, int)}
+
+    def read(k: Any, n: int | None) -> Any:
+        """Return what a step reads for a register; n: its number, None for the results."""
+        if not isinstance(k, int) or setters.get(k, n) == n:
+            return k
+        takes_fused = n is not None and steps[n].takes_fused
+        (new,) = steps[setters[k]].writes
+        return new if takes_fused or new in apart or steps[writers[k]].is_fused else k
+
+    places: list[tuple[int, ...]] = []
+    first = {n: k for k, n in setters.items()}
+    for n in range(len(steps)):
+        places.append((*places[writers[first[n]]], n) if n in first else (n,))
+    order = sorted(range(len(steps)), key=places.__getitem__)
+    made = [
+        steps[n].on(tuple([read(k, n) for k in steps[n].reads]), steps[n].writes) for n in order
+    ]
+    _set_before(made, order, registers)
+    return order, made, [Value(out.spec, read(out.at, None)) for out in outs]
+
+
+def _set_before(steps: list[Step], order: list[int], registers: Sequence[Held]) -> None:
+    """Set the padding of operands instead of results, where one number gives the result's.
+
+    The two steps change places. Nothing else reads what was between them.
+    """
+    for n in range(len(steps) - 1):
+        step, setter = steps[n : n + 2]
+        padding = setter.sets_padding
+        if padding is None or not step.exact or setter.reads != step.writes:
+            continue
+        values = [at for at, result in step.exact if repr(result) == padding.text]
+        before = registers[step.reads[0]] if isinstance(step.reads[0], int) else None
+        if not values or not isinstance(before, Sharded) or before.dtype != padding.layout.dtype:
+            continue
+        first = setter.of_padding(replace(padding, value=values[0])).on(step.reads, step.writes)
+        steps[n : n + 2] = [first, step.on(setter.reads, setter.writes)]
+        order[n : n + 2] = order[n : n + 2][::-1]
