@@ -116,6 +116,8 @@ def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
             f"{what} {shown(values)} must be a sequence of whole numbers, such as the shape of an "
             "array, x.shape"
         )
+    if isinstance(values, (str, int)):
+        raise LayoutError(f"{what} {values!r} must be a sequence of whole numbers, such as (3, 2)")
     is_array, given = hasattr(values, "dtype"), values
     values = as_items(values, what, "whole numbers")
     try:

@@ -104,6 +104,10 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             f"dtype {dtype!r} is a block format of tiles: give tile_format={dtype!r} where there "
             "is one, and the dtype of the elements"
         )
+    if isinstance(dtype, (tuple, list)) and all(isinstance(n, int) for n in dtype):
+        raise LayoutError(
+            f"dtype {dtype!r} is no element type: name other arguments, as in grid={dtype!r}"
+        )
     try:
         if isinstance(dtype, str):
             dtype = _PRINTED.get(dtype, dtype)

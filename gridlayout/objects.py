@@ -130,7 +130,7 @@ def tree_of(source: Any, chip: Chip | None, plan: bool) -> TreeSummary | None:
     if not found.rows and callable(source):
         raise LayoutError(
             f"function {name_of(source)} is explained for given arguments: "
-            "call explain(function, *arguments)"
+            "gl.explain(function, *arguments)"
         )
     if found.rows and plan:
         raise LayoutError(

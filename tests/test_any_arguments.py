@@ -391,3 +391,33 @@ def test_every_public_function_is_called():
     }
     assert missing == made
     assert all(isinstance(getattr(gl.results, name), type) for name in gl.results.__all__)
+
+
+X = gl.put(np.ones((5, 7), np.float32), gl.GridLayout((5, 7), grid=(1, 2)), gl.DeviceGrid((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        (lambda: gl.GridLayout((53, 63), grid=6), r"such as \(3, 2\)"),
+        (lambda: gl.GridLayout((53, 63), grid="3x2"), r"grid '3x2' .* such as \(3, 2\)"),
+        (lambda: gl.GridLayout((53, 63), (3, 2)), r"as in grid=\(3, 2\)"),
+        (lambda: gl.convert("f32[3,5]{1,0}", to="xla"), "gl.parse"),
+        (lambda: gl.load_plan("no/such/plan.json"), "can't be read: No such file"),
+        (lambda: gl.save_bytes(X.to_logical(), X.layout, "no/such/x.bin"), "written: No such file"),
+        (lambda: X.tolist(), r"np.asarray\(x\).tolist"),
+        (lambda: gl.compare(jnp.sin, jnp.cos), r"gl.explain\(function, \*arguments\)"),
+    ],
+)
+def test_errors_say_what_to_give(call, fix):
+    with pytest.raises((gl.LayoutError, AttributeError), match=fix):
+        call()
+
+
+def test_results_are_read_where_they_are_printed():
+    report = gl.on_grid(jnp.exp).report(X)
+    assert repr(X.layout.summary()) == str(X.layout.summary())
+    assert repr(gl.summary({"x": X})) == str(gl.summary({"x": X}))
+    assert repr(report) == f"Report({str(report).splitlines()[-1]})"
+    found = gl.simulate(jnp.exp, X.layout, machine="n150")
+    assert repr(found).startswith("Simulation(exp, r=8, c=8: ")

@@ -103,7 +103,9 @@ def test_the_help_names_every_view_that_needs_no_devices(capsys):
     ("text", "shape", "whole"),
     [
         (METAL, "8x300xf32", f"tensor<8x300xf32, {METAL}>"),
+        (METAL, "float32[8,300]", f"tensor<8x300xf32, {METAL}>"),
         ("{1,0:T(8,128)}", "bf16[53,63]", "bf16[53,63]{1,0:T(8,128)}"),
+        ("{1,0:T(8,128)}", "53x63xi32", "s32[53,63]{1,0:T(8,128)}"),
     ],
 )
 def test_a_shape_completes_an_encoding(text, shape, whole, capfd):
@@ -330,7 +332,7 @@ class Group:
 
 number = 5
 """
-SHAPES = ("float32[1000,48]", "f32[48,190]", "f32[190,48]")
+SHAPES = ("float32[1000,48]", "f32[48,190]", "190x48xf32")
 
 
 @pytest.fixture
@@ -393,7 +395,10 @@ def test_numbers_and_other_types_have_shapes_too(module, capfd):
         (["training_module:mlp", *SHAPES, "-o", "no/such/folder.json"], "No such file"),
         *((["--", "training_module:Group.square", text], "") for text in HOSTILE[1:]),
         (["training_module:Group.square", "f32[9223372036854775807]"], "over 2**62"),
-        (["training_module:Group.square", "complex128[" + "1," * 500 + "1]"], "must be an element"),
+        (
+            ["training_module:Group.square", "complex128[" + "1," * 500 + "1]"],
+            "must be a shape with an element type",
+        ),
     ],
 )
 def test_plan_refuses_in_one_sentence(module, arguments, words, capfd):

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gridlayout.commands import Commands
+from gridlayout.commands.shapes import shape_of
 from gridlayout.commands.terminal import SUCCEEDED, print_text, refused, warnings_of
 from gridlayout.errors import LayoutError
 from gridlayout.palette import fixed
@@ -87,8 +88,8 @@ def _add_text(parser: argparse.ArgumentParser, default: str | None = None) -> No
     )
     parser.add_argument(
         "--shape",
-        help="of a text that states none: 53x63xf32 with #ttcore.metal_layout<...> or "
-        "#ttnn.ttnn_layout<...>, f32[53,63] with {1,0:T(8,128)}",
+        help="of a text that states none, such as #ttcore.metal_layout<...> or {1,0:T(8,128)}: "
+        "f32[53,63] or 53x63xf32",
     )
 
 
@@ -100,12 +101,12 @@ def _layout(text: str, shape: str | None) -> Layout:
     encodes, orders = text.startswith("#"), text.startswith("{")
     if shape is None:
         if encodes or orders:
-            like = "53x63xf32" if encodes else "f32[53,63]"
-            raise LayoutError(f"{text[:40]!r} states no shape: give one, as in --shape {like}")
+            raise LayoutError(f"{text[:40]!r} states no shape: give one, as in --shape f32[53,63]")
         return parse(text)
     if not encodes and not orders:
         raise LayoutError(f"--shape {shape!r}, but the text states a shape: leave the option out")
-    return parse(f"tensor<{shape}, {text}>" if encodes else f"{shape}{text}")
+    given = shape_of(shape)
+    return parse(f"tensor<{given.mlir}, {text}>" if encodes else f"{given.xla}{text}")
 
 
 def _index(text: str) -> tuple[int, ...]:

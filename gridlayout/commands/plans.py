@@ -14,14 +14,11 @@ from importlib import import_module
 from typing import Any
 
 import gridlayout as gl
-from gridlayout.arguments import as_shape
 from gridlayout.commands import Commands
+from gridlayout.commands.shapes import shape_of
 from gridlayout.commands.terminal import print_text, refused, warnings_of
-from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.text import parse
-
-_SHAPE = re.compile(r"([A-Za-z]\w{0,31})\[((?:\d{1,19}(?:,\d{1,19}){0,63})?)\]")
 
 
 def add_plan(commands: Commands) -> None:
@@ -103,7 +100,9 @@ def _function_and_args(options: argparse.Namespace) -> tuple[Callable[..., Any],
             "float32[512,64], or --args FUNCTION"
         )
     if options.args is None:
-        args = tuple(map(_shape, options.shapes))
+        import jax
+
+        args = tuple(jax.ShapeDtypeStruct(*shape_of(text)) for text in options.shapes)
         return _found(module, name), args
     fn, made = _found(module, name), _found(module, options.args)
     try:
@@ -135,18 +134,6 @@ def _words(error: BaseException) -> str:
     """Return the type of an error, and the first line of its text."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _shape(text: str) -> Any:
-    """Return the shape and dtype that a text states."""
-    import jax
-
-    match = _SHAPE.fullmatch(text)
-    if match is None:
-        raise LayoutError(f"{text[:60]!r} must be an element type and a shape, as float32[512,64]")
-    name, dims = match.groups()
-    shape = as_shape([int(n) for n in dims.split(",") if n], f"the shape in {text!r}")
-    return jax.ShapeDtypeStruct(shape, as_dtype(name))
 
 
 def _fixed(texts: list[str]) -> dict[str, Any] | None:

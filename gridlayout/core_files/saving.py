@@ -87,7 +87,9 @@ def save_bytes(
         _check_free(place, layout)
         _write(array, layout, text, place, progress or (lambda count: None))
     except OSError as error:
-        raise LayoutError(f"{str(place.path)!r} can't be written: {error}") from error
+        raise LayoutError(
+            f"{str(place.path)!r} can't be written: {error.strerror or error}"
+        ) from error
 
 
 def _layout_of(x: Any) -> Layout:

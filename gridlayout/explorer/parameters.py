@@ -69,7 +69,7 @@ def _refuse(what: str) -> NoReturn:
     raise LayoutError(
         f"{short(what)} can't be explored; supported are GridLayouts with a linear map, ttnn, "
         "ttnn_document and metal layouts, XLA layouts without splits, and sophon.local tensors; "
-        "layout.draw() draws every layout"
+        "layout.draw() draws every layout, and gl.parse makes a layout of a text"
     )
 
 

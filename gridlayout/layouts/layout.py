@@ -290,7 +290,10 @@ def check_layout(layout: Any, what: str = "layout") -> None:
 
     >>> check_layout("f32[3]")
     Traceback (most recent call last):
-    gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, such as gl.GridLayout(...)
+    gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, made by gl.parse
     """
     if not isinstance(layout, Layout):
-        raise LayoutError(f"{what} {shown(layout)} must be a gl.Layout, such as gl.GridLayout(...)")
+        how = "such as gl.GridLayout(...)"
+        if isinstance(layout, str):
+            how = "made by gl.parse"
+        raise LayoutError(f"{what} {shown(layout)} must be a gl.Layout, {how}")

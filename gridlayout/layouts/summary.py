@@ -67,6 +67,8 @@ class Summary:
             lines += [f"  {name:<{_INDENT - 2}}{first}", *(" " * _INDENT + line for line in more)]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th scope="row" style="{_NAMES}">{escape(name)}</th>'

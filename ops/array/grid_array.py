@@ -314,12 +314,18 @@ class GridArray(Shown, metaclass=_Meta):
         raise AttributeError(f"'GridArray' object has no attribute {name!r}: {self._instead(name)}")
 
     def _instead(self, name: str) -> str:
-        lifted = "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
-        if not name.startswith("_"):  # JAX requests such names very often
-            for part in ("layout", "storage", "device"):
-                if name in dir(vars(self).get(part)):
-                    return f"x.{part}.{name} is that of its {part}; {lifted}logical array"
-        return f"{lifted}logical array"
+        lifted = (
+            "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
+            "logical array"
+        )
+        if name.startswith("_"):  # JAX requests such names very often
+            return lifted
+        if hasattr(np.ndarray, name):
+            return f"np.asarray(x).{name} is that of its elements, on the host; {lifted}"
+        for part in ("layout", "storage", "device"):
+            if name in dir(vars(self).get(part)):
+                return f"x.{part}.{name} is that of its {part}; {lifted}"
+        return lifted
 
 
 def check_no_stack(x: GridArray) -> None:

@@ -353,8 +353,7 @@ class Plan(ByPath):
         )
 
     def __repr__(self) -> str:
-        axes = ", ".join(f"{axis}={n}" for axis, n in self.simulation.mesh.items())
-        return f"Plan({self.simulation.title}, {axes}: {self.simulation.times})"
+        return repr(self.simulation).replace("Simulation", "Plan", 1)
 
 
 def _reprs(layouts: Mapping[str, Layout | None]) -> dict[str, str]:

@@ -57,7 +57,9 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
             return _plan_of(record, fn)
     except LayoutError as error:
         raise LayoutError(f"{str(path)!r} is no plan that can be used: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except OSError as error:
+        raise LayoutError(f"the plan {str(path)!r} can't be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LayoutError(f"{str(path)!r} is no plan that plan.save wrote: {error!r}") from error
     raise LayoutError(
         f"{str(path)!r} was planned with JAX {version}, and this is {jax.__version__}: make the "

@@ -295,6 +295,10 @@ class Simulation:
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{axis}={n}" for axis, n in self.mesh.items())
+        return f"Simulation({self.title}, {axes}: {self.times})"
+
 
 def _in_l1(
     spaces: Spaces, names: Mapping[tuple[int, ...], str], results: Sequence[str]

@@ -196,13 +196,19 @@ class Report:
         )
 
     def __str__(self) -> str:
-        against = self.program.against
         parts = axes_in_words((c for row in self.rows for c in row.collectives), self.program)
+        return "\n".join((str(self.table), self._totals, *parts))
+
+    def __repr__(self) -> str:
+        return f"Report({self._totals})"
+
+    @property
+    def _totals(self) -> str:
+        against = self.program.against
         return (
-            f"{self.table}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
+            f"{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
             f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
             + ("" if against is None else f" (instead of {duration(against)})")
-            + "".join(f"\n{line}" for line in parts)
         )
 
 

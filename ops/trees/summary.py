@@ -153,6 +153,8 @@ class TreeSummary:
         wrapped = [textwrap.fill(line, WIDTH) for line in self.totals.splitlines()]
         return "\n".join((*shown, *wrapped))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         totals = "<br>".join(map(escape, self.totals.splitlines()))
         shown = self.table.html if self.rows else ""
