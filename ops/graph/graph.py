@@ -185,11 +185,6 @@ class Graph:
         return any(node.flops and node.outs[0] not in stated for node in self.nodes)
 
     @property
-    def indexes(self) -> bool:
-        """Whether it gathers from arrays or adds to them at indices."""
-        return any(node.name in ("gather", "scatter-add") for node in self.nodes)
-
-    @property
     def products(self) -> float:
         """The number of products that run; those of loops, once per iteration."""
         return sum(node.times for node in self.nodes if node.flops)

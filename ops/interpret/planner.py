@@ -95,7 +95,8 @@ def _cheapest(
         count = sum(x.count for x in alone.collectives)
         if is_first and (count < LIMITS.collectives or not alone.is_local):
             return alone
-        if not (whole.has_choice(env.device) or whole.indexes) and env.machine.figures:
+        indexes = any(node.name in ("gather", "scatter-add") for node in whole.nodes)
+        if not (whole.has_choice(env.device) or indexes) and env.machine.figures:
             # Devices that share a host's cores take longer than their price to compute all of an
             # array each, which saves collectives; measured: up to 1.8 times the other program.
             return alone
