@@ -34,7 +34,9 @@ def set_once(
     for n, step in enumerate(steps):
         held = registers[step.reads[0]] if step.sets_padding else None
         is_known = not isinstance(held, Sharded) or held.layout.oob is not None
-        if not is_known and step.reads[0] in writers and count[step.reads[0]] > 1:
+        if is_known or step.reads[0] not in writers or count[step.reads[0]] < 2:
+            continue
+        if not _is_truth(steps[writers[step.reads[0]]], registers):
             setters.setdefault(step.reads[0], n)
     if not setters:
         return list(range(len(steps))), list(steps), list(outs)
@@ -60,6 +62,16 @@ def set_once(
     ]
     _set_before(made, order, registers)
     return order, made, [Value(out.spec, read(out.at, None)) for out in outs]
+
+
+def _is_truth(step: Step, registers: Sequence[Held]) -> bool:
+    """Return whether a step makes numbers of truth values.
+
+    XLA makes a selection of a product with them, so that infinity times false is 0, as long as it
+    sees nothing in between.
+    """
+    read = [registers[k] for k in step.reads if isinstance(k, int)]
+    return len(read) == 1 and isinstance(read[0], Sharded) and read[0].dtype == bool
 
 
 def _set_before(steps: list[Step], order: list[int], registers: Sequence[Held]) -> None:
