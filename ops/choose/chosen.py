@@ -124,7 +124,7 @@ class Chosen:
 
         Only what reductions read is moved: other rules place it themselves.
         """
-        if record.multiplies or record.is_elementwise or not choice.summed:
+        if record.of_blocks or record.is_elementwise or not choice.summed:
             return None
         ins = self._all_needed(choice, values, record)
         axes = self.units.mesh_axes(choice.summed)
