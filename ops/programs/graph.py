@@ -164,7 +164,7 @@ class _Reading:
                 self._add(number, made, run.get(number, []), found)
             else:
                 self.reads.update(dict.fromkeys(made.outs))
-        outs = [self._read(out) for out in self.program.outs]
+        outs = [self._result(out) for out in self.program.outs]
         return Graph(
             tuple(tensor_of(spec) for spec in self.program.operands),
             tuple(self.nodes),
@@ -177,6 +177,15 @@ class _Reading:
         if value in self.reads:
             return self.reads[value]
         return Read((OPERAND, value.at)) if isinstance(value.at, int) else None
+
+    def _result(self, out: Value) -> Read | None:
+        """Return where a result comes from, also with its padding set or in another memory."""
+        if out in self.reads or not isinstance(out.at, int):
+            return self._read(out)
+        before = {x.writes[0]: x.reads[0] for x in self.program.steps if x.sets_padding}
+        made = {value.at: read for value, read in self.reads.items() if isinstance(value.at, int)}
+        at = before.get(out.at, out.at)
+        return made[at] if at in made else self._read(out)
 
     def _add(
         self, at: int, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
