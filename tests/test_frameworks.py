@@ -1,7 +1,9 @@
 """Equinox, Flax NNX and optax as their users write them: what runs, and what is refused."""
 
+import importlib.util
 import inspect
 import io
+import sys
 import types
 
 import equinox as eqx
@@ -467,3 +469,12 @@ def test_an_init_outside_says_to_run_it_on_the_grid():
         optax.adam(1e-2).init({"w": x})
     with pytest.raises(gl.LayoutError, match=r"gl\.on_grid\(fn\) runs a function"):
         nnx.Optimizer(on_device(Net()), optax.adam(1e-2), wrt=nnx.Param)
+
+
+def test_finders_of_two_copies_do_not_ask_each_other(monkeypatch):
+    unused = "wave"
+    assert unused not in sys.modules
+    both = [imported._Finder(unused), imported._Finder(unused)]
+    monkeypatch.setattr(sys, "meta_path", [*both, *sys.meta_path])
+    assert importlib.util.find_spec(unused).origin.endswith("wave.py")
+    assert importlib.util.find_spec("no_such_module") is None

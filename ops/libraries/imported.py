@@ -75,7 +75,7 @@ def _register(module: ModuleType) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one library by the other finders, until the library has been imported.
+    """Finds one library by the finders after it, until the library has been imported.
 
     Python also asks finders whether a library is installed, without importing it.
     """
@@ -88,7 +88,9 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name != self.name:
             return None
-        others = (getattr(each, "find_spec", None) for each in sys.meta_path if each is not self)
+        # Those before it have been asked. A second copy of this package has such finders too.
+        at = next((k for k, each in enumerate(sys.meta_path) if each is self), -1)
+        others = (getattr(each, "find_spec", None) for each in sys.meta_path[at + 1 :])
         found = (find(name, path, target) for find in others if find is not None)
         spec = next(filter(None, found), None)
         if spec is not None and spec.loader is not None:
