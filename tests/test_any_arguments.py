@@ -403,7 +403,7 @@ X = gl.put(np.ones((5, 7), np.float32), gl.GridLayout((5, 7), grid=(1, 2)), gl.D
         (lambda: gl.GridLayout((53, 63), grid="3x2"), r"grid '3x2' .* such as \(3, 2\)"),
         (lambda: gl.GridLayout((53, 63), (3, 2)), r"as in grid=\(3, 2\)"),
         (lambda: gl.convert("f32[3,5]{1,0}", to="xla"), "gl.parse"),
-        (lambda: gl.load_plan("no/such/plan.json"), "can't be read: No such file"),
+        (lambda: gl.load_plan("no/such/plan.json"), "can be read: No such file"),
         (lambda: gl.save_bytes(X.to_logical(), X.layout, "no/such/x.bin"), "written: No such file"),
         (lambda: X.tolist(), r"np.asarray\(x\).tolist"),
         (lambda: gl.compare(jnp.sin, jnp.cos), r"gl.explain\(function, \*arguments\)"),

@@ -58,7 +58,7 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
     except LayoutError as error:
         raise LayoutError(f"{str(path)!r} is no plan that can be used: {error}") from error
     except OSError as error:
-        raise LayoutError(f"the plan {str(path)!r} can't be read: {error.strerror}") from error
+        raise LayoutError(f"{str(path)!r} is no plan that can be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LayoutError(f"{str(path)!r} is no plan that plan.save wrote: {error!r}") from error
     raise LayoutError(
