@@ -77,3 +77,15 @@ def example(shape, dtype):
         words %= 1 << BITS.get(dtype.name, 8)
     raw = np.repeat(words.astype(kind), dtype.itemsize // kind.itemsize)
     return raw.view(dtype).reshape(shape)
+
+
+def bits_of_elements(layout, dtype):
+    """The bytes of each core's buffer, in which the bits that belong to elements are 1."""
+    width = np.dtype(dtype).itemsize
+    value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * width)) - 1
+    ones = np.full(layout.shape, value, f"u{width}").view(dtype)
+    mask = gl.to_bytes(ones, layout.with_oob(None))
+    if dtype == "bool":  # an element whose bits are not all 0 is true
+        for _ in range(min(layout.stored_bits, 8) - 1):
+            mask |= mask << 1
+    return mask

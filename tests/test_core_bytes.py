@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from core_layouts import BITS, SHAPE, TOY, example, systems
+from core_layouts import BITS, SHAPE, TOY, bits_of_elements, example, systems
 from hypothesis import given
 from hypothesis import strategies as st
 from laid_out import indices
@@ -67,12 +67,7 @@ def test_bytes_lie_where_elements_are_said_to(dtype):
 def test_what_is_no_element_is_never_read(dtype):
     for name, layout in systems(dtype).items():
         x = example(SHAPE, dtype)
-        value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * x.dtype.itemsize)) - 1
-        ones = np.full(x.shape, value, f"u{x.dtype.itemsize}").view(x.dtype)
-        mask = gl.to_bytes(ones, layout.with_oob(None))
-        if dtype == "bool":  # an element whose bits are not all 0 is true
-            for _ in range(min(layout.stored_bits, 8) - 1):
-                mask |= mask << 1
+        mask = bits_of_elements(layout, dtype)
         poisoned = gl.to_bytes(x, layout) | ~mask
         assert gl.from_bytes(poisoned, layout).tobytes() == x.tobytes(), name
 

@@ -12,7 +12,7 @@ import laid_out
 import numpy as np
 import pytest
 import tiers
-from core_layouts import BITS, SHAPE, example, systems
+from core_layouts import SHAPE, bits_of_elements, example, systems
 from laid_out import indices
 
 import gridlayout as gl
@@ -141,12 +141,7 @@ def test_a_map_without_an_inverse_is_packed_whole(tmp_path, small_windows):
 def test_what_is_no_element_is_never_read(dtype, tmp_path, small_windows):
     for n, layout in enumerate(systems(dtype).values()):
         x, path = example(SHAPE, dtype), tmp_path / str(n)
-        value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * x.dtype.itemsize)) - 1
-        ones = np.full(x.shape, value, f"u{x.dtype.itemsize}").view(x.dtype)
-        mask = gl.to_bytes(ones, layout.with_oob(None))
-        if dtype == "bool":  # an element whose bits are not all 0 is true
-            for _ in range(min(layout.stored_bits, 8) - 1):
-                mask |= mask << 1
+        mask = bits_of_elements(layout, dtype)
         gl.save_bytes(x, layout, path, per_core=n % 2 == 0)
         for file, core in zip(files_of(path), mask.reshape(len(files_of(path)), -1), strict=True):
             file.write_bytes(bytes(np.frombuffer(file.read_bytes(), np.uint8) | ~core))
