@@ -200,8 +200,8 @@ class _Tree:
         from gridlayout.ops.checkpoints.leaves import name_of
 
         found = self.contents.saved.get(name_of(leaf.keys))
-        is_saved = leaf.is_array or leaf.is_number or isinstance(leaf.value, (str, Layout))
-        is_saved = is_saved or is_spec(leaf.value)
+        states = isinstance(leaf.value, (str, Layout)) or is_spec(leaf.value)
+        is_saved = leaf.is_array or leaf.is_number or states
         if found is None and is_saved and not self.is_whole:
             names = [name.replace(".", "/") for name in self.contents.saved]
             near = get_close_matches(leaf.path, names, 3, 0.3) or names[:3]

@@ -37,6 +37,8 @@ from gridlayout.ops.solver.descent import descended
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
+Divided = tuple[int, tuple[int, ...]]  # the extent of a dim, and the units that divide it
+
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
@@ -255,8 +257,10 @@ def choices_for(
     given = [units.division(spec) for spec in operands]
     places = [[Place(division)] for division in given]
     stated: list[dict[Division, Spec]] = []
+    grids = {_axes(x) for x in operands}
+    like = {each for x, own in zip(operands, given, strict=True) for each in _divided(x, own)}
     for k in free:
-        if results[k] and not _is_divided_like(units, results[k][0], operands):
+        if results[k] and not _is_divided_like(units, results[k][0], grids, like):
             results[k] = []
     for some in results:
         divisions = [(units.division(spec, is_result=True), spec) for spec in some]
@@ -275,25 +279,24 @@ def choices_for(
     return Chosen(units, strategies.choices(found), graph.products), made
 
 
-def _is_divided_like(units: Units, result: Spec, operands: Sequence[Spec]) -> bool:
+def _is_divided_like(
+    units: Units, result: Spec, grids: set[tuple[Axes, ...]], like: set[Divided]
+) -> bool:
     """Return whether a result is on the grid of an operand, or its dims are divided as operands'.
 
-    True if it has no division.
+    True if it has no division. grids, like: those of operands.
     """
     if (division := units.division(result, is_result=True)) is None:
         return True
     own = _divided(result, division)
-    if own and any(_axes(x) == _axes(result) for x in operands):
-        return True
-    like = {each for x in operands for each in _divided(x, units.division(x))}
-    return bool(own) and own <= like
+    return bool(own) and (_axes(result) in grids or own <= like)
 
 
 def _axes(spec: Spec) -> tuple[Axes, ...]:
     return spec.placement.axes if isinstance(spec, Sharded) else ()
 
 
-def _divided(spec: Spec, division: Division | None) -> set[tuple[int, tuple[int, ...]]]:
+def _divided(spec: Spec, division: Division | None) -> set[Divided]:
     """Return the extents of the dims that are divided, with their units."""
     pairs = zip(spec.shape, division or (), strict=False)
     return {(extent, units) for extent, units in pairs if units}

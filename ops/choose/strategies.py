@@ -83,8 +83,7 @@ class Strategies(Variables):
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and the limits on memory."""
         costs = [each.seconds * len(each.members) for each in self.variables]
-        for (at, k), seconds in self.dearer.items():
-            costs[at] = costs[at] + seconds * (np.arange(len(costs[at])) == k)
+        _add(costs, self.dearer)
         dram = Dram(self, self.dram)
         if dram.always:
             for at, variable in enumerate(self.variables):
@@ -128,9 +127,9 @@ class Strategies(Variables):
         but with the exact prices of moves that are known.
         """
         costs = [*self._apart.costs]
-        for (at, k), seconds in more.items():
-            self.dearer[at, k] = self.dearer.get((at, k), 0.0) + seconds
-            costs[at] = costs[at] + seconds * (np.arange(len(costs[at])) == k)
+        for key, seconds in more.items():
+            self.dearer[key] = self.dearer.get(key, 0.0) + seconds
+        _add(costs, more)
         self._apart = replace(self._apart, costs=tuple(costs))
         self._levels, self._joined = sum_levels(self.graph), self._first
         self.problem = self._with_joined()
@@ -391,3 +390,9 @@ class Strategies(Variables):
             sum(float(each.min()) for each in row.usages.values()) > row.limit
             for row in self.problem.rows
         )
+
+
+def _add(costs: list[NDArray[np.float64]], more: Mapping[tuple[int, int], float]) -> None:
+    """Add seconds to the costs of some choices of variables."""
+    for (at, k), seconds in more.items():
+        costs[at] = costs[at] + seconds * (np.arange(len(costs[at])) == k)

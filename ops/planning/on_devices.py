@@ -109,7 +109,7 @@ def _divided(
 
 @dataclass
 class _Tries:
-    """The programs that were made of the best choices known, each with what the others told.
+    """Plans made in turn, each of the best choices by what earlier programs took and held.
 
     most: the seconds of the default plan. first: the first solution, whose bound is that of all.
     best: the fastest plan that fits, with its solution, and the choices of which that is one. part:

@@ -106,7 +106,8 @@ def _multiply(op: Op, left: int, dtype: Any) -> Multiply:
 
     def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
         if joins:
-            x, y = map(_joined, (x, y), op.params["dimension_numbers"][0])
+            ends = ((dims[0], dims[-1] + 1) for dims in op.params["dimension_numbers"][0])
+            x, y = (lax.collapse(each, *end) for each, end in zip((x, y), ends, strict=True))
         pair = (y, x) if is_swapped else (x, y)
         (found,) = op.bind(*pair, **given, dimension_numbers=numbers)
         return found if order is None else lax.transpose(found, order)
@@ -123,12 +124,6 @@ def _in_order(numbers: Any) -> bool:
     if len(contracted[0]) < 2 or batch[0]:
         return False
     return all(tuple(dims) == tuple(range(dims[0], dims[0] + len(dims))) for dims in contracted)
-
-
-def _joined(x: jax.Array, dims: Sequence[int]) -> jax.Array:
-    """Return an array with adjacent dims as one."""
-    first, end = dims[0], dims[-1] + 1
-    return x.reshape(*x.shape[:first], prod(x.shape[first:end]), *x.shape[end:])
 
 
 def _order(op: Op, left: int) -> tuple[bool, Shape | None]:

@@ -164,7 +164,7 @@ class _Reading:
                 self._add(number, made, run.get(number, []), found)
             else:
                 self.reads.update(dict.fromkeys(made.outs))
-        outs = [self._result(out) for out in self.program.outs]
+        outs = self._results()
         return Graph(
             tuple(tensor_of(spec) for spec in self.program.operands),
             tuple(self.nodes),
@@ -178,14 +178,15 @@ class _Reading:
             return self.reads[value]
         return Read((OPERAND, value.at)) if isinstance(value.at, int) else None
 
-    def _result(self, out: Value) -> Read | None:
-        """Return where a result comes from, also with its padding set or in another memory."""
-        if out in self.reads or not isinstance(out.at, int):
-            return self._read(out)
+    def _results(self) -> list[Read | None]:
+        """Return where results come from, also with their padding set or in another memory."""
         before = {x.writes[0]: x.reads[0] for x in self.program.steps if x.sets_padding}
         made = {value.at: read for value, read in self.reads.items() if isinstance(value.at, int)}
-        at = before.get(out.at, out.at)
-        return made[at] if at in made else self._read(out)
+        found = []
+        for out in self.program.outs:
+            at = before.get(out.at, out.at) if isinstance(out.at, int) else None
+            found.append(made[at] if out not in self.reads and at in made else self._read(out))
+        return found
 
     def _add(
         self, at: int, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
