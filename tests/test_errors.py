@@ -38,7 +38,7 @@ ARGUMENTS = [
     ({"shape": (53, np.True_)}, ["shape (53, np.True_)", "whole numbers"]),
     ({"shape": (n for n in (53, True))}, ["shape (53, True)", "whole numbers"]),
     ({"shape": 53}, ["shape 53", "sequence of whole numbers"]),
-    ({"shape": "53"}, ["shape", "'5'", "sequence of whole numbers"]),
+    ({"shape": "53"}, ["shape", "'53'", "sequence of whole numbers"]),
     ({"shape": None}, ["shape None", "sequence of whole numbers"]),
     ({"shape": (53, None)}, ["shape (53, None)", "sequence of whole numbers"]),
     ({"shape": np.zeros((2, 2), int)}, ["shape", "sequence of whole numbers"]),

@@ -290,10 +290,11 @@ def check_layout(layout: Any, what: str = "layout") -> None:
 
     >>> check_layout("f32[3]")
     Traceback (most recent call last):
-    gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, made by gl.parse
+    gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, such as gl.GridLayout(...);
+    gl.parse reads its text
     """
     if not isinstance(layout, Layout):
-        how = "such as gl.GridLayout(...)"
-        if isinstance(layout, str):
-            how = "made by gl.parse"
-        raise LayoutError(f"{what} {shown(layout)} must be a gl.Layout, {how}")
+        read = "; gl.parse reads its text" if isinstance(layout, str) else ""
+        raise LayoutError(
+            f"{what} {shown(layout)} must be a gl.Layout, such as gl.GridLayout(...){read}"
+        )
