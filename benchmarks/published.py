@@ -60,7 +60,7 @@ def sources() -> dict[str, Any]:
     return json.loads((FACTS / "sources.json").read_text(encoding="utf-8"))
 
 
-def _rows(name: str) -> list[list[str]]:
+def rows_of(name: str) -> list[list[str]]:
     with (FACTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
 
@@ -69,7 +69,7 @@ def timings(chip: str) -> list[Timing]:
     """All of a chip, in order of fabric, kind, devices and bytes."""
     found = [
         Timing(kind, fabric, int(devices), int(nbytes), float(microseconds) * 1e-6)
-        for kind, fabric, devices, nbytes, microseconds in _rows(f"{chip}_collectives")
+        for kind, fabric, devices, nbytes, microseconds in rows_of(f"{chip}_collectives")
     ]
     return sorted(found, key=lambda row: (row.fabric, row.kind, row.devices, row.nbytes))
 
@@ -203,7 +203,7 @@ def products(machine: str) -> list[Product]:
     """All that were measured on a chip."""
     return [
         Product(*map(int, row[:3]), *row[3:-1], float(row[-1]) * 1e-9)
-        for row in _rows(f"{PRODUCTS[machine]}_products")
+        for row in rows_of(f"{PRODUCTS[machine]}_products")
     ]
 
 

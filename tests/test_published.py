@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 import gridlayout as gl
-from benchmarks import published
+from benchmarks import published, scaling
 from gridlayout.sharding.machines.chips import BOARDS
 
 ROWS = {
@@ -16,7 +16,10 @@ ROWS = {
     "n150_products": 117,
     "p150_10x11_products": 117,
     "p150_10x13_products": 117,
+    "megatron_steps": 8,
+    "book_gathers": 3,
 }
+REPOSITORIES = {"tenstorrent/tt-metal", "NVIDIA/Megatron-LM", "jax-ml/scaling-book"}
 
 
 def test_every_file_of_facts_has_a_source():
@@ -24,9 +27,9 @@ def test_every_file_of_facts_has_a_source():
     assert {f"{name}.csv" for name in ROWS} == set(sources)
     assert {path.name for path in published.FACTS.glob("*.csv")} == set(sources)
     for name, source in sources.items():
-        assert source["repository"] == "tenstorrent/tt-metal"
+        assert source["repository"] in REPOSITORIES
         assert re.fullmatch("[0-9a-f]{40}", source["commit"])
-        assert source["path"].startswith("tech_reports/")
+        assert source["path"].endswith((".md", ".tex"))
         lines = (published.FACTS / name).read_text().splitlines()
         assert len(lines) - 1 == ROWS[name.removesuffix(".csv")] == len(set(lines)) - 1
 
@@ -128,3 +131,32 @@ def test_traced_products_are_ranked_and_near(name):
         ratios = [m / p for m, p in zip(measured, predicted, strict=True)]
         assert 1 < median(ratios) <= most
         assert min(ratios) > 1
+
+
+# -- scaling ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu", ["v100", "a100"])
+def test_steps_scale_as_published(gpu):
+    """The first step is fitted; the others, on 2, 4 and 8 GPUs, are predicted."""
+    (one, fitted), *others = scaling.predicted(gpu)
+    assert one.devices == 1
+    assert fitted == pytest.approx(one.seconds, rel=0.01)
+    assert [step.devices for step, _ in others] == [2, 4, 8]
+    for step, seconds in others:
+        assert seconds == pytest.approx(step.seconds, rel=0.12), step
+
+
+def test_a_model_s_step_adds_up_what_megatron_does():
+    """Of a layer: two results forward, again when it is computed again, two gradients backward."""
+    step = scaling.steps()[3]
+    bytes_of_x = 2 * step.batch * scaling.SEQUENCE * step.hidden
+    least = 6 * step.layers * bytes_of_x * 2 * (step.devices - 1) // step.devices
+    assert least <= scaling.simulated(step, 1.0).received <= 1.4 * least
+
+
+def test_gathers_take_the_profiled_times_where_bytes_decide():
+    *large, few = sorted(scaling.gathers(), key=lambda each: -each.nbytes)
+    for gather in large:
+        assert gather.predicted == pytest.approx(gather.seconds, rel=0.2)
+    assert 0.5 * few.seconds < few.predicted < few.seconds  # 3 hops of 1 us: latency decides
