@@ -307,3 +307,13 @@ def test_bounds_of_plans_are_bounds(monkeypatch, shapes, tile):
     assert made
     for each in made:
         assert each.bound <= each.price(math.inf) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("algorithm", ["gathered", "ring", "summa"])
+def test_a_device_receives_what_textbooks_say(algorithm):
+    """On p x p devices, of either operand all of p parts but its own one (van de Geijn, Watts)."""
+    square, p = 4096, 4
+    layout = gl.GridLayout((square, square), "bfloat16", grid=(p, p))
+    machine = gl.Machine("v5e 4x4")
+    found = gl.simulate(jnp.matmul, layout, layout, machine=machine, algorithm=algorithm)
+    assert found.received == 2 * (p - 1) * square**2 // p**2 * 2

@@ -67,13 +67,14 @@ class Simulation:
     end of the used part of L1, including gaps between values. peak_bytes: the maximum of these.
     live_ranges: the live ranges of values, in order of their start; empty for a compiled program.
     capacity: bytes of a device, None where the machine states none. links: the bytes that a device
-    receives along each axis of the mesh, at the slowest links that they cross; `x between hosts`
-    for the part of an axis x that is between hosts. dram: the numbers of values that cores read
-    from the chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled
-    program. staged: what a device does in order, as pairs of an equation's number and a stage of
-    it; empty for a compiled program. held_at: the seconds of each pair of `held`, from the start;
-    empty for a compiled program. held_in: the paths of their equations in the jaxpr, on devices
-    without cores. paths: of `equations`, in the jaxpr; empty for a compiled program.
+    receives along each axis of the mesh, in the mean of all devices, at the slowest links that they
+    cross; `x between hosts` for the part of an axis x that is between hosts. dram: the numbers of
+    values that cores read from the chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM;
+    for a compiled program. staged: what a device does in order, as pairs of an equation's number
+    and a stage of it; empty for a compiled program. held_at: the seconds of each pair of `held`,
+    from the start; empty for a compiled program. held_in: the paths of their equations
+    in the jaxpr, on devices without cores. paths: of `equations`, in the jaxpr; empty for a
+    compiled program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -124,7 +125,7 @@ class Simulation:
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
             for along, received in device.machine.received_along(each).items():
-                links[along] += received * each.count
+                links[along] += received * each.count * each.receivers
         return cls(
             report.graph.title or "a function",
             device.machine,
@@ -132,7 +133,7 @@ class Simulation:
             equations,
             tuple(held),
             report.peak_bytes if spaces is None else max((n for _, n in held), default=0),
-            dict(sorted(links.items())),
+            {along: total // device.size for along, total in sorted(links.items())},
             frozenset() if spaces is None else spaces.dram,
             live_ranges=tuple(live_ranges),
             staged=staged,
@@ -175,7 +176,7 @@ class Simulation:
 
     @property
     def received(self) -> int:
-        """The bytes that a device receives along all links."""
+        """The bytes that a device receives along all links, in the mean of all devices."""
         return sum(self.links.values())
 
     @property
