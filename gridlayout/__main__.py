@@ -16,7 +16,7 @@ from gridlayout.commands.terminal import NAME, REFUSED
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and give the exit code: 0 when it did what it says, 1 when it did not,
-    such as for an empty dump.
+    such as for a dump without layouts.
 
     2 for arguments that make no sense: an unknown option, a text that can't be read.
     """

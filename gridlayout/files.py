@@ -57,17 +57,11 @@ def is_path(source: Any) -> bool:
     return isinstance(source, os.PathLike)
 
 
-def read_text(path: str | os.PathLike[Any], most: int) -> str:
-    """Return the text in a file of at most `most` bytes; invalid UTF-8 is replaced.
-
-    `LayoutError` for a path that can't be read, and for a larger file.
-    """
+def read_bytes(path: str | os.PathLike[Any], most: int) -> bytes:
+    """Return the first bytes of a file, at most `most`; `LayoutError` if it can't be read."""
     try:
         with opened(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > most:
-                raise LayoutError(f"{os.fspath(path)!r} has {size:,} B; at most {most:,} are read")
-            return file.read(most).decode("utf-8", "replace")
+            return file.read(most)
     except (OSError, ValueError) as error:
         if isinstance(error, LayoutError):
             raise

@@ -123,6 +123,30 @@ def test_the_text_may_come_from_standard_input(monkeypatch, capfd):
     assert capfd.readouterr().out == f"{gl.convert(gl.parse(GRID), to='xla')}\n"
 
 
+def test_the_text_may_be_in_a_file(tmp_path, capfd):
+    path = tmp_path / "layout.txt"
+    path.write_text(f"{GRID}\n")
+    assert main(["convert", str(path), "--to", "xla"]) == 0
+    assert capfd.readouterr().out == f"{gl.convert(gl.parse(GRID), to='xla')}\n"
+    assert main(["convert", str(tmp_path), "--to", "xla"]) == 2
+    assert capfd.readouterr().err.endswith("is a folder, not a regular file\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "output"), [("draw", ()), ("convert", ("--to", "xla")), ("explore", ())]
+)
+def test_of_a_dump_a_command_names_a_layout_and_explain(command, output, monkeypatch, capfd):
+    dump = Path(__file__).parent / "dumps" / "tpu.hlo.txt"
+    assert main([command, str(dump), *output]) == 2
+    error = capfd.readouterr().err
+    assert f"holds 5 layouts, and {command} takes one: give its text" in error
+    assert "such as 'f32[1000,3]{1,0:T(8,128)}'" in error
+    assert error.endswith(f"gridlayout explain {dump} lists all of them\n")
+    monkeypatch.setattr("sys.stdin", typed(dump.read_text()))
+    assert main([command, "-", *output]) == 2
+    assert "standard input holds 5 layouts" in capfd.readouterr().err
+
+
 HOSTILE = [
     "",
     "-1",

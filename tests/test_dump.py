@@ -751,7 +751,7 @@ def test_standard_input():
     assert made.returncode == 0
     assert made.stdout.startswith(b"<stdin>: 13 layouts in 146 lines hold")
     nothing = run("-", input=b"\xfe\0\n\x80")
-    assert nothing.returncode == 0
+    assert nothing.returncode == 1
     assert b"2 lines; no layout found: it was read as binary data" in nothing.stdout
 
 

@@ -96,7 +96,7 @@ def _explain(options: argparse.Namespace) -> int:
         code = print_text(found.to_json())
     else:
         code = print_text(found.to_html() if options.html else text_of(found, colour, flags=True))
-    return FAILED if found.kind == "empty" else code
+    return FAILED if found.note else code
 
 
 def _compare(options: argparse.Namespace) -> int:

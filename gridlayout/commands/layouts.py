@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING
 
 from gridlayout.commands import Commands
-from gridlayout.commands.shapes import shape_of
+from gridlayout.commands.given import layout_given
 from gridlayout.commands.terminal import SUCCEEDED, print_text, refused, warnings_of
 from gridlayout.errors import LayoutError
 from gridlayout.palette import fixed
-from gridlayout.text import MAX_TEXT, parse
-
-if TYPE_CHECKING:
-    from gridlayout.layouts.layout import Layout
+from gridlayout.text import parse
 
 # What the explorer starts with if no layout is given.
 _FIRST = "GridLayout((53, 63), 'float32', grid=(3, 2), tile=(32, 32))"
@@ -79,11 +74,11 @@ def _add_text(parser: argparse.ArgumentParser, default: str | None = None) -> No
     """The layout that is meant."""
     parser.add_argument(
         "text",
-        metavar="TEXT",
+        metavar="FILE|TEXT",
         nargs="?" if default else None,
         default=default,
         help="a layout, such as 'f32[3,5]{1,0:T(8,128)}', a compiler's tensor<...> or "
-        "'GridLayout((53, 63), grid=(3, 2))'; - for standard input"
+        "'GridLayout((53, 63), grid=(3, 2))', or a file with one; - for standard input"
         + (f" (default: {default})" if default else ""),
     )
     parser.add_argument(
@@ -91,22 +86,6 @@ def _add_text(parser: argparse.ArgumentParser, default: str | None = None) -> No
         help="of a text that states none, such as #ttcore.metal_layout<...> or {1,0:T(8,128)}: "
         "f32[53,63] or 53x63xf32",
     )
-
-
-def _layout(text: str, shape: str | None) -> Layout:
-    """Return the layout of a text, or of standard input."""
-    if text == "-":
-        text = sys.stdin.buffer.read(MAX_TEXT + 1).decode("utf-8", "replace")
-    text = text.strip()
-    encodes, orders = text.startswith("#"), text.startswith("{")
-    if shape is None:
-        if encodes or orders:
-            raise LayoutError(f"{text[:40]!r} states no shape: give one, as in --shape f32[53,63]")
-        return parse(text)
-    if not encodes and not orders:
-        raise LayoutError(f"--shape {shape!r}, but the text states a shape: leave the option out")
-    given = shape_of(shape)
-    return parse(f"tensor<{given.mlir}, {text}>" if encodes else f"{given.xla}{text}")
 
 
 def _index(text: str) -> tuple[int, ...]:
@@ -122,7 +101,7 @@ def _index(text: str) -> tuple[int, ...]:
 def _draw(options: argparse.Namespace) -> int:
     try:
         with warnings_of("draw"):
-            layout = _layout(options.text, options.shape)
+            layout = layout_given("draw", options.text, options.shape)
             given = {} if options.to is None else {"to": parse(options.to)}
         if options.index is not None:
             given["index"] = options.index
@@ -141,7 +120,7 @@ def _convert(options: argparse.Namespace) -> int:
 
     try:
         with warnings_of("convert"):
-            layout = _layout(options.text, options.shape)
+            layout = layout_given("convert", options.text, options.shape)
         return print_text(str(convert(layout, options.to)))
     except LayoutError as error:
         return refused("convert", error)
@@ -152,7 +131,7 @@ def _explore(options: argparse.Namespace) -> int:
 
     try:
         with warnings_of("explore"):
-            layout = _layout(options.text, options.shape)
+            layout = layout_given("explore", options.text, options.shape)
             if options.output is None and not has_display():
                 words = "no display to open the page on: write it to a file with -o page.html"
                 raise OSError(words)
