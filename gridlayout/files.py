@@ -57,6 +57,17 @@ def is_path(source: Any) -> bool:
     return isinstance(source, os.PathLike)
 
 
+def read_text(path: str | os.PathLike[Any], most: int) -> str:
+    """Return the text in a file of at most `most` bytes; invalid UTF-8 is replaced.
+
+    `LayoutError` for a path that can't be read, and for a larger file.
+    """
+    data = read_bytes(path, most + 1)
+    if len(data) > most:
+        raise LayoutError(f"{os.fspath(path)!r} has over {most:,} B, and at most these are read")
+    return data.decode("utf-8", "replace")
+
+
 def read_bytes(path: str | os.PathLike[Any], most: int) -> bytes:
     """Return the first bytes of a file, at most `most`; `LayoutError` if it can't be read."""
     try:

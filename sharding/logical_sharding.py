@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec, Sharding
-from numpy.typing import NDArray
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+from numpy.typing import DTypeLike, NDArray
 
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
@@ -47,6 +47,40 @@ def placement_of(sharding: Sharding, shape: Shape, device: DeviceGrid) -> Placem
     if len(axes) < len(found) or [device.count(each) for each in axes] != list(grid):
         return None
     return device.placed(grid, axes)
+
+
+def layout_of_spec(
+    shape: Shape, dtype: DTypeLike, sharding: PartitionSpec | Sharding, device: DeviceGrid
+) -> GridLayout:
+    """Return the layout of an array by a sharding, or by a spec on the mesh of a device grid.
+
+    `LayoutError` for a sharding of another mesh.
+
+    >>> device = DeviceGrid(AbstractMesh((2, 4), ("x", "y")))
+    >>> layout_of_spec((53, 63), "float32", PartitionSpec("y"), device)
+    GridLayout((53, 63), 'float32', grid=(4, 1))
+    """
+    if isinstance(sharding, PartitionSpec):
+        return GridLayout.of(shape, _Spec(sharding, device.mesh), dtype)
+    own, given = device.mesh, getattr(sharding, "mesh", None)
+    if isinstance(given, Mesh) and device.is_abstract:
+        given = given.abstract_mesh
+    if given is not None and (given.shape != own.shape or _devices(given) != _devices(own)):
+        raise LayoutError(
+            f"{sharding} is of another mesh than {device.words}: give shardings of one mesh"
+        )
+    return GridLayout.of(shape, sharding, dtype)
+
+
+class _Spec(NamedTuple):
+    """A spec on a mesh, with the attributes of a `NamedSharding`, unchecked."""
+
+    spec: PartitionSpec
+    mesh: Any
+
+
+def _devices(mesh: Mesh | AbstractMesh) -> list[Any]:
+    return list(mesh.devices.flat) if isinstance(mesh, Mesh) else []
 
 
 def named_sharding(layout: Layout, device: DeviceGrid) -> NamedSharding:

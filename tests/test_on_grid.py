@@ -1525,7 +1525,7 @@ REFUSED = {
     ),
     "with_layout type": (
         lambda: gl.on_grid(lambda x: gl.with_layout(x, (2, 4)))(grid_array()),
-        r'\(2, 4\) must be a gl.Layout, or "replicated"',
+        "must be a gl.Layout, a PartitionSpec, a NamedSharding, or",
     ),
     "with_layout on a view": (
         lambda: gl.on_grid(

@@ -479,3 +479,63 @@ def test_axes_of_dims_are_of_equal_blocks_alone():
     assert axes((16, 7), (8, 1)) == (("model", "data0", "data1"), ()) or axes((16, 7), (8, 1))
     assert axes((12, 7), (3, 1)) is None  # the last device has an idle slot: 4, 4, 4, 0 rows
     assert axes((3, 4, 6), (4, 1), collapse=[(0, 2)]) is None
+
+
+# -- specs in calls of the library -----------------------------------------------------------------
+
+SPECS = [P("model"), P("data", "model"), P(("model", "data")), NamedSharding(MESH, P("model")), P()]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_with_layout_takes_a_spec(spec):
+    x = laid(X, (4, 1))
+    sharding = spec if isinstance(spec, NamedSharding) else NamedSharding(MESH, spec)
+    expected = gl.GridLayout.of(X.shape, sharding)
+    inside = gl.on_grid(lambda x: gl.with_layout(x + 1, spec))(x)
+    for found, value in ((inside, X + 1), (gl.with_layout(x, spec), X)):
+        assert found.layout.with_oob(None) == expected
+        assert_same(found, value)
+    slope = jax.grad(gl.on_grid(lambda x: (gl.with_layout(x, spec) ** 2).sum()))(x)
+    assert_same(slope, 2 * X)
+    assert gl.with_layout(X, spec) is X or (gl.with_layout(X, spec) == X).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (P("rows"), "names axis 'rows', but the mesh has data, model"),
+        (P(None, None, "data"), "has 3 entries, but shape"),
+        (P(U), "leaves a dim open"),
+        (NamedSharding(AbstractMesh((2, 4), NAMES), P("data")), "is of another mesh than"),
+    ],
+)
+def test_with_layout_refuses_specs_that_do_not_fit(spec, words):
+    x = laid(X, (4, 1))
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.with_layout(x, spec)
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.on_grid(lambda x: gl.with_layout(x, spec))(x)
+
+
+def test_calls_without_devices_use_the_mesh_that_is_set():
+    with jax.set_mesh(MESH):
+        by_spec = gl.put(X, P("data"))
+        tree = gl.put({"x": X, "count": 3})
+        in_layout = gl.put(X, gl.GridLayout(X.shape, grid=(4, 1)))
+        lifted = gl.on_grid(lambda x: x + 1)(X)
+        simulation = gl.simulate(jnp.exp, jax.ShapeDtypeStruct(X.shape, X.dtype))
+    for found in (by_spec, tree["x"], in_layout, lifted):
+        assert found.device == DEVICE
+    assert by_spec.layout == in_layout.layout == gl.GridLayout(X.shape, grid=(4, 1))
+    assert_same(lifted, X + 1)
+    assert simulation.mesh == DEVICE.sizes
+    for call in (lambda: gl.put(X, P("data")), lambda: gl.put(X), lambda: gl.on_grid(jnp.exp)(X)):
+        with pytest.raises(gl.LayoutError, match=r"jax.set_mesh\(mesh\)"):
+            call()
+
+
+def test_what_runs_without_arguments_is_not_kept_for_the_next_mesh():
+    ones = gl.on_grid(lambda: jnp.ones((8, 8)))
+    for mesh in (MESH, jax.make_mesh((8,), ("all",), axis_types=(AxisType.Auto,))):
+        with jax.set_mesh(mesh):
+            assert ones().device == gl.DeviceGrid(mesh)

@@ -539,7 +539,7 @@ MISPLACED = {
     "an axis": ((WEIGHTS, "x", DEVICE), "layouts: 'x' must be a gl.Layout.*a PartitionSpec"),
     "an axis alone": ((WEIGHTS, "x"), "argument 'x' is neither .* nor a sharding of JAX"),
     "a spec first": ((P("x"), WEIGHTS, DEVICE), r"first argument P\('x',\) is no array"),
-    "nothing": ((WEIGHTS,), "second argument None"),
+    "nothing": ((WEIGHTS,), "no devices are given and no mesh is set"),
     "an array twice": ((array(5, 7), array(5, 7)), r"argument ndarray float32\[5,7\] is neither"),
     "arrays": (
         (array(5, 7), [array(5, 7)], DEVICE),
@@ -563,7 +563,10 @@ MISPLACED = {
     ),
     "huge": ((WEIGHTS, 10**5000), r"second argument \(int with a number too long to print\)"),
     "a tree in a layout": ((WEIGHTS, ROWS((5, 7)), DEVICE), r"gl\.put\(tree, device, layouts\)"),
-    "no device": ((array(5, 7), ROWS((5, 7))), r"device None must be a gl\.DeviceGrid"),
+    "no device": (
+        (array(5, 7), ROWS((5, 7))),
+        "no devices are given and no mesh is set: give a gl.DeviceGrid",
+    ),
 }
 
 

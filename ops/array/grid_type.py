@@ -110,10 +110,12 @@ class GridType(hijax.HiType):
     def sharding(self) -> Any:
         """Raises `AttributeError`: functions of JAX that use it create arrays of their own."""
         raise AttributeError(
-            f"{self} has no sharding of a logical array, so jax.device_put does not take it: call "
-            "functions that create arrays like it inside gl.on_grid, "
-            "gl.on_grid(jnp.zeros_like)(x), and so too jax.jacfwd, jacrev and hessian, which "
-            "create a basis: gl.on_grid(jax.jacfwd(fn))(x), gl.on_grid(jax.hessian(fn))(x)"
+            f"{self.str_short()} has no sharding of a logical array. Functions that make arrays "
+            "like it run on the grid: gl.on_grid(optimizer.init)(params), "
+            "gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.jacfwd(fn))(x), "
+            "gl.on_grid(jax.hessian(fn))(x). jax.device_put does not take it: "
+            "gl.relayout(x, layout, device) moves it to a layout, and x.to_logical(sharding) to a "
+            "sharding of JAX"
         )
 
     @hijax.aval_method

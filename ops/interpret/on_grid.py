@@ -39,7 +39,7 @@ from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
-from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_argument import as_device, device_in_use
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.svg import Drawing
 
@@ -211,8 +211,10 @@ class OnGrid:
             plain.append(len(storages))
             kinds.append((x.shape, x.dtype, getattr(x, "weak_type", False)))
             storages.append(x)
+        if device is None:
+            return None
         if plain:
-            if device is None or len(device.processes) != 1:
+            if len(device.processes) != 1:
                 return None
             some = [storages[k] for k in plain if getattr(storages[k], "committed", False)]
             if any(x.sharding != device.replicated for x in some):
@@ -232,8 +234,8 @@ class OnGrid:
 
         Instead of an array, an argument may be a `jax.ShapeDtypeStruct`, a `gl.Layout`, or a
         `GridArray` that `gl.put` returns for a struct. So no devices are needed. Where neither the
-        function nor an argument has a device grid, it is that of all devices of JAX in a row, as in
-        `gl.simulate`.
+        function nor an argument has a device grid, it is that of the mesh that `jax.set_mesh` has
+        set, or else of all devices of JAX in a row, as in `gl.simulate`.
         """
         on, args, kwargs = self._described(args, kwargs)
         split = on._split(*jax.tree.flatten((on.first + args, kwargs)))
@@ -259,7 +261,7 @@ class OnGrid:
         device = next((each for each in found if each is not None), None)
         on = self
         if device is None:
-            device = DeviceGrid((len(jax.devices()),))
+            device = device_in_use() or DeviceGrid((len(jax.devices()),))
             on = on_grid(self, device)
         made = [described(x, device) if isinstance(x, Layout) else x for x in leaves]
         return on, *jax.tree.unflatten(structure, made)
@@ -306,10 +308,10 @@ class OnGrid:
             check_same_devices(x, found, repr(self))
         if found is None and self.plan is not None and not is_tracing():
             found = self.plan.devices
-        if found is None and not is_tracing():
+        if found is None and not is_tracing() and (found := device_in_use()) is None:
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: make one with "
-                "gl.put, or pass gl.on_grid(fn, device=...)"
+                "gl.put, pass gl.on_grid(fn, device=...), or set a mesh with jax.set_mesh(mesh)"
             )
         return found
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import jax
 from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import PartitionSpec, Sharding
 
 from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError, LayoutWarning
@@ -20,8 +22,11 @@ from gridlayout.layouts.memory import size
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import is_replicated, replicated
 from gridlayout.ops.array.relayout import relayout
+from gridlayout.ops.interpret.logical_jaxpr import is_tracing
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.logical_sharding import layout_of_spec
 
 _with_layout_p = core.Primitive("with_layout")
 _with_layout_p.def_impl(lambda x, *like, **params: x)
@@ -59,14 +64,15 @@ def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
 batching.primitive_batchers[_with_layout_p] = _no_vmap
 
 
-def with_layout(value: Any, layout: Layout | str) -> Any:
+def with_layout(value: Any, layout: Layout | Sharding | PartitionSpec | str) -> Any:
     """Return `value` relaid out to `layout`, inside a function for `gl.on_grid`.
 
-    layout: a `gl.Layout` of the value's shape and dtype, or "replicated". Plain arrays outside of
-    `gl.on_grid` are returned unchanged, a `GridArray` is relaid out. Cotangents get the layout too,
-    in the memory space of the primal value. `LayoutError` if shape or dtype differ. A
-    `LayoutWarning` if more than half of the storage is padding and the storage is larger than a
-    page of 4096 bytes.
+    layout: a `gl.Layout` of the value's shape and dtype, a `PartitionSpec` on the mesh of the
+    device grid or a `NamedSharding` of it, whose parts need not be equal, or "replicated". Plain
+    arrays outside of `gl.on_grid` are returned unchanged, a `GridArray` is relaid out. Cotangents
+    get the layout too, in the memory space of the primal value. `LayoutError` if shape or dtype
+    differ. A `LayoutWarning` if more than half of the storage is padding and the storage is larger
+    than a page of 4096 bytes.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout
@@ -79,14 +85,25 @@ def with_layout(value: Any, layout: Layout | str) -> Any:
     return found
 
 
-def in_layout(value: Any, layout: Layout | str) -> Any:
+def in_layout(value: Any, layout: Layout | Sharding | PartitionSpec | str) -> Any:
     """Return `with_layout` for a layout that the user did not choose, without warnings."""
+    if isinstance(layout, (PartitionSpec, Sharding)):
+        if not isinstance(value, GridArray):
+            value = as_operand(value, "with_layout")
+            if not is_tracing():
+                return value
+        layout = _of_spec(value, layout)
+        if not value.ndim:
+            return value
     if isinstance(value, GridArray):
         if is_replicated(layout):
             layout = replicated(value.shape, value.dtype, value.layout)
         return relayout(value, layout)  # type: ignore[arg-type]
     if not isinstance(layout, Layout) and not is_replicated(layout):
-        raise LayoutError(f'with_layout: {shown(layout)} must be a gl.Layout, or "replicated"')
+        raise LayoutError(
+            f"with_layout: {shown(layout)} must be a gl.Layout, a PartitionSpec, a NamedSharding, "
+            'or "replicated"'
+        )
     value = as_operand(value, "with_layout")
     if not isinstance(layout, Layout):
         if not value.ndim:
@@ -98,6 +115,13 @@ def in_layout(value: Any, layout: Layout | str) -> Any:
             f"{layout.dtype.name}{list(layout.shape)}"
         )
     return _with_layout_p.bind(value, layout=layout, back=False)
+
+
+def _of_spec(value: Any, spec: Sharding | PartitionSpec) -> Layout:
+    """Return the layout of a value by a spec, inside a function on the mesh that it sees."""
+    own = isinstance(value, GridArray)
+    device = value.device if own else DeviceGrid(jax.sharding.get_abstract_mesh())
+    return layout_of_spec(value.shape, value.dtype, spec, device)
 
 
 def _warn_of_waste(layout: Layout) -> None:

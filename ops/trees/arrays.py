@@ -86,7 +86,8 @@ def put(
 
     All of these may also be the second argument, before the devices, as for `jax.device_put`:
     `put(tree, spec, mesh)`, `put(tree, layouts, device)`. Shardings have devices of their own:
-    `put(x, NamedSharding(mesh, spec))`.
+    `put(x, NamedSharding(mesh, spec))`. Under `jax.set_mesh(mesh)` no devices need be given:
+    `put(x, spec)`, `put(x, layout)`, `put(tree)`.
 
     >>> put(tree, jax.sharding.PartitionSpec("x"), device.mesh)["dense"]["kernel"]
     GridArray(float32[5,7], grid 1x1, on 1 devices)
@@ -117,6 +118,8 @@ def put(
         )
     if device is None and has_specs(layout):
         device = device_of_specs(layout)
+    if device is None and layout is None:
+        device = as_device(None)
     is_for_arrays = layout is None or isinstance(layout, (Layout, DeviceGrid))
     if isinstance(device, DeviceGrid) and layouts is None and not is_for_arrays:
         layout, layouts = None, layout

@@ -19,21 +19,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from gridlayout.arguments import Shape, shown
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.partitions import stated
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
 from gridlayout.ops.trees.leaves import Leaf, is_grid, keys_of, leaves_of
-from gridlayout.sharding.device_argument import as_device
+from gridlayout.sharding.device_argument import as_device, device_in_use
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.logical_sharding import layout_of_spec
 
 Rule = Callable[[Shape, Any], Layout | None]
 # The request for one leaf: None is the caller's default, a str is "replicated".
@@ -143,16 +143,22 @@ def has_specs(layouts: Any) -> bool:
 
 
 def device_of_specs(layouts: Any) -> DeviceGrid:
-    """Return the device grid of the first `NamedSharding`; `LayoutError` for specs alone."""
+    """Return the device grid of the first `NamedSharding`, or for specs alone of the mesh in use.
+
+    `LayoutError` for specs alone if no mesh is set.
+    """
     every = jax.tree.leaves(layouts, is_leaf=_is_laid)
     found = next((x.mesh for x in every if isinstance(x, NamedSharding)), None)
+    if found is None and (device := device_in_use()) is not None:
+        return device
     if found is None:
         spec = next(filter(is_spec, every))
         if not isinstance(spec, PartitionSpec):
             stated(spec)  # raises: it is no NamedSharding
         raise LayoutError(
             f"the PartitionSpec {shown(spec)} states no devices: give a mesh after it, as in "
-            "gl.put(x, spec, mesh), or a NamedSharding(mesh, spec)"
+            "gl.put(x, spec, mesh), or a NamedSharding(mesh, spec), or set one with "
+            "jax.set_mesh(mesh)"
         )
     return as_device(found)
 
@@ -164,20 +170,7 @@ def of_spec(request: Any, leaf: Leaf, device: DeviceGrid | None) -> Layout | Non
     with leaf.named():
         if device is None:
             device = leaf.value.device if leaf.is_laid_out else device_of_specs(request)
-        if isinstance(request, PartitionSpec):
-            request = _Spec(request, device.mesh)
-        elif isinstance(request, NamedSharding) and as_device(request.mesh).mesh != device.mesh:
-            raise LayoutError(
-                f"{request} is of another mesh than {device.words}: give shardings of one mesh"
-            )
-        return GridLayout.of(leaf.shape, request, leaf.dtype)
-
-
-class _Spec(NamedTuple):
-    """A spec on a mesh, with the attributes of a `NamedSharding`, unchecked."""
-
-    spec: PartitionSpec
-    mesh: Any
+        return layout_of_spec(leaf.shape, leaf.dtype, request, device)
 
 
 def _layout_of(request: Request, leaf: Leaf) -> Layout | None:

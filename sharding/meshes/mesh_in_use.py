@@ -33,11 +33,8 @@ def programs_on(mesh: Mesh | AbstractMesh, owner: object) -> AbstractContextMana
 
 def _check_order(own: Mesh, owner: object) -> None:
     """Raise `LayoutError` if the mesh in use has the same devices in another order."""
-    try:
-        mesh = jax.sharding.get_mesh()
-    except ValueError:  # JAX is tracing, and has compared them
-        return
-    if mesh.empty:
+    mesh = mesh_in_use()  # while JAX traces there is none: it has compared them
+    if mesh is None:
         return
     devices, others = list(own.devices.flat), list(mesh.devices.flat)
     if devices != others and set(devices) == set(others):
@@ -46,6 +43,15 @@ def _check_order(own: Mesh, owner: object) -> None:
             "another order, but JAX runs programs over one order only: set a mesh made of "
             "device.fine.devices, or call outside of jax.set_mesh"
         )
+
+
+def mesh_in_use() -> Mesh | None:
+    """Return the mesh that the user has set with `jax.set_mesh`; None while JAX traces."""
+    try:
+        mesh = jax.sharding.get_mesh()
+    except ValueError:
+        return None
+    return None if mesh.empty else mesh
 
 
 def on_mesh_in_use(array: Any) -> Any:
