@@ -63,6 +63,12 @@ def pytest_configure(config) -> None:
         )
 
 
+def pytest_collection_modifyitems(config, items) -> None:
+    left = tiers.without_marked(items)
+    config.hook.pytest_deselected(items=[*set(items).difference(left)])
+    items[:] = left
+
+
 TESTS_RUN = itertools.count(1)
 
 

@@ -49,6 +49,7 @@ def device_of(mesh, number=0, *grids):
 CASES = list(itertools.product(gl.ALGORITHMS, PLACES))
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(("algorithm", "place"), CASES, ids=str)
 def test_the_product_is_right_or_refused(algorithm, place):
     mesh, first, second, tile = place
@@ -72,6 +73,7 @@ def test_the_product_is_right_or_refused(algorithm, place):
             np.testing.assert_allclose(np.asarray(on_grid(a, b)), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", [a for a in gl.ALGORITHMS if a != "cannon"])
 def test_batches_joined_dims_and_several_contracted_ones(algorithm):
     device = device_of((2, 4), gl.ALGORITHMS.index(algorithm), (2, 4))
@@ -91,6 +93,7 @@ def test_batches_joined_dims_and_several_contracted_ones(algorithm):
     np.testing.assert_allclose(np.asarray(on_grid(x, y)), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
 def test_narrow_floats_are_summed_in_float32_and_integers_wrap(algorithm):
     device = device_of((2, 2, 2), gl.ALGORITHMS.index(algorithm) + 1, (2, 2))
@@ -107,6 +110,7 @@ def test_narrow_floats_are_summed_in_float32_and_integers_wrap(algorithm):
     np.testing.assert_array_equal(found, i @ j)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", few(gl.ALGORITHMS, 4))
 def test_gradients(algorithm):
     device = device_of((2, 2, 2), gl.ALGORITHMS.index(algorithm) + 4, (2, 2))
@@ -126,6 +130,7 @@ TYPES = list(
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("dtype", "algorithm"), TYPES)
 def test_every_type_has_its_products(dtype, algorithm):
     device = device_of((2, 4), TYPES.index((dtype, algorithm)), (1, 8))
@@ -181,6 +186,7 @@ KINDS = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("mesh", [(2, 4), (2, 2)])
 @pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
 def test_the_compiled_program_receives_the_formula_s_bytes(algorithm, mesh):
@@ -286,6 +292,7 @@ def test_an_unknown_algorithm_is_refused():
         gl.on_grid(jnp.matmul, algorithm="strassen")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "shapes", [((61, 45), (45, 70)), ((256, 24), (24, 256)), ((7, 999), (999, 9))]
 )

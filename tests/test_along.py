@@ -195,6 +195,7 @@ SEEN = Compiled(together=True)
 BEYOND = ("out of", "outside", "clip", "clamp")
 
 
+@pytest.mark.few(26)
 @pytest.mark.parametrize("name", CASES)
 def test_they_are_jaxs_on_every_layout(name):
     alone = tiers.ALL or any(part in name for part in BEYOND)
@@ -215,6 +216,7 @@ def assert_is_jaxs(name, compiled):
             assert_same(jax.jit(gl.on_grid(fn))(*laid), expected, rtol=2e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith("fft of all")])
 def test_transforms_of_what_is_not_small(name, monkeypatch):
     # Dim after dim, as of arrays that are too large to be whole on every device.
@@ -247,6 +249,7 @@ def test_equal_parts_go_in_one_move(parts, tile):
     assert other.outputs[0].same_physical(whole)
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("name", CASES)
 def test_they_run_by_rules(name):
     fn, shapes = CASES[name]
@@ -272,6 +275,7 @@ SMOOTH += (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", few(SMOOTH, 5))
 def test_their_gradients_are_jaxs(name):
     fn, shapes = CASES[name]
@@ -289,6 +293,7 @@ def test_their_gradients_are_jaxs(name):
 ALONE = [name for name, (_, shapes) in CASES.items() if shapes == [A]]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", ALONE)
 def test_what_lies_whole_stays(name):
     # Dim 0 or dim 1 whole on each core, as the case needs it: no byte goes to another device.
@@ -357,6 +362,7 @@ def both(fns, x):
     return jax.jit(lambda x: [fn(x) for fn in fns])(x)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", VECTORS)
 def test_along_the_only_dim(name):
     fn = VECTORS[name]
@@ -378,6 +384,7 @@ def test_along_the_only_dim(name):
             assert_same(f, w, rtol=rtol)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("n", [8, 9, 61, 128])
 def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
     x = np.arange(1.0, n + 1, dtype=np.float32)

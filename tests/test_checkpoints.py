@@ -102,6 +102,7 @@ def saved(tmp_path_factory):
 # -- onto any grid and mesh ------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mesh", MESHES)
 def test_arrays_come_back_in_their_layouts_on_any_mesh(saved, mesh):
     path, _tree = saved
@@ -692,6 +693,7 @@ with ocp.StandardCheckpointer() as checkpointer:
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["FIRST", "SECOND", "THIRD"])
 def test_orbax_is_told_wherever_it_is_imported(tmp_path, place):
     program = f"import sys\nFOLDER = {str(tmp_path / 'a')!r}\n{ORDER}"

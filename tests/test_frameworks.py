@@ -65,6 +65,7 @@ EQUINOX = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", few(EQUINOX, 3))
 def test_equinox_on_the_grid(name):
     fn, plain = EQUINOX[name]
@@ -185,6 +186,7 @@ AROUND = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", few(AROUND, 6))
 def test_equinox_around_the_grid(name):
     fn, arguments = AROUND[name](gl.on_grid)
@@ -268,6 +270,7 @@ assert np.all(np.asarray(grad) == 2) and is_array(x)
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", few(["FIRST", "THIRD", "SECOND"], 2))
 def test_equinox_is_told_wherever_it_is_imported(place):
     names = {"FIRST": "", "SECOND": "import gridlayout as gl", "THIRD": ""}
@@ -317,6 +320,7 @@ LIFTED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lift", LIFTED.values(), ids=LIFTED)
 def test_models_that_decide_on_bools(lift):
     key = jax.random.key(3)
@@ -429,6 +433,7 @@ NNX = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", few(NNX, 3))
 def test_nnx_on_the_grid(name):
     fn, plain = NNX[name]

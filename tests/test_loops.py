@@ -62,6 +62,7 @@ def one_is_often(monkeypatch):
     drop_all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", few(CASES, 4))
 def test_loops_of_small_arrays_are_jaxs(name):
     assert_case_is_jaxs(name, 2)

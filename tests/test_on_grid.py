@@ -323,11 +323,13 @@ def shapes_of(names):
     return shapes
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize(("turn", "names"), ALL)
 def test_functions_on_the_grid_are_the_functions(turn, names):
     assert_all_same(names, *operands(shapes_of(names), turn))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("turn", "names"), few(KNOWN, 14))
 def test_what_results_say_of_their_padding_is_true(turn, names):
     shapes = shapes_of(names)
@@ -665,6 +667,7 @@ def test_a_gathered_product_leaves_the_padding_of_k_behind():
     assert gl.on_grid(lambda x: x @ x.T, algorithm="gathered").report(x).masks == 0
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("fn", "oob", "masks"), MASKS)
 def test_reductions_mask_only_what_is_not_neutral(fn, oob, masks):
     every = [gl.GridLayout(A, grid=(4, 3), tile=(2, 4)), gl.GridLayout(A, grid=(2, 4))]
@@ -875,7 +878,9 @@ def test_operators(kind):
         dtype: poisoned(array, layouts(A)["gap"], DEVICE)
         for dtype, array in (("float32", a), ("int32", i))
     }
-    names = {"grid": BINARY + COMPARISONS + INTEGER}.get(kind, few(SOME, 2))
+    names = few(
+        {"grid": BINARY + COMPARISONS + INTEGER}.get(kind, SOME), 6 if kind == "grid" else 1
+    )
     for name in names:
         left, right = (i, j) if name in INTEGER else (a, b)
         x, y = grid[left.dtype.name], OTHERS[kind](right)
@@ -935,6 +940,7 @@ INDICES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_indexing(index):
     x = poisoned(example(A), layouts(A)["flip and gap"], DEVICE)
@@ -953,10 +959,11 @@ MASKS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_masks_select_and_update(mask):
     plain = jnp.asarray(example(A))
-    for name in ("flip and gap", "gap"):
+    for name in few(["flip and gap", "gap"], 1):
         x = poisoned(example(A), layouts(A)[name], DEVICE)
         index, expected = mask(x), plain[mask(plain)]
         assert is_grid(x[index])
@@ -995,6 +1002,7 @@ OF_DATA = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("fn", "of_data"), OF_DATA.values(), ids=OF_DATA)
 def test_shapes_that_depend_on_data_are_known_outside_of_jit(fn, of_data):
     x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
@@ -1777,6 +1785,7 @@ REACH = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("names", REACH, ids=", ".join)
 def test_rules_reach(names):
     def every(x):

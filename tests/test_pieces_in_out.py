@@ -282,6 +282,7 @@ def shardings():
             yield pytest.param(NamedSharding(mesh, spec), id=f"{name} {spec}")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("sharding", [*shardings()])
 def test_sharded_arrays_go_in_and_out(sharding):
     array = np.arange(16 * 24, dtype=np.float32).reshape(16, 24)
@@ -295,6 +296,7 @@ def test_sharded_arrays_go_in_and_out(sharding):
         same(found, array)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sharding", few(shardings(), 8))
 def test_the_program_moves_what_the_host_does(sharding):
     # What several processes run, and accelerators.
@@ -392,6 +394,7 @@ def test_a_held_array_is_read_in_any_box():
     same(GridArray(again, layout, DEVICE), array)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_stages_move_what_one_program_does(monkeypatch, dtype):
     # Several processes, and accelerators, send large parts block by block.

@@ -201,6 +201,7 @@ def test_the_parts_of_a_grid_array(x, device):
     np.testing.assert_array_equal(logical, A)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("grid", few([(3, 2), (2, 4), (7, 1), (4, 2)], 2))
 def test_the_logical_array_is_differentiated_and_mapped_over(grid, device):
     layout = gl.GridLayout((5, 7), grid=grid, tile=(2, 2), oob=np.nan)
@@ -377,6 +378,7 @@ UNSUPPORTED = ("pack the user's shards",)
 STEPS = list(steps(gl.DeviceGrid((2, 4)), gl.DeviceGrid((2, 4)).mesh))
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("is_set", [False, True], ids=["", "set_mesh"])
 @pytest.mark.parametrize("types", AXIS_TYPES.values(), ids=AXIS_TYPES)
 @pytest.mark.parametrize("step", STEPS)
@@ -630,6 +632,7 @@ def test_scan_stacks_grid_arrays(x):
             run(stack)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("oob", [None, 0, 1])
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 def test_grid_arrays_are_carries(device, oob, jit):
@@ -751,6 +754,7 @@ def test_layouts_pickle_and_copy(layout):
             again.oob = 3
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     "layout",
     [
@@ -873,6 +877,7 @@ def test_emulate_devices(line, expected):
     assert expected in printed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "environment",
     [{}, {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, {"NPROC": "some"}],

@@ -165,6 +165,7 @@ REPLAYED += [(name, "n300") for name in ("small mlp", "chain", "products", "redu
 REPLAYED = few(REPLAYED, 11)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("name", "machine"), REPLAYED)
 def test_the_peak_bounds_an_allocator_that_takes_the_first_hole(name, machine):
     plan = planned(name, machine)
@@ -178,6 +179,7 @@ def test_the_peak_bounds_an_allocator_that_takes_the_first_hole(name, machine):
         assert max((x.address + x.nbytes for x in there), default=0) == used
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "attention"])
 def test_the_peak_of_devices_bounds_it_too(name):
     plan = planned(name, "v5e 4x4")
@@ -259,6 +261,7 @@ def test_what_a_loop_reads_in_every_round_is_there_until_it_ends():
     assert carried.last >= live_ranges["sin:0"].last
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("machine", ["n150", "v5e 4x4"])
 def test_lives_are_kept_in_files_and_by_simulations(machine, tmp_path):
     plan = planned("training", machine)
@@ -275,6 +278,7 @@ LESS = [(name, "n150") for name in QUICK if name != "identity"]
 LESS += [(name, "p150") for name in ("small mlp", "chain", "gated", "products")]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "machine"), few(LESS, 8))
 def test_one_byte_less_changes_the_plan(name, machine):
     fn, *args = PROGRAMS[name]

@@ -93,6 +93,7 @@ class Case:
         return k, gl.GridLayout(x.shape, x.dtype, grid=grid)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", few(range(300), 3))
 def test_more_is_never_slower_and_a_constraint_never_faster(seed):
     case = Case(seed)

@@ -120,6 +120,7 @@ def held_shapes(fn, args, ins, outs):
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_jitted_function_takes_the_plan_along(name):
     fn, args, plan, least = planned(name)

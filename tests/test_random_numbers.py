@@ -115,6 +115,7 @@ def every(x, names=tuple(DRAWS)):
     ]
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("name", few(LAYOUTS, 2))
 def test_each_device_draws_what_jax_draws_at_its_indices(name):
@@ -259,6 +260,7 @@ def plain(x):
     return np.asarray(jax.random.key_data(x) if is_key else x)
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("name", few(MANY_KEYS, 3))
 def test_each_device_makes_its_own_of_many_keys(name):
@@ -275,6 +277,7 @@ def test_each_device_makes_its_own_of_many_keys(name):
     assert made.report(KEY).peak_bytes < 8 * MANY
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("name", few(ALL_KEYS, 2))
 def test_all_of_many_keys_where_they_are_wanted_so(name):
@@ -287,6 +290,7 @@ def test_all_of_many_keys_where_they_are_wanted_so(name):
         np.testing.assert_array_equal(plain(found), expected)
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("layout", few(["rows", "tiles", "columns", "turned"], 2))
 def test_many_keys_beside_an_array_in_any_layout(layout):
@@ -365,6 +369,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("name", few(LOOPS, 3))
 def test_loops_that_no_array_goes_into_draw_on_each_device(name):
@@ -434,6 +439,7 @@ def test_the_machine_says_whether_what_is_shuffled_is_sorted_in_blocks():
 # -- other keys ------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg", "original"])
 def test_other_keys_draw_on_every_device_and_are_counted(kind):

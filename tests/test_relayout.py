@@ -51,6 +51,7 @@ def holders(layout, device):
     return [found[d.id] for d in device.mesh.devices.flat]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
 def test_the_plan_counts_what_devices_hold_and_need(shape):
     table = list(layouts(shape).values())
@@ -139,6 +140,7 @@ GATHERED = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("dtype", ["float32", "int4"])
 @pytest.mark.parametrize(("a", "b"), GATHERED)
 def test_dims_are_gathered_at_once_where_collectives_take_long_to_begin(a, b, dtype):

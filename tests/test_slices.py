@@ -160,6 +160,7 @@ def check(fn, given, seed):
     return ways
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("seed", few(range(30), 1))
 @pytest.mark.parametrize("case", CASES)
 def test_every_way_to_take_and_to_write(case, seed):
@@ -204,14 +205,16 @@ def test_a_stencil_sends_what_lies_across_the_edges(fn, layout, least):
     assert report.bytes_moved <= 2.5 * least
 
 
-def test_neighbours_of_32768_devices_send_what_lies_across_the_edges():
-    device = gl.DeviceGrid(AbstractMesh((256, 128), ("x", "y")))
+@pytest.mark.parametrize("mesh", few([(32, 16), (256, 128)], 1), ids=str)
+def test_neighbours_of_many_devices_send_what_lies_across_the_edges(mesh):
+    rows, columns = mesh
+    device = gl.DeviceGrid(AbstractMesh(mesh, ("x", "y")))
     vector = gl.GridLayout((64 * device.size,), grid=(device.size,))
     report = gl.on_grid(lambda x: x[1:] - x[:-1], device).report(vector)
     assert report.bytes_moved == (device.size - 1) * 4
-    matrix = gl.GridLayout((256 * 64, 128 * 64), grid=(256, 128))
+    matrix = gl.GridLayout((rows * 64, columns * 64), grid=mesh)
     report = gl.on_grid(lambda x: jnp.roll(x, 1, 0), device).report(matrix)
-    assert report.bytes_moved == 256 * 128 * 64 * 4
+    assert report.bytes_moved == rows * columns * 64 * 4
 
 
 V_, D_, T_ = 4096, 64, 128
@@ -271,6 +274,7 @@ def test_a_cache_is_updated_where_it_lies():
     assert report.bytes_moved <= 4 * 8 * new.nbytes
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("shape", "grid"), [((1, 5), (1, 4)), ((8, 1), (8, 1)), ((9, 2), (4, 1))])
 @pytest.mark.parametrize("fn", ["add", "set", "max", "get"])
 def test_indices_out_of_bounds_of_a_dim_are_clipped_or_dropped_as_in_jax(shape, grid, fn):
@@ -310,6 +314,7 @@ def test_an_array_that_is_broadcast_is_overwritten_as_a_whole(dims):
         assert (np.asarray(made) == np.asarray(expected)).all()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("grid", [(8, 1), (5, 1), (2, 3)])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int32"])
 def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):
@@ -344,6 +349,7 @@ def test_starts_of_any_integer_type_are_clipped_in_that_type(dtype):
         np.testing.assert_array_equal(np.asarray(row(laid, at)), one[None])
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
 @pytest.mark.parametrize("grid", [(4, 1), (8, 1)])
 def test_a_step_of_a_table_of_classes_adds_updates_where_they_fall(grid):

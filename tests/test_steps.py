@@ -122,6 +122,7 @@ SOME = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", STEPS if tiers.ALL else SOME)
 def test_steps_are_jaxs_and_their_reports_are_true(name):
     fn, shapes, grids = STEPS[name]
@@ -163,6 +164,7 @@ EMBEDDED = {
 EVERY = list(itertools.product(EMBEDDED, [(16, 8, 24, 16), (13, 7, 21, 11)]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "sizes"), few(EVERY, 4))
 def test_gradients_of_tables_are_jaxs(name, sizes):
     rows, length, words, width = sizes
@@ -206,6 +208,7 @@ def count(text):
     return len(re.findall(rf"= .*? (?:{KINDS})(?:-start)?\(", text))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", few(TEXTBOOK, 5))
 def test_no_more_collectives_than_gspmds_or_fewer_bytes(name):
     fn, shapes, grids = TEXTBOOK[name]

@@ -328,6 +328,7 @@ def check(fn, arrays, seed, wrap=jax.jit):
         assert_claim_holds(f)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("seed", "name"),
     tiers.few(
@@ -339,11 +340,13 @@ def test_around_the_grid(seed, name):
     check(AROUND[name], (A, B), seed, wrap=(lambda fn: fn) if name == "lowered" else jax.jit)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("seed", "name"), tiers.few(enumerate(MAPPED), 9))
 def test_vmap_around_the_grid(seed, name):
     check(MAPPED[name], (STACK, B), seed)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "around"),
     tiers.few(
@@ -448,6 +451,7 @@ def test_a_checkpoint_outside_of_jit_compiles_its_calls_whole():
     assert len(compiled) < 9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fn", [jax.jacfwd, jax.jacrev, jax.hessian])
 def test_jacobians_go_inside(fn):
     x = poisoned(A, gl.GridLayout(A.shape, "float32", (3, 2)), DEVICE)

@@ -43,11 +43,13 @@ def test_every_program_has_a_dump():
     assert {name.split(".")[0] for name in NAMES} == set(PROGRAMS)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", few([name for name in NAMES if name not in OTHERS], 6))
 def test_programs_compute_what_jax_does_and_read_no_padding(name):
     assert_results(name, load(text_of(name), oob=np.nan), arrays_of(name))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", few(TTIR_NAMES, 4))
 def test_programs_before_layouts_compute_what_jax_does(name):
     program = load(text_of(name, TTIR))
@@ -55,6 +57,7 @@ def test_programs_before_layouts_compute_what_jax_does(name):
     assert set(program.layouts.values()) == {None}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["mlp.p150.O2", "conv.p150.O2", "layer_norm.n300.O0"])
 def test_on_a_device_grid(name):
     device = gl.DeviceGrid((2, 4))
@@ -79,6 +82,7 @@ def halved_steps(x, element):
     return np.where(np.abs(x) + near >= 2 * power, 2 * near, near)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in NAMES if "bfp" in name])
 def test_weights_in_block_formats_cost_what_their_steps_allow(name):
     element = name[7:11]
@@ -236,6 +240,7 @@ UNARY = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", UNARY)
 def test_elementwise(name):
     x = numbers(*SHAPE)
@@ -251,6 +256,7 @@ BINARY = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", BINARY)
 def test_elementwise_of_two_that_broadcast(name):
     x, y = numbers(*SHAPE), numbers(1, 37, seed=1)
@@ -281,6 +287,7 @@ def test_fused_activations_are_no_hints():
     np.testing.assert_allclose(np.asarray(found), -(x @ z), rtol=1e-5)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "words", "shape", "expected"),
     [
@@ -313,6 +320,7 @@ def s(x):
     return np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("causal", ["true", "false"])
 def test_attention_of_shared_heads(causal):
     q, k, v = (numbers(2, n, 9, 8, seed=n) for n in (4, 2, 2))
@@ -563,6 +571,7 @@ def along(x):
     return np.take_along_axis(x, WIDE, 1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("op", "words", "shapes", "arrays", "expected"),
     [
@@ -787,6 +796,7 @@ BY_HAND += [
 ]  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("op", "words", "shapes", "expected"), BY_HAND)
 def test_ops_of_ttir_with_their_defaults(op, words, shapes, expected):
     arrays = [numbers(*shape, seed=k, low=-0.9) for k, shape in enumerate(shapes[:-1])]
@@ -898,6 +908,7 @@ def updated(cache, x, at):
 TABLE = np.array([[4, 0, 6], [2, 5, 1]], np.int32)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("op", "words", "arrays", "expected"),
     [
