@@ -30,6 +30,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sizes", "causal", "grid"), few(CASES, 2))
 def test_ring_attention_is_attention(sizes, causal, grid):
     device, arrays = mapped(MESH, CASES.index((sizes, causal, grid)), grid), attention_case(*sizes)

@@ -139,6 +139,7 @@ def test_every_convolution_and_its_gradients_on_every_layout():
             assert_same(found, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "complex64"])
 def test_other_types(dtype):
     fn, shapes = CASES["same"]
@@ -247,6 +248,7 @@ WINDOWS = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("reducer", [lax.max, lax.min])
 @pytest.mark.parametrize("grid", [(2, 4), (4, 2), (1, 8), (3, 2)])
 @pytest.mark.parametrize("name", WINDOWS)

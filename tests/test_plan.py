@@ -106,6 +106,7 @@ SIZES = {
 EVERY = list(itertools.product(PLACEMENTS, SIZES, [None, (4, 4)]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "sizes", "tile"), few(EVERY, 5))
 def test_steps_are_jaxs_and_their_reports_are_true(name, sizes, tile):
     shapes, grids = SIZES[sizes], PLACEMENTS[name]
@@ -136,6 +137,7 @@ def test_steps_are_jaxs_and_their_reports_are_true(name, sizes, tile):
 SCATTERED = {"uneven": PLACEMENTS["uneven"], "last as 1x8": [(8, 1), (8, 1), (4, 2), (1, 8)]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SCATTERED)
 def test_sums_scattered_over_the_same_axes_in_other_orders_do_not_go_as_one(name):
     # By links, a sum takes half as long where each device gets its part of it only.
@@ -153,6 +155,7 @@ def sent(fn, operands):
     return sum(c.total_bytes for c in every), sum(c.count / c.together for c in every)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", PLACEMENTS)
 def test_fewer_collectives_are_sent_than_where_bytes_decide(name):
     counts = []

@@ -95,6 +95,7 @@ def assert_true(plan, best):
     assert ("gap unknown" in str(plan)) == (plan.bound == 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_an_interrupt_at_any_time_gives_a_plan(name, whole, monkeypatch):
     best, count = whole[name]
@@ -163,6 +164,7 @@ def test_an_interrupt_while_a_function_is_traced_is_raised():
 # -- the time --------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_less_time_gives_a_plan_whose_bound_is_true(name, whole, monkeypatch):
     best = whole[name][0]

@@ -116,6 +116,7 @@ PAIRS = (
 SIZES = LIMITS if tiers.ALL else (LIMITS[0], LIMITS[-1])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "machine"), PAIRS)
 def test_the_caches_change_nothing(name, machine):
     device = gl.DeviceGrid(MESH, machine=MACHINES[machine])
@@ -287,6 +288,7 @@ def shifted(x):
 BY_OBJECT = (relaid_out, shifted) if jax.__version_info__ < (0, 11) else ()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("fn", "dtype"),
     [
