@@ -352,6 +352,7 @@ def arguments_of(call, given):
     return sorted({*named, *given})
 
 
+@pytest.mark.few(70)
 @pytest.mark.parametrize("name", CALLS)
 def test_anything_works_or_is_a_layout_error(name):
     call, given = CALLS[name]

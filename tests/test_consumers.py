@@ -170,6 +170,7 @@ WAYS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_training_sends_what_its_way_of_dividing_needs(way):
     grids, expected = WAYS[way]

@@ -100,6 +100,7 @@ def assert_case_is_jaxs(name, count):
         assert_same(found, expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASES)
 def test_loops_and_branches_are_jaxs(name):
     assert_case_is_jaxs(name, 3)
@@ -114,6 +115,7 @@ def test_their_bodies_run_by_rules(name):
     assert "rule" in {how for _, how in hows}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["scan", "map", "cond and switch", "nested"])
 def test_their_gradients_are_jaxs(name):
     fn, shapes = CASES[name]

@@ -79,6 +79,7 @@ def refused(layout, to):
     return False
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("table", "to"), few(itertools.product(TABLES, SYSTEMS), 9))
 def test_every_system_in_every_other(table, to):
     for name, layout in TABLES[table]().items():
@@ -102,6 +103,7 @@ def test_the_document_says_every_system(table):
         assert gl.convert(layout, to="document").is_lossless, name
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     ("layout", "to", "lost", "text"),
     [

@@ -49,6 +49,7 @@ def brute(x, layout):
     return cores
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", MLIR_NAMES)
 def test_bytes_lie_where_elements_are_said_to(dtype):
     for name, layout in systems(dtype).items():

@@ -72,6 +72,7 @@ def assert_round_trip(x, layout, path, per_core, expected=None):
 EVERYWHERE = ("int4", "bfloat16")
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("dtype", MLIR_NAMES)
 def test_every_system_and_type(dtype, tmp_path, small_windows):
     turn, apart = [*MLIR_NAMES].index(dtype), 4 if tiers.ALL else 8

@@ -136,6 +136,7 @@ def meshes_and_grids(case):
     return few(every[turn:] + every[:turn], 1)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("case", "mesh", "grid"), [(case, *each) for case in CASES for each in meshes_and_grids(case)]
 )

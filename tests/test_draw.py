@@ -653,6 +653,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("fold", "flows")])
 @pytest.mark.parametrize("name", HUGE)
 def test_large_tensors_are_drawn_small(name, view):

@@ -449,6 +449,7 @@ def _judged(compiled):
     return sum(parts) + memory.temp_size_in_bytes - memory.alias_size_in_bytes
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peak_is_that_of_memory_analysis(name):
     fn, arguments, options = PROGRAMS[name]
@@ -1303,6 +1304,7 @@ def test_names_stay_escaped(tmp_path):
         assert not re.search(r"<[^>]* on(mouseover|error)=", page)
 
 
+@pytest.mark.few(1)
 @needs_chromium
 @pytest.mark.parametrize("scheme", DARK)
 def test_the_page_is_harmless_narrow_and_dark(scheme, tmp_path):

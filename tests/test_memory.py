@@ -187,6 +187,7 @@ def measured(name, tile=None):
     return on_grid.report(*args).peak_bytes, held - found.alias_size_in_bytes
 
 
+@pytest.mark.few(8)
 @newest
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
@@ -196,6 +197,7 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     assert ours == pytest.approx(xla, rel={"swiglu": 0.11, "residual": 0.14}.get(name, 0.1))
 
 
+@pytest.mark.few(6)
 @newest
 @pytest.mark.parametrize("name", PROGRAMS_OF_INDICES)
 def test_the_peak_counts_what_is_computed_of_no_operand(name):

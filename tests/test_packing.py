@@ -88,6 +88,7 @@ def test_random_layouts_pack_as_their_elements_are_located(layout):
 JITTED = {case.values[0] for case in few(TABLE, 8)}
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("layout", TABLE)
 def test_every_kind_of_layout_packs_as_its_elements_are_located(layout):
     x = numbered(layout)
@@ -234,6 +235,7 @@ BITS = [
 ]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("dtype", "name"), BITS)
 def test_bits_survive_packing_and_placing(dtype, name):
     layout = gl.GridLayout((16, 16), dtype, **BIT_LAYOUTS[name])
@@ -299,6 +301,7 @@ VIEWS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("layout", EXAMPLES, ids=repr)
 def test_unpack_is_the_transpose_of_pack(layout, path):
@@ -354,6 +357,7 @@ def test_pack_and_unpack_map_over_a_batch(layout, path):
     np.testing.assert_array_equal(back(np.moveaxis(expected, 0, -1)), np.moveaxis(x, 0, 1))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", EXAMPLES, ids=repr)
 def test_pack_and_unpack_jit_with_a_static_layout(layout):
     x = np.random.default_rng(3).normal(size=layout.shape).astype("f4")

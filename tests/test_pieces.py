@@ -112,6 +112,7 @@ def test_little_more_is_received_than_must_move_and_nothing_more_where_parts_are
     assert min(ways["pieces", True], ways["pieces", False], ways["exchange", True]) > 9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", few(range(20), 3))
 def test_more_is_received_only_where_the_machine_takes_less_time_for_it(seed):
     chosen = Counter()
@@ -189,6 +190,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_kind_of_piece(pair):
@@ -216,6 +218,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ALIKE)
 def test_alike_pieces_are_put_together_at_once(pair):
@@ -256,6 +259,7 @@ PADDED = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", PADDED)
 def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
@@ -271,6 +275,7 @@ def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
     assert x.padded(prod(x.gathered_shape)) == prod(x.digit_shape) > prod(x.gathered_shape)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("mesh", "before", "after", "ratio"),
     [
@@ -289,6 +294,7 @@ def test_thousands_of_devices_receive_little_more_than_has_to_move(mesh, before,
 TYPES = ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("dtype", TYPES)
 def test_pieces_of_any_type(dtype):
@@ -403,6 +409,7 @@ def test_rounds_of_large_boxes_take_no_memory_by_their_extents():
     assert [rows.tolist() for rows in rounds] == [[0, 1], [2]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
 def test_overlaps_are_each_element_once_and_where_it_lies(shape):
     table = [layout for layout in layouts(shape).values() if find_blocks(layout)]

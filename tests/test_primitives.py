@@ -35,9 +35,11 @@ COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
-TURNS = 30 if tiers.ALL else 3
+TURNS = 30 if tiers.ALL else 2
 pytestmark = pytest.mark.usefixtures("few_programs")
-STRIDE = 3  # of the layouts, those that ways without a kind of their own are run in
+STRIDE = (
+    3 if tiers.ALL else 2
+)  # of the layouts, those that ways without a kind of their own are run in
 
 
 A, B, V, K, T, U = (5, 7), (7, 3), (7,), (5, 1), (2, 5, 7), (2, 7, 3)

@@ -162,6 +162,7 @@ BOUNDED = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("m", "k", "n", "machine"), BOUNDED)
 def test_no_algorithm_takes_less_than_the_bound(machine, m, k, n):
     args = shaped(m, k), shaped(k, n)

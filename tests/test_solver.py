@@ -93,6 +93,7 @@ def assert_sound(problem, found, best, is_exact):
         assert found.gap < 1e-8
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("block", range(6))
 @pytest.mark.parametrize("methods", [METHODS, (INTEGER,), (LOCAL,)], ids="+".join)
 def test_least_of_all_assignments(methods, block):
@@ -367,6 +368,7 @@ def limited_problem(seed, count=10):
     return Problem(costs, tuple(edges), (Row(2.5 * count, usages),))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("methods", [METHODS, (LOCAL,)], ids="+".join)
 def test_no_time(methods):
     for seed in range(3):

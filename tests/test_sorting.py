@@ -62,6 +62,7 @@ SORTS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize("name", few(SORTS, 3))
 @pytest.mark.parametrize("n", few([COUNT * 5 + 3, COUNT * 4, COUNT + 1], 1))

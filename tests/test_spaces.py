@@ -98,6 +98,7 @@ def test_system_and_mmio_live_on_the_host(space, device):
     assert x.sharding == device.sharding(x.layout)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("space", SPACES)
 def test_batches_of_vmap_are_in_the_space_too(space, device):
     values = np.random.default_rng(0).normal(size=(3, 5, 7)).astype("float32")
@@ -241,6 +242,7 @@ FUNCTIONS = {
 PLACES = [((2, 4), None), ((4, 2), (2, 2)), ((3, 1), None), ((1, 1), None)]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_in_the_space_of_their_operands(name, device):
     traced = Traced(FUNCTIONS[name], [np.zeros((8, 8), "float32")])

@@ -124,6 +124,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_right_and_placed_as_stated(name):
     fn, grids = CASES[name]
@@ -333,6 +334,7 @@ EXPLICIT = {
 }  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_shardings_of_explicit_axes_are_requests_too(name):
     fn, grid = EXPLICIT[name]
@@ -345,6 +347,7 @@ def test_shardings_of_explicit_axes_are_requests_too(name):
     assert grid in [row.outputs[0].grid for row in stated]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fn", [einsum, scanned, jax.checkpoint(scanned)])
 def test_transformations_around_functions_of_explicit_axes(fn):
     x, w = EVEN[0] / 8, EVEN[1] / 8
@@ -426,6 +429,7 @@ else:
     PUTS = {}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", PUTS)
 def test_shardings_of_device_put_and_jit_are_requests(name):
     fn, grids = PUTS[name]
