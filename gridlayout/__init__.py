@@ -21,7 +21,9 @@ from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout, register_drawer, register_shardings
 from gridlayout.layouts.memory import Chip
-from gridlayout.lazy import by_name, load
+from gridlayout.lazy import by_name
+from gridlayout.lazy import load as _load
+from gridlayout.other_words import name_words
 from gridlayout.safetensors import open_safetensors
 from gridlayout.text import parse
 
@@ -157,11 +159,12 @@ def __getattr__(name: str) -> Any:
             warn(f"{text}; the next version drops the old name", DeprecationWarning, stacklevel=2)
         return attrgetter(_MOVED[name])(modules[__name__])
     if name in _MODULES:
-        value = load(_MODULES[name], name)
+        value = _load(_MODULES[name], name)
     elif name in _SUBMODULES:
-        value = load(_SUBMODULES[name])
+        value = _load(_SUBMODULES[name])
     else:
-        raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
+        words = "" if name.startswith("_") else name_words(name, __all__)
+        raise AttributeError(f"module 'gridlayout' has no attribute {name!r}{words}")
     globals()[name] = value
     return value
 

@@ -45,6 +45,8 @@ class Conversion:
         lines = [f"lost {loss}" for loss in self.losses] or ["nothing is lost"]
         return "\n".join([str(self.layout), *(f"  {line}" for line in (*kept, *lines))])
 
+    __repr__ = __str__
+
 
 def convert(layout: Layout, to: str) -> Conversion:
     """Convert a layout to another system, with as few losses as possible.

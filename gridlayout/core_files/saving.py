@@ -70,6 +70,8 @@ def save_bytes(
     ...     gl.load_bytes(f"{folder}/x.bin")[1].tolist(), gl.open_bytes(f"{folder}/x.bin")
     ([6, 7, 8, 9, 10, 11], BytesFile('...x.bin', int16[4,6], 4 cores of 12 B))
     """
+    if isinstance(x, str | os.PathLike):
+        raise LayoutError("the array comes first, the path last: save_bytes(x, layout, path)")
     if path is None:
         raise LayoutError("save_bytes needs a path: save_bytes(x, layout, path)")
     layout = _layout_of(x) if layout is None else layout

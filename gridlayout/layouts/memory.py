@@ -255,6 +255,8 @@ class Fit:
         room = f"{self.capacity} B {self.memory} {where}, {self.free} B free"
         return f"{verdict}: {lost}{self.needed} B of {room}{tile}"
 
+    __repr__ = __str__
+
 
 class Held(NamedTuple):
     """The memory that a layout takes: equal buffers, one per core, or interleaved pages.

@@ -131,6 +131,8 @@ class MemoryMap:
         head = f"{chip.npus} NPUs of {chip.npu_bytes:,} B, {free}"
         return "\n".join([head, *aligned(rows, (1, 4, 5)), *self._warnings()])
 
+    __repr__ = __str__
+
     def _warnings(self) -> list[str]:
         lines = []
         for (first, second), found in self.overlaps.items():

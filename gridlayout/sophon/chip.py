@@ -159,6 +159,8 @@ class LocalFit:
             f"{'fits' if self else 'does not fit'}: {self.size} B from byte {self.offset} of {room}"
         )
 
+    __repr__ = __str__
+
 
 def as_chip(chip: Any) -> Chip:
     """Return `chip` if it is a `Chip`; otherwise raise `LayoutError`.

@@ -80,6 +80,8 @@ class Copy:
         more = len(self.moves) - _SHOWN
         return "\n".join([*lines, f"... and {more:,} more"] if more > 0 else lines)
 
+    __repr__ = __str__
+
 
 def copy(source: Tensor, destination: Tensor) -> Copy:
     """Return the moves that copy a tensor, possibly to other strides and another storage mode.

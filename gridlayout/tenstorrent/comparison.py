@@ -72,6 +72,8 @@ class Comparison:
         head = ("model", "physical shape", "shard", "rows per core", "padding", "bytes per core")
         return "\n".join([self.title, *aligned([head, *(row.cells for row in self.table)])])
 
+    __repr__ = __str__
+
 
 def compare(
     shape: Sequence[int],

@@ -28,8 +28,8 @@ class StorageSharding(NamedSharding):
         if tuple(global_shape) != self._shape:
             raise LayoutError(
                 f"the sharding of the storage of {self._owner} is for shape {self._shape}, not for "
-                f"an array of shape {tuple(global_shape)}: gl.zeros_like makes a GridArray like "
-                "another, and gl.on_grid(fn) runs a function that makes arrays like its "
-                "arguments, such as an optimizer's init"
+                f"an array of shape {tuple(global_shape)}: gl.zeros_like(x) makes a GridArray like "
+                "another, gl.on_grid(fn) runs a function that makes arrays like its arguments, as "
+                "gl.on_grid(optimizer.init)(params), and x.draw() shows where its elements are"
             )
         return super().shard_shape(global_shape)

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from gridlayout.arguments import as_flag
+from gridlayout.arguments import as_flag, shown
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
@@ -78,6 +78,8 @@ def save(
     ...     gl.restore(f"{folder}/step", gl.DeviceGrid((1,)))
     {'count': 3, 'w': GridArray(float32[6], grid 4, on 1 devices)}
     """
+    if isinstance(tree, (str, PathLike)) and not isinstance(path, (str, PathLike)):
+        raise LayoutError(f"the path comes first: gl.save({shown(tree)}, tree)")
     paths, wait = CheckpointPaths(folder_path(path, _WHAT)), as_flag(wait, "wait")
     check_progress(progress)
     orbax(_WHAT)

@@ -33,6 +33,11 @@ _UNKNOWN_AXIS = re.compile(r"Resource axis: (.+?) of (.+?) is not found in mesh:
 _NEEDS_EXPLICIT = "cannot contain axis names that are of type Auto"
 _UNEVEN = re.compile(r"does not evenly divide|implies that array axis \d+ is partitioned")
 _EXPLICIT = "passed to with_sharding_constraint can only refer to Auto axes"
+_UNBOUND = "unbound axis name"
+_HOW_UNBOUND = (
+    "a function on the grid sees whole arrays, which x.sum() adds up on all devices: it needs no "
+    "jax.lax.psum. gl.map_shards runs code of one core, with the collectives of gl.cores"
+)
 _HOW_UNEVEN = (
     "JAX checks this before gl.on_grid sees the sharding: where a dim does not divide, state it by "
     "jax.lax.with_sharding_constraint(x, PartitionSpec(...)) instead, which takes all dims"
@@ -73,6 +78,10 @@ def logical_jaxpr(fn: Callable[..., Any], avals: Iterable[Any], device: DeviceGr
                     if _EXPLICIT in str(error):
                         error.add_note(_HOW_EXPLICIT)
                     raise
+            except NameError as error:
+                if _UNBOUND in str(error):
+                    error.add_note(_HOW_UNBOUND)
+                raise
     finally:
         _is_tracing.reset(token)
 

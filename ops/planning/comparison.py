@@ -150,6 +150,8 @@ class TimeComparison:
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
+    __repr__ = __str__
+
     @property
     def lines(self) -> list[str]:
         """The lines of the text: title, totals, equations in all programs, equations in some."""

@@ -39,6 +39,8 @@ class Alternatives:
         first = f"{self.primitive}, once, on one device:"
         return "\n".join([first, *map(str, self.ways), *self.parts])
 
+    __repr__ = __str__
+
 
 def axes_in_words(sent: Iterable[Collective], program: Program) -> list[str]:
     """Return explanations of the parts of mesh axes that these collectives are printed with."""

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AbstractMesh, Mesh
 
 from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError
@@ -31,12 +32,14 @@ from gridlayout.ops.trees.layouts import (
     requested_layouts,
 )
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
+from gridlayout.other_words import KEYWORDS, knows_keywords
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.device_argument import as_device, of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
 
+@knows_keywords(KEYWORDS)
 def put(
     array: Any,
     layout: Any = None,
@@ -111,7 +114,7 @@ def put(
     raised before anything is placed.
     """
     layout, device = of_mesh(layout), of_mesh(device)
-    if isinstance(array, (Layout, DeviceGrid)) or is_spec(array):
+    if isinstance(array, (Layout, DeviceGrid, Mesh, AbstractMesh)) or is_spec(array):
         raise LayoutError(
             f"put: the first argument {array!r} is no array, and the array comes first: "
             "gl.put(array, layout, device), or gl.put(tree, device, layouts)"
@@ -142,7 +145,7 @@ def put(
         )
     if layouts is not None:
         raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")
-    warn_of_idle_cores(layout, 2)
+    warn_of_idle_cores(layout, 3)
     return placing.put(array, layout, device, check=check)
 
 
@@ -156,7 +159,7 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
     requested = requested_layouts(layouts, tree, leaves, device)
     stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
     for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
-        warn_of_idle_cores(one, 3)
+        warn_of_idle_cores(one, 4)
     planned = [
         _planned(leaf, request, device) for leaf, request in zip(leaves, requested, strict=True)
     ]

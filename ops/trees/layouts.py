@@ -261,8 +261,9 @@ def _by_prefix(layouts: Any, tree: Any) -> list[Request]:
     for path, request in jax.tree_util.tree_flatten_with_path(layouts, is_leaf=is_leaf)[0]:
         if not (_is_request(request) or is_grid(request)):
             at = "/".join(keys_of(path))
+            axis = f". Along an axis of a mesh: P({request!r})" if isinstance(request, str) else ""
             raise LayoutError(
-                f"layouts: {shown(request)}{f' at {at!r}' if at else ''} must be {_FORMS}"
+                f"layouts: {shown(request)}{f' at {at!r}' if at else ''} must be {_FORMS}{axis}"
             )
     try:
         spread = jax.tree.map(

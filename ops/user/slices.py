@@ -88,6 +88,8 @@ class Slices:
         many = "1 piece" if count == 1 else f"{count} pieces"
         return f"{self.layout.dtype.name}[{dims}] in {many} of up to [{size}]; each {self.fit}"
 
+    __repr__ = __str__
+
     def __call__(self, fn: Callable[..., Any], x: GridArray, *others: Any) -> Any:
         """Return `fn(x, *others)`, computed one piece of `x` at a time, with the results joined.
 

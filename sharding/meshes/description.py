@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import number
 from gridlayout.layouts.strides import row_major
 from gridlayout.svg import Drawing
 
@@ -100,7 +101,8 @@ class Description:
         used, idle = int((self.cores > 0).sum()), int(self.idle.sum())
         lines = [
             f"{layout.dtype.name}[{dims}] on grid {grid}, mesh {mesh}",
-            f"  each of {self.cores.size:,} devices has {self.slots:,} slots, {self.nbytes:,} B",
+            f"  each of {self.cores.size:,} devices has {number(self.slots, 'slot')}, "
+            f"{self.nbytes:,} B",
             f"  {used:,} devices have cores, {idle:,} slots are idle",
             f"  elements: {int(self.elements.max()):,} at most on a device, "
             f"{self.imbalance:.2f} times the mean; each is on {self.copies:g} of them",

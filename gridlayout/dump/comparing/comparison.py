@@ -133,6 +133,8 @@ class Comparison:
             parts += tables_of(self._value_rows(_COLUMN), 2, True)
         return "\n\n".join([*parts, *self._notes()])
 
+    __repr__ = __str__
+
     def to_json(self) -> str:
         """Return the comparison as JSON: `programs` with costs, and the `values` that differ."""
         programs = [
