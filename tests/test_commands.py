@@ -147,6 +147,36 @@ def test_of_a_dump_a_command_names_a_layout_and_explain(command, output, monkeyp
     assert "standard input holds 5 layouts" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["convert", GRID], "to which system? Give --to and one of document, metal"),
+        (["draw", "tensor<53x63xf32>"], "the type has no encoding, so it states no layout"),
+        (["explain", "tensor<53x63xf32>"], "the type has no encoding, so it states no layout"),
+        (["explain", "f32[53,63]{1,0:T(8,128)"], "column 24: expected"),
+        (["draw", "no/such.mlir"], "is neither a file nor a layout"),
+        (["plan", "train.py:step", "f32[8]"], "name the module, without its ending .py"),
+    ],
+)
+def test_first_guesses_are_met_with_the_fix(arguments, words, capfd):
+    assert main(arguments) == 2
+    assert words in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".html", ".json", ".txt"])
+@pytest.mark.parametrize("command", [("explain",), ("compare",)])
+def test_results_are_written_to_a_file(command, suffix, tmp_path, capfd):
+    dump, path = str(Path(__file__).parent / "dumps" / "tpu.hlo.txt"), tmp_path / f"x{suffix}"
+    sources = [dump] * (2 if command == ("compare",) else 1)
+    assert main([*command, *sources, "-o", str(path)]) == 0
+    assert capfd.readouterr().out == f"{path} has the result of {command[0]}\n"
+    flags = {".html": ["--html"], ".json": ["--json"], ".txt": []}[suffix]
+    assert main([*command, *sources, *flags]) == 0
+    assert capfd.readouterr().out == path.read_text(encoding="utf-8")
+    assert main([*command, *sources, "-o", str(tmp_path)]) == 1
+    assert f"gridlayout {command[0]}: " in capfd.readouterr().err
+
+
 HOSTILE = [
     "",
     "-1",
@@ -225,7 +255,7 @@ def test_bad_options_are_refused_in_words(arguments, code, words, capsys, monkey
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("arguments", [["dance"], ["convert", GRID], ["draw"]])
+@pytest.mark.parametrize("arguments", [["dance"], ["convert"], ["draw"]])
 def test_missing_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)

@@ -7,9 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from gridlayout.commands import Commands
-from gridlayout.commands.terminal import FAILED, print_text, refused
+from gridlayout.commands.terminal import FAILED, SUCCEEDED, print_text, refused
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS
 
@@ -53,6 +55,9 @@ def add_compare(commands: Commands) -> None:
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file: .html, .json, else text"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--html", action="store_true", help="print a page of HTML")
@@ -91,12 +96,10 @@ def _explain(options: argparse.Namespace) -> int:
         )
     except LayoutError as error:
         return refused("explain", error, with_flags(str(error)))
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    if options.json:
-        code = print_text(found.to_json())
-    else:
-        code = print_text(found.to_html() if options.html else text_of(found, colour, flags=True))
-    return FAILED if found.note else code
+    to_file = options.output is not None
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not to_file
+    code = _give("explain", found, options, lambda: text_of(found, colour, flags=True))
+    return code or (FAILED if found.note else code)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -115,9 +118,25 @@ def _compare(options: argparse.Namespace) -> int:
         )
     except LayoutError as error:
         return refused("compare", error, with_flags(str(error)))
-    if options.json:
-        return print_text(found.to_json())
-    return print_text(found.to_html() if options.html else str(found))
+    return _give("compare", found, options, found.__str__)
+
+
+def _give(command: str, found: Any, options: argparse.Namespace, text: Callable[[], str]) -> int:
+    """Print a result in the form that the options state, or write it to their file."""
+    name = options.output
+    form = Path(name).suffix.lower() if name is not None else ""
+    if options.json or (form == ".json" and not options.html):
+        given = found.to_json()
+    else:
+        given = found.to_html() if options.html or form in (".html", ".htm") else text()
+    if name is None:
+        return print_text(given)
+    try:
+        Path(name).write_text(given.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        return refused(command, error)
+    print(f"{name} has the result of {command}")
+    return SUCCEEDED
 
 
 def _pass(text: str | None) -> str | int | None:

@@ -46,7 +46,6 @@ def add_convert(commands: Commands) -> None:
     _add_text(parser)
     parser.add_argument(
         "--to",
-        required=True,
         metavar="SYSTEM",
         help="document, metal, ttnn, ttnn_document, tt_metal, xla, strided, sophon, megengine, mli",
     )
@@ -116,11 +115,14 @@ def _draw(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace) -> int:
+    from gridlayout.conversion.candidates import SYSTEMS
     from gridlayout.conversion.convert import convert
 
     try:
         with warnings_of("convert"):
             layout = layout_given("convert", options.text, options.shape)
+        if options.to is None:
+            raise LayoutError(f"to which system? Give --to and one of {', '.join(SYSTEMS)}")
         return print_text(str(convert(layout, options.to)))
     except LayoutError as error:
         return refused("convert", error)

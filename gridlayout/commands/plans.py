@@ -90,6 +90,8 @@ def _plan(options: argparse.Namespace) -> int:
 def _function_and_args(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return the function that is meant, and its arguments."""
     module, _, name = options.function.partition(":")
+    if module.endswith(".py"):
+        raise LayoutError(f"{module[:60]!r} is a file: name the module, without its ending .py")
     if not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", options.function):
         raise LayoutError(
             f"{options.function[:60]!r} must name a module and a function in it, as train:step"

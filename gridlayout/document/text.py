@@ -29,6 +29,11 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect("tensor", "<")
     shape = reader.dims_before_element()
     element = reader.element()
+    if reader.peek(">"):
+        reader.fail(
+            "the type has no encoding, so it states no layout: the encoding of a layout follows "
+            "the element type, as in tensor<53x63xf32, #ttcore.metal_layout<...>>"
+        )
     reader.expect(",", "#ttcore.metal_layout", "<")
     linear = read_map(reader, shape)
     reader.expect(",")

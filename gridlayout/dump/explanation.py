@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -32,8 +33,11 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.summary import Summary
+from gridlayout.text import parse
 
 MAX_LIMIT = 1 << 16
+# The first words of layouts, and of types of arrays.
+_STARTS = re.compile(r"\s*(tensor\s*<|memref\s*<|\w{2,12}\[[\d,]*\]|\w{3,40}(\.\w{2,40})?\()")
 _CUT = "the text is cut before its ENTRY computation, so values inside fusions are counted too"
 _MOST_RANGES = 3  # core ranges that an advice lists
 _MIN_ROWS = 1 << 9  # rows that are stored for comparisons even if fewer are shown
@@ -219,11 +223,22 @@ def explain(
 
 def _no_layout(text: str, dump: Dump, found: PassResult) -> LayoutError:
     unread = (*found.unknown.worst_first(), *found.sharded.unknown.worst_first())
-    why = next((f": {reason}" for reason, _, _ in unread), "")
+    why = next((f": {reason}" for reason, _, _ in unread), "") or _why_unread(text)
     return LayoutError(
         f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was read as "
         f"{dump.kind.why}; give the path of a dump, or a type such as 'f32[3,5]{{1,0:T(8,128)}}'"
     )
+
+
+def _why_unread(text: str) -> str:
+    """Return why a text that starts as a layout is none; empty for other texts."""
+    if not _STARTS.match(text):
+        return ""
+    try:
+        parse(text)
+    except LayoutError as error:
+        return f": {error}"
+    return ""
 
 
 def _summary(layout: Layout, chip: Chip | None, plan: bool) -> Summary:
