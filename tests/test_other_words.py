@@ -49,7 +49,10 @@ def test_plans_say_where_devices_are_given(call, name):
         call(jnp.sin, X, **{name: MESH})
 
 
+LAYOUT = gl.GridLayout((5, 7), grid=(1, 1))
 MISPLACED = {
+    "a file for a view": (lambda: LAYOUT.draw("x.svg"), r"layout.draw\(\).save\('x.svg'\)"),
+    "a path for a view": (lambda: LAYOUT.draw(path="x.png"), r"draw\(\).save\('x.png'\)"),
     "the mesh first": (lambda: gl.put(MESH, X), "the array comes first"),
     "an axis for a spec": (lambda: gl.put(X, "data", MESH), r"Along an axis of a mesh: P\('data'"),
     "entries for a spec": (lambda: gl.put(X, ("data", None), MESH), r"P\('data'"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.arguments import one_of
@@ -14,6 +16,7 @@ from gridlayout.svg import Drawing
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
+_FILE = re.compile(r"\.(svg|png|html?|pdf|jpe?g)$", re.IGNORECASE)  # the end of its name
 VIEWS: dict[str, Callable[..., Drawing]] = {
     "logical": logical.draw_logical,
     "tiles": logical.draw_tiles,
@@ -38,6 +41,9 @@ def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawin
     gridlayout.errors.LayoutError: view 'plan' is not one of logical, tiles, strides, physical,
     memory, lanes, slots, fold, flows, halo, element
     """
+    path = options.get("path", view)
+    if isinstance(path, PurePath) or (isinstance(path, str) and _FILE.search(path)):
+        raise LayoutError(f"draw takes a view, not a file: layout.draw().save({str(path)!r})")
     one_of(view, tuple(VIEWS), "view")
     takes = list(inspect.signature(VIEWS[view]).parameters)[1:]
     unknown = [name for name in options if name not in takes]
