@@ -192,6 +192,7 @@ PLACES = [((13, 7), g) for g in [(2, 4), (8, 1), (1, 8), (2, 1), (1, 3), (3, 2)]
 PLACES += [((16, 24), g) for g in [(2, 4), (8, 1), (1, 4)]]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_views_are_jaxs_on_any_grid(name):
     fn = FUNCTIONS[name]
@@ -204,6 +205,7 @@ def test_views_are_jaxs_on_any_grid(name):
         np.testing.assert_allclose(found, jax.jit(fn)(x), rtol=2e-5, atol=2e-5, err_msg=str(grid))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(60 if tiers.ALL else 6))
 def test_random_views_and_their_gradients_are_jaxs(seed):
     fn, shape, grid = random_views.program(seed)
@@ -214,6 +216,7 @@ def test_random_views_and_their_gradients_are_jaxs(seed):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("tile", [(4, 4), (8, 2)])
 def test_views_of_tiles_are_jaxs(tile):
     x = np.random.default_rng(0).standard_normal((13, 9)).astype(np.float32)
@@ -296,6 +299,7 @@ def shifted_products(x, w, v):
     return jax.grad(loss, (0, 1))(w, v)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("grids", [[(2, 4, 1), (1, 1), (1, 1)], [(2, 1, 4), (4, 1), (1, 4)]])
 def test_views_beside_products_are_jaxs(grids):
     rng = np.random.default_rng(0)

@@ -65,6 +65,7 @@ AROUND = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "around"), few(itertools.product(CHECKED, AROUND), 13))
 def test_errors_are_those_of_plain_jax(name, around):
     errors, fn = CHECKED[name]
@@ -77,6 +78,7 @@ def test_errors_are_those_of_plain_jax(name, around):
         assert error.get() == expected.get()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "transform",
     [

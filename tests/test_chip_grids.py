@@ -18,12 +18,14 @@ CASES = [
 ]
 
 
+@pytest.mark.few(2)
 @needs_eight
 @pytest.mark.parametrize(("mesh", "name", "other"), tiers.few(CASES, 5))
 def test_arrays_are_as_numpys(mesh, name, other):
     check_computed(LAYOUTS[name], LAYOUTS[other], device_of(mesh))
 
 
+@pytest.mark.few(1)
 @needs_eight
 @pytest.mark.parametrize("mesh", [mesh for mesh in MAPS if mesh in MESHES[8]])
 def test_maps_place_cores_on_chips(mesh):
@@ -64,6 +66,7 @@ print("right")
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("devices", tiers.few([12, 64, 16], 2))
 def test_more_devices_than_eight(devices):
     count = len(LAYOUTS) if tiers.ALL and devices < 64 else 1

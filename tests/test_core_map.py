@@ -92,6 +92,7 @@ def of_devices(sharding, shape, device):
     return [parts[d] for d in device.mesh.devices.flat]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("mesh", "core_map", "grids"), STATED, ids=str)
 def test_cores_are_on_the_devices_that_the_map_names(mesh, core_map, grids):
     device = gl.DeviceGrid(mesh, core_map=core_map)
@@ -150,6 +151,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("core_map", few([STAIRCASE, BLOCKS, TRANSPOSED], 1), ids=str)
 def test_programs_give_the_same_on_any_map(name, core_map):
@@ -162,6 +164,7 @@ def test_programs_give_the_same_on_any_map(name, core_map):
     np.testing.assert_allclose(np.asarray(got), PROGRAMS[name](a, b), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("core_map", MAPS, ids=str)
 def test_relayouts_go_to_where_the_map_says(core_map):
     device = gl.DeviceGrid((2, 4), core_map=core_map)
@@ -368,6 +371,7 @@ def mapped(x):
     return jax.lax.map(lambda v: v * v.sum() * 0.1, x)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", OF_OTHER_RANKS)
 def test_work_on_a_grid_of_another_rank_is_jaxs(name):
     mesh, core_map, shape, grid, fn = OF_OTHER_RANKS[name]
@@ -413,6 +417,7 @@ def odd(name):
 EXPECTED = jax.jit(lambda x: {key: each(x) for key, each in CHOOSING.items()})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ODD)
 def test_what_the_library_chooses_has_a_place_on_any_map(name):
     device = odd(name)
@@ -433,6 +438,7 @@ def test_what_the_library_chooses_has_a_place_on_any_map(name):
         assert not [row.primitive for row in fn.report(laid).fallbacks if "core_map" in row.note]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ODD)
 def test_layouts_by_default_have_a_place_on_any_map(name):
     device = odd(name)

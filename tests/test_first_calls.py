@@ -43,6 +43,7 @@ def layers(count, grid, side=24):
     return gl.on_grid(step).lower(weights, x).compile().as_text()
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA fuses the positions")
 @pytest.mark.parametrize("grid", [(1, 1), (8, 1)], ids=["replicated", "by rows"])
 def test_more_layers_need_no_other_kernels(grid):
@@ -193,6 +194,7 @@ def test_slices_of_one_size_are_one_program():
         np.testing.assert_array_equal(np.asarray(each), expected)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "index",
     [
@@ -233,6 +235,7 @@ OF_A_START = {
 }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("tile", [None, (4, 4)])
 @pytest.mark.parametrize("name", OF_A_START)
 def test_accesses_at_all_starts_are_one_program(name, tile):

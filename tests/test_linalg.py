@@ -140,6 +140,7 @@ def test_gradients_of_one_tall_matrix_are_jaxs():
 KINDS = ["no rank", "one column", "zero", "complex"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", few(KINDS, 2))
 def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
     a = {

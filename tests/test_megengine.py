@@ -182,6 +182,7 @@ def layouts_of(case):
     return made(before), made(after)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", golden("relayout"))
 def test_relayout(case):
     before, after = layouts_of(case)
@@ -418,6 +419,7 @@ def test_weights_in_blocks_of_inputs_and_outputs():
     assert_moves(layout, numbers(layout))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FEATURES)
 def test_formats_of_nothing_and_of_four_bits(name):
     empty = megengine.format((2, 0, 3, 3), name, "int8")

@@ -199,6 +199,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.few(4)
 @eight
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_jaxs_and_equal_axes_are_equal(name):
@@ -214,6 +215,7 @@ def test_functions_are_jaxs_and_equal_axes_are_equal(name):
     assert max(received) <= 1.5 * min(received), received
 
 
+@pytest.mark.few(1)
 @eight
 @pytest.mark.parametrize("entries", [("y", None), ("z", "y"), (None, ("z", "x"))], ids=str)
 def test_a_step_leaves_its_parameters_where_they_are(entries):

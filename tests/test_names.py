@@ -124,6 +124,7 @@ UPDATES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", UPDATES)
 def test_updates_by_at_are_jnps(name):
     assert_same(UPDATES[name](laid()), UPDATES[name](jnp.asarray(X)))
@@ -237,6 +238,7 @@ def test_rules_for_what_is_no_primitive_are_refused_with_the_nearest_names():
 # -- nothing to decompose --------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["eigh", "svd", "qr", "cholesky"])
 def test_decompositions_of_matrices_without_elements_under_vmap(name):
     fn = getattr(jnp.linalg, name)

@@ -83,6 +83,7 @@ FINE = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("checks", CHECKS if tiers.ALL else ["both"])
 @pytest.mark.parametrize("name", tiers.few(FINE, 8))
 def test_padding_is_not_reported(name, checks):
@@ -95,6 +96,7 @@ def test_padding_is_not_reported(name, checks):
             assert_claim_holds(x)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", tiers.few(layouts(A.shape), 6))
 def test_results_hold_numbers_in_every_padding(name):
     layout = layouts(A.shape)[name]
@@ -183,6 +185,7 @@ REPORTED = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", REPORTED)
 def test_elements_are_reported_with_their_primitive(name):
     checks, fn, primitive = REPORTED[name]
@@ -227,6 +230,7 @@ CALLED = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CALLED)
 def test_checks_between_calls_of_one_function(name):
     x = poisoned(A, LAYOUT, DEVICE)

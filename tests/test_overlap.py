@@ -270,6 +270,7 @@ def test_texts_and_drawings_have_both_figures(tmp_path):
 # -- plans -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("where", ["v5e 4x4", "h100"])
 @pytest.mark.parametrize(
     ("rows", "width", "hidden"), [(65536, 1024, 4096), (8192, 4096, 16384), (2048, 8192, 8192)]

@@ -35,11 +35,8 @@ COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
-TURNS = 30 if tiers.ALL else 2
 pytestmark = pytest.mark.usefixtures("few_programs")
-STRIDE = (
-    3 if tiers.ALL else 2
-)  # of the layouts, those that ways without a kind of their own are run in
+STRIDE = 3 if tiers.ALL else 1  # of layouts, those that ways without a kind of their own run in
 
 
 A, B, V, K, T, U = (5, 7), (7, 3), (7,), (5, 1), (2, 5, 7), (2, 7, 3)
@@ -517,8 +514,9 @@ def fills(dtype):
 def draws(kind):
     """Device grids and random layouts of the operands of a kind."""
     arrays, _ = TABLE[kind]
-    for turn in range(TURNS):
-        rng = np.random.default_rng([list(TABLE).index(kind), turn])
+    number = list(TABLE).index(kind)
+    for turn in range(30) if tiers.ALL else [2 * number]:
+        rng = np.random.default_rng([number, turn])
         yield (
             {1: FEW, 3: ONE}.get(turn % 8) or device_of(DEVICE, turn),
             [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays],
@@ -560,6 +558,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
                         raise AssertionError(message) from error
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", TABLE)
 def test_padding_is_not_reported_by_jaxs_checks_of_numbers(kind):
     arrays, _ = TABLE[kind]
@@ -591,6 +590,7 @@ ODD_MAPS = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", TABLE)
 def test_primitives_are_decided_on_device_grids_of_any_map(kind):
     """No grid that a rule, a move or the policy chooses is refused."""

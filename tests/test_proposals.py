@@ -84,6 +84,7 @@ def assert_better(new, old, chip):
         assert most < was
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.filterwarnings("ignore::gridlayout.LayoutWarning")
@@ -127,6 +128,7 @@ def test_proposals_of_a_dump_are_those():
     assert all(gl.Machine("n150").places(gl.parse(str(each))) for each in proposals)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MACHINES[:2])
 def test_a_plan_takes_what_is_proposed(name):
     machine, rng, taken = gl.Machine(name), np.random.default_rng(3), 0

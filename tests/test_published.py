@@ -81,6 +81,7 @@ def test_ready_machines_have_the_links_of_the_fit(chip):
 MEDIANS = {"n150": (1.7, 2.4), "p150": (1.25, 1.6), "p150 10x13": (1.25, 1.6)}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", published.PRODUCTS)
 def test_compiled_products_are_ranked_and_bounded(name):
     machine, rows = gl.Machine(name), published.products(name)
@@ -120,6 +121,7 @@ def test_products_take_by_their_fidelity_and_memory():
     assert many / few == pytest.approx(2048 / 576, rel=0.01)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", published.PRODUCTS)
 def test_traced_products_are_ranked_and_near(name):
     machine = gl.Machine(name)

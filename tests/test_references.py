@@ -110,6 +110,7 @@ def assert_same(found, expected):
 pytestmark = pytest.mark.skipif(len(jax.devices()) < 8, reason="the meshes have 8 and 6 devices")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("mesh", [(2, 4), (2, 3)], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_are_those_of_plain_jax(name, mesh):

@@ -63,6 +63,7 @@ def repeated(fn, *args):
     return sorted(calls.values())
 
 
+@pytest.mark.few(2)
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
 @pytest.mark.parametrize("tile", [None, (4, 4)])
 @pytest.mark.parametrize("fn", [stack, step])
@@ -142,6 +143,7 @@ def called(scale):
     return fn
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
 @pytest.mark.parametrize("made", [centred, called])
 def test_new_functions_that_do_the_same_are_planned_and_traced_once(monkeypatch, made):
@@ -335,6 +337,7 @@ def in_a_policy(held):
     return jax.checkpoint(lambda x: jnp.sin(x), policy=lambda *_, **__: bool(held))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make", [in_a_custom_derivative, in_a_callback, in_an_effect, in_a_policy])
 def test_what_a_function_closes_over_goes_with_it(make):
     x, refs = laid_out(5), []

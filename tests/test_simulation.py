@@ -38,6 +38,7 @@ MACHINES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_many_devices_are_simulated_in_seconds(name):
     machine, devices = MACHINES[name]
@@ -313,6 +314,7 @@ def layer(x, w):
     return jax.nn.relu(x @ w)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_lifted_functions_are_planned_and_simulated_as_the_plain_ones(kind):
     fn = KINDS[kind](layer)

@@ -25,6 +25,7 @@ def values(dtype):
     return (np.arange(48, dtype=np.uint8) % count).view(dtype).reshape(6, 8)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", ["int2", "uint2", "float4_e2m1fn"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_packing_moves_every_value(dtype, layout):
@@ -104,6 +105,7 @@ def test_sums_of_elements_of_4_bits_are_gathered(dtype):
     assert kinds == {"all_gather"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
 def test_a_part_of_half_a_byte_is_not_empty(dtype):
     """One element per device; JAX's value, and bytes that are rounded up."""
@@ -150,6 +152,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("source", SMALL)
 def test_casts_between_small_types_know_their_padding_or_not(source):
     """NumPy has no casts between some of these types. A known value is that of the data."""
@@ -168,6 +171,7 @@ def test_casts_between_small_types_know_their_padding_or_not(source):
             np.testing.assert_array_equal(padding, float(y.layout.oob))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3fn"])
 def test_known_padding_of_small_types_goes_through_primitives(dtype):
     """NumPy lacks some functions of these types, such as shifts: then the value is unknown."""

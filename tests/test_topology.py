@@ -167,6 +167,7 @@ def test_a_planned_step_sends_little_between_hosts(slow):
     assert slow.time == pytest.approx(gl.simulate(step, *args, plan=slow).time)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fn", [mlp, step])
 def test_more_bandwidth_never_makes_a_plan_slower(fn):
     args = shapes((256, 512), (512, 2048), (2048, 512)) if fn is mlp else step_args(256, 512, 2048)
