@@ -143,6 +143,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", few(PRODUCTS, 4))
 def test_products_of_sparse_arrays_are_those_of_arrays(name):
     batch, shape, dense, right, dims = PRODUCTS[name]

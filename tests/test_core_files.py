@@ -138,6 +138,7 @@ def test_a_map_without_an_inverse_is_packed_whole(tmp_path, small_windows):
     assert_round_trip(x, layout, tmp_path / "y", True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["bool", "int4", "float32"])
 def test_what_is_no_element_is_never_read(dtype, tmp_path, small_windows):
     for n, layout in enumerate(systems(dtype).values()):
@@ -305,6 +306,7 @@ LARGE = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 @pytest.mark.parametrize("name", LARGE)
 def test_large_tensors_need_little_memory(name, large, tmp_path):

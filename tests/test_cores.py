@@ -65,6 +65,7 @@ def test_shift_without_wrapping_fills(grid):
         np.testing.assert_array_equal(buffers(each), expected)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_collectives_are_over_the_cores_and_no_idle_slots(grid, dtype):

@@ -131,6 +131,7 @@ def test_one_step_has_no_time():
     assert not [line for line in run._measured(grid, grid, 0.0) if "a step" in line]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [("--steps", "0"), ("--steps", "many"), ("--full",)])
 def test_bad_arguments(arguments):
     found = demo(*arguments)

@@ -27,6 +27,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("mesh", [(1,), (4,), (2, 4), (3, 2), (2, 2, 2), (4, 4, 4)])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_devices_hold_what_the_core_map_says(name, mesh):

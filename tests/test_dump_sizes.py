@@ -146,6 +146,7 @@ def read_in_another_process(lines):
     return len(text), kibibytes / 1024, layouts, unknown, page
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a process is told otherwise")
 @pytest.mark.parametrize("kind", ["hlo", "aliases"])
 def test_long_dumps_of_distinct_layouts_take_bounded_memory(kind):

@@ -71,6 +71,7 @@ def numbers(text):
     return tuple(int(n) for n in re.findall(r"\d+", text))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", WAYS)
 def test_the_numbers_are_those_of_locate(name):
     layout, index, joined = WAYS[name]
@@ -136,6 +137,7 @@ def test_the_terms_lead_to_the_numbers():
     ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mesh", [(2, 4), (2, 3), (8,), (1,)])
 @pytest.mark.parametrize("grid", [(3, 2), (5, 3), (1, 1)])
 def test_the_device_is_that_of_the_array(mesh, grid):

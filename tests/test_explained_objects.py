@@ -51,6 +51,7 @@ def test_a_function_on_the_grid_is_what_its_devices_run():
     assert 27 * 16 * 4 in {f.nbytes for f in found.findings if f.op == "parameter"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("function", [product, jax.jit(product), partial(product)])
 def test_a_plain_function_of_laid_out_arrays_is_explained_as_a_lifted_one(function):
     x, w = put()

@@ -68,6 +68,7 @@ def arrays():
         yield np.where(rng.random(SHAPE) < share, 0.0, -0.0).astype("f4")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "dtype"), few([(n, d) for n in LAYOUTS for d in "fe"], 3))
 def test_every_function_is_jaxs(name, dtype):
     lifted, plain = gl.on_grid(every), jax.jit(every)

@@ -353,6 +353,7 @@ class Supervised:
         return self.losses()
 
 
+@pytest.mark.all_cases
 def test_a_supervised_training_restarts_on_fewer_processes(tmp_path):
     with Supervised(tmp_path, [2, 1], steps=9, every=3) as run:
         run.wait_for("step 4 ")

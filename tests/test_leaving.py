@@ -123,6 +123,7 @@ for _ in range(100_000):
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("killed", [0, 1])
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_killed_process_ends_the_others_with_an_error(processes, killed):

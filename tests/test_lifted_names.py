@@ -349,6 +349,7 @@ def test_a_lifted_function_returns_what_jaxs_own_does(path, name):
 ONE_SIZE = ["arange", "bartlett", "blackman", "eye", "hanning", "identity", "ones", "tri", "zeros"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ONE_SIZE)
 def test_what_makes_arrays_without_one_is_refused(name):
     assert UNSUPPORTED["numpy"][name] == NO_ARRAY

@@ -141,6 +141,7 @@ def written(move):
     return itertools.product(*(range(a, b) for a, b in starts))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", golden("mov"))
 def test_mov(case):
     move = moved(case)

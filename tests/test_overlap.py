@@ -150,6 +150,7 @@ PROGRAMS = {"a step": (step, ARGS), "a loop": (looped, LOOP_ARGS), "mixed": (mix
 MACHINES = ("v5e 4x4", "h100", "wormhole 2x4")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("where", MACHINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_between_their_longest_chain_and_the_sum(name, where):

@@ -34,6 +34,7 @@ def on_parts(fn, layout, *storages):
     )
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_mask_is_where_elements_live(name):
     layout = LAYOUTS[name]
@@ -55,6 +56,7 @@ def test_the_mask_is_where_elements_live(name):
 APART = [name for name, layout in LAYOUTS.items() if not layout.is_scatter]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", APART)
 def test_the_mask_along_some_dims_covers_the_groups_that_have_them(name):
     layout = LAYOUTS[name]

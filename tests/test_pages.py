@@ -74,6 +74,7 @@ def test_programs_print_what_is_shown(page):
         assert actual == expected, program
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("page", pages("console"))
 def test_commands_print_what_is_shown(page):
     for arguments, shown in commands(page):

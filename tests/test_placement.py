@@ -73,6 +73,7 @@ def assert_placed(x, expected, device):
     return busy
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_every_core_is_on_the_device_that_core_map_names(mesh):
     device = gl.DeviceGrid(mesh)

@@ -265,6 +265,7 @@ def made_of(name, machine, **given):
 once_made_of = cache(made_of)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LAWS)
 def test_a_better_machine_is_never_slower(name):
     def bound(bandwidth=1e9, latency=1e-5, room=10**6):
@@ -738,6 +739,7 @@ def test_odd_programs_are_planned_and_run(name):
     assert gl.simulate(fn, *args, plan=plan) == plan.simulation
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", ODD)
 def test_no_plan_takes_longer_than_no_plan(name):
     fn, args = ODD[name]
@@ -745,6 +747,7 @@ def test_no_plan_takes_longer_than_no_plan(name):
     assert plan.time <= gl.simulate(fn, *args, machine="v5e 4x4").time * (1 + 1e-9)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("machine", ["n150", "wormhole 2x4"])
 @pytest.mark.parametrize("name", [name for name in ODD if "number" in name or "operand" in name])
 def test_odd_programs_are_planned_for_cores(name, machine):

@@ -887,6 +887,7 @@ SELECTS = [
 ]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("fn", "oob", "count"), SELECTS)
 def test_programs_select_only_where_they_must(fn, oob, count):
     x = gl.put(example(A), gl.GridLayout(A, "float32", (4, 3), (2, 4), oob=oob), DEVICE)

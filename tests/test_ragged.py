@@ -29,6 +29,7 @@ def loss(left, right, sizes):
 SHAPES = {"many rows": ((67, 3), (4, 3, 2)), "large matrices": ((17, 9), (4, 9, 13))}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SHAPES)
 def test_products_and_their_gradients_are_jaxs(name):
     left, right = (example(*shape, seed=k) for k, shape in enumerate(SHAPES[name]))

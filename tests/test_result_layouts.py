@@ -58,6 +58,7 @@ def places_of(arrays, seed, device):
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", TABLE)
 def test_no_result_holds_more_than_twice_its_elements_or_than_its_operands_did(kind, strict):
     arrays, _ = TABLE[kind]
@@ -92,6 +93,7 @@ SMALL = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [n for n in SMALL if tiers.ALL or n != "reshape"])
 def test_results_of_a_tiled_matrix_hold_what_they_are(name):
     # So large an array is not laid out element by element.
@@ -260,6 +262,7 @@ def layouts_of(tree):
     return [x.layout if is_grid(x) else None for x in leaves]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "place"), few(itertools.product(OPTIMIZERS, PLACES), 3))
 def test_three_steps_of_training_are_one_program(name, place, compilations):
     batch = RNG.normal(size=(40, 60)).astype("f4")

@@ -80,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASES)
 def test_products_in_rounds_have_the_values_of_whole_ones_and_take_less_time(name, tmp_path):
     fn, layouts, kind = CASES[name]

@@ -124,6 +124,7 @@ LAYOUTS = {
 EVERY = list(itertools.product(FUNCTIONS, LAYOUTS))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "where"), few(EVERY, 19))
 def test_runs_on_devices(name, where):
     """With NaN in all padding."""

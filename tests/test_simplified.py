@@ -49,6 +49,7 @@ def test_one_equation_stands_for_several(name):
     assert {each: found.count(each) for each in counts} == counts
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
 @pytest.mark.parametrize("grid", [(8, 1), (2, 4), (3, 2)])
 def test_what_stands_for_several_gives_the_same(grid):

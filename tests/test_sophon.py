@@ -595,6 +595,7 @@ PLACED = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PLACED)
 def test_put_and_relayout(name):
     layout, device = PLACED[name], gl.DeviceGrid((2, 4))

@@ -67,6 +67,7 @@ def test_other_names_are_refused(name):
 # -- where the bytes are -------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("space", few(SPACES, 2))
 def test_system_and_mmio_live_on_the_host(space, device):
     if not has_host_memory():

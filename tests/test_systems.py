@@ -105,6 +105,7 @@ def test_repr_and_str_are_read_back(table):
                 assert gl.parse(repr(given)) == gl.parse(str(given)) == given
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", TABLES)
 def test_elements_lie_where_they_are_said_to(table):
     layouts = TABLES[table]()

@@ -49,6 +49,7 @@ TEXT = text_of(TYPES["cases"][0])
 # -- golden ------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("case", TYPES["cases"], ids=text_of)
 def test_types_of_the_compiler(case):
     layout = gl.parse(text_of(case))
@@ -230,6 +231,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_runs(name):
     assert_goes_round(EXAMPLES[name])

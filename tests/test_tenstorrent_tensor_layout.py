@@ -471,6 +471,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_runs(name):
     assert_goes_round(EXAMPLES[name])

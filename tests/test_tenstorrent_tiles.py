@@ -85,6 +85,7 @@ def test_faces_of_a_transposed_tile():
     assert tile_map((32, 16), "transposed")(16, 0) == tile_map((32, 16), "faces")(16, 0) == (256,)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", ["faces", "transposed", "swizzled"])
 @pytest.mark.parametrize("tile", [(32, 32), (16, 32), (2, 16)])
 def test_host_orders(tile, order):

@@ -141,6 +141,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_runs(name):
     assert_goes_round(EXAMPLES[name])

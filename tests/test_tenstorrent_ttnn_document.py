@@ -182,6 +182,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("which", ["gaps", "a stated shard"])
 def test_runs_on_devices(name, which):

@@ -256,6 +256,7 @@ MORE_UNLIFTED = {
 }
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", MORE_UNLIFTED)
 def test_more_of_jax_and_numpy(name):
     check(MORE_UNLIFTED[name])
