@@ -515,7 +515,7 @@ def draws(kind):
     """Device grids and random layouts of the operands of a kind."""
     arrays, _ = TABLE[kind]
     number = list(TABLE).index(kind)
-    for turn in range(30) if tiers.ALL else [2 * number]:
+    for turn in range(30) if tiers.ALL else [2 * number % 8]:
         rng = np.random.default_rng([number, turn])
         yield (
             {1: FEW, 3: ONE}.get(turn % 8) or device_of(DEVICE, turn),
@@ -855,7 +855,7 @@ def test_indices_of_a_type_that_only_just_holds_them():
 
 @pytest.mark.parametrize("fn", [lax.argmax, lax.argmin])
 def test_places_of_extremes_where_devices_have_several_cores(fn):
-    x = example((9, 37))
+    x = np.round(example((9, 37)))  # some elements are equal
     laid = poisoned(x, gl.GridLayout(x.shape, grid=(4, 12), tile=(2, 2)), DEVICE)
     both = lambda x: [fn(x, axis, jnp.int32) for axis in (0, 1)]  # noqa: E731
     assert_same(gl.on_grid(both)(laid), both(jnp.asarray(x)))

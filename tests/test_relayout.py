@@ -107,7 +107,6 @@ def true_plan(a, b, device):
     return plan
 
 
-@pytest.mark.few(6)
 @pytest.mark.parametrize(("a", "b", "how"), PAIRS)
 def test_the_program_gathers_what_the_plan_says(a, b, how):
     plan = true_plan(a, b, device_grid())
