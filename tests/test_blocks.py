@@ -81,6 +81,7 @@ def test_borders_along_two_dims():
 PAIRS = [(BLOCKS, ROWS), (ROWS, BLOCKS), (ROWS, (2, 1)), ((2, 1), ROWS), (COLUMNS, (1, 2))]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("before", "after"), PAIRS)
 @pytest.mark.parametrize("shape", [(109, 115), (101, 77)])
 def test_blocks_are_aligned_before_they_move(before, after, shape):
@@ -134,6 +135,7 @@ def test_reshapes_by_blocks_near_each_other(shape, new, d):
     np.testing.assert_array_equal(read(out), x.reshape(new))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize("shape", [(3, 61, 61, 2), (2, 17, 40, 1)])
@@ -208,6 +210,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_tiles_change_no_value(name):
     x = np.random.default_rng(0).standard_normal((101, 77)).astype(np.float32)
