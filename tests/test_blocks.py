@@ -47,6 +47,7 @@ def moved(x, a, b, way):
     return read(gl.GridArray(jax.jit(spread)(held.storage), b, DEVICE))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "shard"), [(53, 8), (53, 11), (97, 13), (1000, 126), (64, 9)])
 def test_blocks_of_another_size_receive_the_borders(n, shard):
     if N == 1:
@@ -220,6 +221,7 @@ def test_tiles_change_no_value(name):
         np.testing.assert_allclose(read(out), FUNCTIONS[name](jnp.asarray(x)), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - {"sort", "segments"}))
 def test_tiles_receive_no_more(name):
     device = abstract()
@@ -264,6 +266,7 @@ def test_a_batch_of_indices_that_is_divided_and_an_array_that_is_not():
         np.testing.assert_array_equal(read(out), fn(x, at))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("count", [2, 3])
 def test_uneven_arrays_are_concatenated_in_whole_blocks(axis, count):

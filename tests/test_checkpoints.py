@@ -557,6 +557,7 @@ def interrupted(path, seconds):
     return int(lines[-1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", few(range(100), 3))
 def test_a_save_that_is_killed_leaves_the_last_checkpoint(tmp_path, seed):
     last = interrupted(tmp_path / "step", random.Random(seed).uniform(0, 0.6))

@@ -101,6 +101,7 @@ def test_a_large_product_is_limited_by_multiplying_in_both():
 # -- no slower -------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SINGLE if ALL else QUICK)
 def test_plans_are_no_slower_than_the_compilers_programs(name):
     found = list(compilers.rows(names=(name,)))

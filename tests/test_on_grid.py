@@ -797,6 +797,7 @@ def test_plain_arguments_are_laid_out():
     assert_same(gl.on_grid(fn)(x, example(C)), jnp.asarray(example(A) @ example(C)), atol=1e-5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
 def test_relayout_between_any_two_layouts(dtype):
     names = list(layouts(A))
@@ -1081,6 +1082,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("methods", together(METHODS, 9))
 def test_methods(methods):
     @jax.jit
@@ -1304,6 +1306,7 @@ def test_bools_of_results_are_static_in_objects_of_users_alone():
         assert_same(y, jnp.asarray(example(A)) * scale)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("flag", [True, False])
 def test_bools_under_transformations(flag):
     x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
@@ -1917,6 +1920,7 @@ def test_reductions_of_all_dims_where_a_grid_dim_holds_nothing(fn):
     np.testing.assert_allclose(gl.on_grid(fn)(x), fn(example((5,))), rtol=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", [((1, 1), (4, 4)), ((2, 4), None), ((3, 2), (4, 4))])
 def test_what_is_left_of_one_element_is_a_number(layout):
     x = example((1, 5))

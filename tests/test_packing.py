@@ -345,6 +345,7 @@ def test_gradients_agree_with_differences(layout):
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("layout", EXAMPLES, ids=repr)
 def test_pack_and_unpack_map_over_a_batch(layout, path):

@@ -876,6 +876,7 @@ GRIDS = [
 ]
 
 
+@pytest.mark.few(1)
 @needs_8
 @pytest.mark.parametrize(("grids", "name"), few(product(GRIDS, ["training", "mlp"]), 2))
 def test_arrays_are_laid_out_otherwise_only_where_that_saves_much(name, grids, tmp_path):
