@@ -34,7 +34,6 @@ def on_parts(fn, layout, *storages):
     )
 
 
-@pytest.mark.few(12)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_mask_is_where_elements_live(name):
     layout = LAYOUTS[name]
