@@ -6,6 +6,7 @@ PROGRAM = """
 assert list(emulated) == jax.local_devices() and len(emulated) == 4
 assert gl.emulate_devices(4) == jax.local_devices() != jax.devices()
 device = gl.DeviceGrid((2, 4))
+assert device.machine.hosts == (2, 1)
 a = np.arange(35, dtype=np.float32).reshape(5, 7)
 b = np.cos(np.arange(21, dtype=np.float32)).reshape(7, 3)
 x = gl.put(a, gl.GridLayout((5, 7), grid=(3, 2), tile=(2, 2)), device)

@@ -1,6 +1,7 @@
 """Plans for plain `jax.jit`: `plan.shardings` and `plan.constrained` on a user's mesh."""
 
 import re
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -94,6 +95,7 @@ CASES = {
 }
 
 
+@cache
 def planned(name):
     fn, args, fixed, least = CASES[name]
     return fn, args, gl.plan(fn, *args, machine=SMALL, fixed=fixed, seconds=30), least

@@ -390,6 +390,7 @@ print(float(gl.numpy.sum(x @ x.T)))
 """
 
 
+@pytest.mark.all_cases
 def test_processes_are_hosts():
     every = run_together(MEASURED, 2, 2)
     assert [each.code for each in every] == [0, 0], "\n".join(each.err[-2000:] for each in every)
