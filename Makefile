@@ -63,7 +63,7 @@ prove: $(INSTALLED)
 
 programs: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,programs]'
-	$(RUN) -m pytest tests/test_programs.py $(PYTEST_ARGS)
+	$(RUN) -m pytest --all-cases tests/test_programs.py $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

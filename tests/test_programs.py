@@ -503,6 +503,7 @@ def pallas():
 # -- the tests -------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_others_are_jaxs(name):
     made = PROGRAMS[name]()
