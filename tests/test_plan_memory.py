@@ -202,6 +202,7 @@ def test_gaps_between_values_count():
 # -- live ranges -----------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "machine"), REPLAYED)
 def test_arguments_and_results_in_l1_are_alive_as_large_as_their_layouts(name, machine):
     plan = planned(name, machine)

@@ -358,9 +358,10 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused(name):
     assert planned(name, chips(mesh[0], room=room), seconds=600).peak_bytes <= room
 
 
-def test_a_refusal_names_what_is_alive():
+@pytest.mark.parametrize("room", few([18_000, 10_000], 1))
+def test_a_refusal_names_what_is_alive(room):
     with pytest.raises(LayoutError, match=r"w1|float32\[100,64\]"):
-        planned("mlp", chips(2, room=10_000))
+        planned("mlp", chips(2, room=room))
 
 
 @pytest.mark.parametrize("rows", [64, 2048, 65536])

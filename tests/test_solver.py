@@ -93,7 +93,7 @@ def assert_sound(problem, found, best, is_exact):
         assert found.gap < 1e-8
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("block", range(6))
 @pytest.mark.parametrize("methods", [METHODS, (INTEGER,), (LOCAL,)], ids="+".join)
 def test_least_of_all_assignments(methods, block):
