@@ -12,6 +12,10 @@ class Limits:
     Times are estimates of a machine, with an error of about a quarter.
     """
 
+    # Of two ways to do the same, the one that receives more bytes than this factor times those of
+    # the other one is chosen if the other one takes this factor times as long.
+    similar: float = 1.2
+
     # -- whole programs --
 
     # Measured collectives are taken to need this share of their time more, as times in a program

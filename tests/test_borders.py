@@ -116,9 +116,9 @@ def test_what_is_received_is_what_views_read(case):
     n, block, extent, views = case
     if not any((each >= 0).any() for each in views):
         return
-    for border in (in_slabs(("x",), n, block, extent, views), gathered(("x",), n, block, views)):
-        if border is None:
-            continue
+    slabs = in_slabs(("x",), n, block, extent, views)
+    shared = [border.sharing(k) for border in slabs for k in range(len(border.slabs) + 1)]
+    for border in (*shared, gathered(("x",), n, block, views)):
         for d in range(n):
             buffer = np.full(border.length, -9)
             if border.gathered is not None:
@@ -128,7 +128,7 @@ def test_what_is_received_is_what_views_read(case):
             else:
                 start, stop = border.own
                 buffer[border.at : border.at + stop - start] = np.arange(start, stop) + d * block
-            for slab in border.slabs:
+            for slab in border.every_slab:
                 senders, receivers = zip(*slab.pairs, strict=True)
                 assert len({*senders}) == len(senders)
                 assert len({*receivers}) == len(receivers)

@@ -82,7 +82,7 @@ PAIRS = [
     ({"grid": (2, 4)}, {"grid": (2, 4), "memory_space": "dram"}, "copy"),
     ({"grid": (2, 4)}, {"grid": (2, 1)}, "exchange"),
     ({"grid": (1, 1)}, {"grid": (2, 4)}, "local"),
-    ({"grid": (2, 4)}, {"grid": (4, 2)}, "pieces"),
+    ({"grid": (2, 4)}, {"grid": (4, 2)}, "aligned"),
     ({"grid": (8, 1)}, {"grid": (2, 4)}, "aligned"),
     ({"grid": (4, 4), "tile": (16, 16)}, {"grid": (2, 8), "tile": (8, 4)}, "pieces"),
     ({"grid": (3, 2)}, {"grid": (5, 1)}, "pieces"),

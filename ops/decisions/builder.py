@@ -28,7 +28,9 @@ from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
-from gridlayout.sharding.choice import Offer, cheapest
+from gridlayout.sharding.choice import Offer, cheapest, fastest_of
+from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -256,30 +258,37 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     Its others are the remaining ways that do not decline. Of equally fast ways the first one wins.
     After a way that takes no time, no more are tried.
     """
-    found: list[tuple[float, Decide]] = []
+    found: list[tuple[float, float, Decide]] = []  # seconds, bytes received
     longer: list[Decide] = []  # of which a part takes longer than another way
 
-    def price(way: Decide, least: float) -> float:
+    def price(way: Decide, most: float) -> None:
         trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan, b.record)
-        trial.most = least
+        trial.most = most
         made = way(trial, op, *values)
         if made is None:
             longer.extend([way] if trial.is_too_long else [])
-            return inf
+            return
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
         sent = b.env.machine.price(decision.collectives, b.device.size)
-        found.append((sent + trial.computing + written_seconds(decision, b.env.machine), way))
-        return found[-1][0]
+        seconds = sent + trial.computing + written_seconds(decision, b.env.machine)
+        found.append((seconds, total_bytes(decision.collectives) / b.device.size, way))
 
-    best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)
-    if best is None:
+    least = inf
+    for way in ways:
+        if not least:
+            break
+        price(way, least * LIMITS.similar)
+        least = min(least, *(seconds for seconds, _, _ in found), inf)
+    if not found:
         return None
+    seconds, received, _ = zip(*found, strict=True)
+    best = found[fastest_of(seconds, received)][2]
 
     def others() -> list[Decide]:
         while longer:
             price(longer.pop(), inf)
-        known = sorted((each for each in found if each[1] is not best), key=lambda each: each[0])
-        return [way for _, way in known]
+        known = sorted((each for each in found if each[2] is not best), key=lambda each: each[0])
+        return [way for _, _, way in known]
 
     return Choice(best, others)

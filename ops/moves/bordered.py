@@ -31,8 +31,8 @@ def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
     if border.own[0] < border.own[1]:
         own = lax.slice_in_dim(x, *border.own, axis=dim)
         parts.append((np.full(border.n, border.at), np.full(border.n, True), own))
-    sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.slabs]
-    for slab, part in zip(border.slabs, _exchanged(sent, border, dim), strict=True):
+    sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.every_slab]
+    for slab, part in zip(border.every_slab, _exchanged(sent, border, dim), strict=True):
         got = np.zeros(border.n, bool)
         got[[d for _, d in slab.pairs]] = True
         if not got.all():
@@ -50,16 +50,19 @@ def fill_outside(x: jax.Array, mask: Any, dim: int, fill: Any) -> jax.Array:
 
 def _exchanged(sent: list[jax.Array], border: Border, dim: int) -> list[jax.Array]:
     """Return the slabs that a device receives for those that it sends."""
-    if not border.at_once:
-        pairs = [slab.pairs for slab in border.slabs]
-        return [permute(part, border.axes, way) for part, way in zip(sent, pairs, strict=True)]
-    joined = lax.concatenate(sent, dim) if len(sent) > 1 else sent[0]
-    every, first, found = all_gather(joined, border.axes, dim), 0, []
-    for slab in border.slabs:
+    apart = len(border.slabs)
+    pairs = [slab.pairs for slab in border.slabs]
+    found = [permute(part, border.axes, way) for part, way in zip(sent, pairs, strict=False)]
+    if not border.shared:
+        return found
+    some, first = sent[apart:], 0
+    joined = lax.concatenate(some, dim) if len(some) > 1 else some[0]
+    every = all_gather(joined, border.axes, dim)
+    for slab in border.shared:
         senders = np.zeros(border.n, np.int64)
         for sender, receiver in slab.pairs:
             senders[receiver] = sender
-        found.append(_slice(every, senders * border.sent + first, slab.width, border, dim))
+        found.append(_slice(every, senders * border.sent_to_all + first, slab.width, border, dim))
         first += slab.width
     return found
 
@@ -179,12 +182,12 @@ def _is_filled(border: Border, offsets: Array, step: int, starts: Array) -> bool
     """
     at = starts[:, None] + step * np.arange(offsets.shape[1])
     held = np.zeros((len(offsets), border.length), bool)
-    if border.gathered is not None or not border.slabs:
+    if border.gathered is not None or not border.every_slab:
         held[:] = True
     else:
         start, stop = border.own
         held[:, border.at : border.at + stop - start] = True
-        for slab in border.slabs:
+        for slab in border.every_slab:
             for _, d in slab.pairs:
                 held[d, slab.places[d] : slab.places[d] + slab.width] = True
     inside = (at >= 0) & (at < border.length)

@@ -53,7 +53,8 @@ def by_borders(
         reads = np.arange(before.slots[k])[:, None] * m + np.arange(m)
         reads = np.where(reads < extent, reads, UNREAD)
         width = dtypes.nbytes(prod(block) // n, a.dtype)
-        border = cheapest(device.machine, device, before.axes[k], n, extent, [reads], width)
+        ways = (device.machine, device, before.axes[k], n, extent, [reads], width)
+        border = cheapest(*ways, is_inner=prod(block[:k]) > 1)
         border.collectives(made, width)
         received.append((k, border))
         held += [border.sent * width, border.received * width]
@@ -78,11 +79,11 @@ def in_aligned_blocks(
     device: DeviceGrid,
     before: Placement,
     after: Placement,
-    along: Callable[..., LocalMove],
+    between: Callable[..., LocalMove | None],
 ) -> LocalMove | None:
-    """Return the move along the route of blocks that begin at the same positions; None without one.
+    """Return the move by blocks that begin at the same positions; None if no route is between them.
 
-    Borders are received before it and after it. along: returns the move on whole mesh axes.
+    Borders are received before it and after it. between: returns the cheapest move between them.
     """
     if (near := _aligned(old, new, before, after)) is None:
         return None
@@ -94,7 +95,7 @@ def in_aligned_blocks(
     ]
     if any(step is None for step, (a, b, _) in zip(steps, ends, strict=True) if a != b):
         return None
-    steps.insert(1, along(*near, device, before, after))
+    steps.insert(1, between(*near, device, before, after))
     some = [step for step in steps if step is not None]
 
     def run(x: LazyView) -> LazyView:

@@ -8,7 +8,7 @@ replicating it are moves like any other. There are five ways to move:
 * in pieces, where the other ways receive more than has to move: the boxes that an old and a new
   part have in common are sent one by one;
 * by borders, where blocks of the same dims are on the same devices and only their size differs;
-* along the route of blocks near the old and the new ones that begin at the same positions.
+* by blocks near the old and the new ones that begin at the same positions.
 
 The machine chooses between them.
 """
@@ -42,7 +42,7 @@ from gridlayout.ops.moves.workspaces import (
     gathered_workspace,
     pieces_workspace,
 )
-from gridlayout.sharding.choice import Offer, cheapest
+from gridlayout.sharding.choice import fastest_of
 from gridlayout.sharding.collectives import (
     Collective,
     Collectives,
@@ -52,7 +52,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
 from gridlayout.sharding.exchanges.pieces import Pieces, find_pieces
-from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
 
@@ -90,7 +89,7 @@ def find_move(
     if before == after and nothing_moves(old, new):
         return None
     ways = _ways(old.with_oob(None), new, device, before, after)
-    return ways[0] if len(ways) == 1 else _cheapest(ways, device.machine)
+    return ways[0] if len(ways) == 1 else _cheapest(ways, device)
 
 
 def offered_moves(
@@ -100,24 +99,20 @@ def offered_moves(
     return _ways(old.with_oob(None), new, device, before, after)
 
 
-def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
+def _cheapest(ways: Sequence[LocalMove], device: DeviceGrid) -> LocalMove:
     """Return the fastest move.
 
     Where bytes decide, it is the one with the fewest collectives among those that receive little
     more than has to move.
     """
-    if not machine.bytes_decide:
-        best, _ = cheapest(Offer(way, partial(_seconds, machine, way)) for way in ways)
-        assert best is not None
-        return best
+    if not device.machine.bytes_decide:
+        seconds = [device.machine.seconds(way.collectives) for way in ways]
+        received = [total_bytes(way.collectives) / device.size for way in ways]
+        return ways[fastest_of(seconds, received)]
     (pieces,) = (way.pieces for way in ways if way.pieces is not None)
     most = pieces.slack * pieces.moved
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]
     return min(good, key=lambda way: (len(way.collectives), total_bytes(way.collectives)))
-
-
-def _seconds(machine: Machine, way: LocalMove, least: float) -> float:
-    return machine.seconds(way.collectives)
 
 
 def sent_between(
@@ -163,7 +158,7 @@ def _ways(
         return tuple(found)
     by_blocks = [
         by_borders(old, new, device, before, after),
-        in_aligned_blocks(old, new, device, before, after, _by_mesh_axes),
+        in_aligned_blocks(old, new, device, before, after, find_move),
     ]
     found += [move for move in by_blocks if move is not None]
     workspace = partial(pieces_workspace, pieces, local_bytes(old, before))

@@ -415,8 +415,8 @@ OPS = [
     ),
     Mutation(
         "sharding/exchanges/borders.py",
-        "b + 1 - width if hop < 0 else a, (d + hop) % n",
-        "a, (d + hop) % n",
+        "inside = min(max(start, 0), block - width)",
+        "inside = max(start, 0)",
         "tests/test_borders.py::test_what_is_received_is_what_views_read",
     ),
     Mutation(
