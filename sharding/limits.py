@@ -14,7 +14,7 @@ class Limits:
 
     # Of two ways to do the same, the one that receives more bytes than this factor times those of
     # the other one is chosen if the other one takes this factor times as long.
-    similar: float = 1.2
+    similar: float = 1.25
 
     # -- whole programs --
 

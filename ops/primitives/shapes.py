@@ -32,6 +32,7 @@ from gridlayout.ops.decisions.stated import CONSTRAINTS, constraint, ignored, sp
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.programs.passes import keeps_tiles
+from gridlayout.sharding.limits import LIMITS
 
 Shape = tuple[int, ...]
 
@@ -104,7 +105,7 @@ def _source(b: Builder, op: Op, value: Value) -> Value:
 
 
 def _by_own_blocks(b: Builder, op: Op, value: Value) -> Value | None:
-    """Rule for a reshape to blocks that are a few positions off those of the operand."""
+    """Rule for a reshape to blocks that are the operand's or a few positions off them."""
     x = _source(b, op, value)
     assert isinstance(x.spec, Sharded)
     blocks = reshaped_blocks(x.spec, tuple(op.params["new_sizes"]), near=True)
@@ -120,11 +121,18 @@ def _by_blocks(b: Builder, op: Op, value: Value) -> Value | None:
 
 
 def _to_blocks(b: Builder, x: Value, blocks: Sharded) -> Value | None:
-    """Return an array reshaped to blocks, by blocks of the same elements near them."""
+    """Return an array reshaped to blocks of the same elements near them.
+
+    These are whole elements of the dims that devices divide, and stay so unless that takes much
+    more memory.
+    """
     if (same := same_blocks(blocks, x.shape)) is None:
         return None
-    x, local = b.relayout(x, same[0].layout, same[0].placement), same[1].local_shape
-    (made,) = b.run(lambda part: [part.reshape(local)], [x], [same[1]], is_view=True)
+    before, after = same
+    x, local = b.relayout(x, before.layout, before.placement), after.local_shape
+    (made,) = b.run(lambda part: [part.reshape(local)], [x], [after], is_view=True)
+    if after.device_bytes <= LIMITS.slack * blocks.device_bytes:
+        return made
     return b.relayout(made, blocks.layout, blocks.placement)
 
 
