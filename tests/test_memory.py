@@ -134,8 +134,15 @@ def uneven_rows(x):
     return gl.with_layout(jnp.sin(gl.with_layout(x, rows)), blocks)
 
 
+def residuals(x, *weights):
+    for w in weights:
+        x = x + jnp.tanh(layer_norm(x) @ w)
+    return x
+
+
 # name: the function and the shapes of its operands
 PROGRAMS = {
+    "residuals": (residuals, SHAPE, *[(384, 384)] * 6),
     "add": (lambda x, z: x + z, SHAPE, SHAPE),
     "chain": (lambda x, z: jnp.tanh(x * z + 1) * jnp.exp(-x) - z / 2, SHAPE, SHAPE),
     "where": (lambda x, z: jnp.where(x > 0, x, z), SHAPE, SHAPE),
@@ -199,6 +206,17 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
 
 @pytest.mark.few(6)
 @newest
+def test_each_layer_of_a_chain_of_residuals_takes_the_same_time():
+    # If sums were computed again in the kernels of all later layers, late layers would take longer.
+    machine, seconds = gl.Machine("v5e 4x4"), []
+    for layers in (4, 8, 12):
+        shapes = [jax.ShapeDtypeStruct((4096, 64), "float32")] + layers * [
+            jax.ShapeDtypeStruct((64, 64), "float32")
+        ]
+        seconds.append(gl.simulate(residuals, *shapes, machine=machine).time)
+    assert seconds[2] - seconds[1] == pytest.approx(seconds[1] - seconds[0])
+
+
 @pytest.mark.parametrize("name", PROGRAMS_OF_INDICES)
 def test_the_peak_counts_what_is_computed_of_no_operand(name):
     ours, xla = measured(name)

@@ -1,7 +1,8 @@
 """Kernels: what the ops of a program read from memory, and which of their results are stored.
 
 As XLA does, an op that can be fused is computed inside the kernel of each consumer that takes it,
-unless its value is a result, or has to be kept. A value that is stored is read once by each kernel.
+unless its value is a result, or has to be kept, or its consumers would read more for it
+(`Dependents`). A value that is stored is read once by each kernel.
 The records of primitives say what is fused; `programs/memory.py` finds the buffers of a program
 that is decided by the same facts.
 """
@@ -14,6 +15,7 @@ from math import prod
 
 from gridlayout.ops.decisions.stated import STATED
 from gridlayout.ops.graph.node import Node, Path, Shape
+from gridlayout.ops.programs.dependents import Dependents
 from gridlayout.ops.programs.passes import Traffic
 
 
@@ -86,19 +88,32 @@ class Kernels:
                 elif not node.record.takes_fused and node.outs[0] not in self.views:
                     stored.add(v)
         self._kernels = [frozenset()] * len(self.nodes)
+        dependents = self._dependents()
         for n in reversed(range(len(self.nodes))):
             node, mine = self.nodes[n], set[int]()
             for v in node.outs:
                 readers = consumers.get(v, [])
+                makes = ((k, self.nodes[k].outs) for k in readers)
+                is_apart = dependents.is_stored(v, makes, self._inside)
                 fuses = node.record.is_fused and v not in stored
                 if fuses and all(self._takes(node, self.nodes[k]) for k in readers):
                     into = {kernel for k in readers for kernel in self._kernels[k]}
-                    if len(into) < 2 or not node.record.is_kept:
+                    if len(into) < 2 or not (node.record.is_kept or is_apart):
                         self._inside.add(v)
                         mine |= into
                         continue
                 mine.add(n)
             self._kernels[n] = frozenset(mine)
+
+    def _dependents(self) -> Dependents:
+        """Return what depends on the values, of which none is added yet."""
+        operands = {
+            v: [self._shown(k) for k in node.ins if k is not None]
+            for node in self.nodes
+            if not self._is_view(node)
+            for v in node.outs
+        }
+        return Dependents(dict(enumerate(map(prod, self.shapes))), operands)
 
     def _takes(self, node: Node, consumer: Node) -> bool:
         """Return whether a consumer computes a node's results in its own kernel."""

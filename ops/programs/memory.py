@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from gridlayout.live_ranges import Interval, held_over_time, in_results, in_turn
 from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.moves.workspace import Chain, Workspace
+from gridlayout.ops.programs.dependents import Dependents
 from gridlayout.ops.programs.program import Program, program_in
 
 
@@ -119,7 +121,7 @@ class _Buffers:
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
         spaces = [step.workspace() for step in self.program.steps]
-        fused_registers = _fused_registers(self.program.steps, spaces, outs)
+        fused_registers = _fused_registers(self.program, spaces, outs)
         steps = zip(self.program.steps, self.program.owners, spaces, strict=True)
         for number, (step, owner, space) in enumerate(steps):
             count = len(self.found)
@@ -204,8 +206,12 @@ class _Buffers:
 
 
 class _Use(NamedTuple):
-    """A step that reads a register, its workspace, and which of its operands the register is."""
+    """A step that reads a register, its workspace, and which of its operands the register is.
 
+    number: of the step.
+    """
+
+    number: int
     step: Step
     space: Workspace
     operand: int
@@ -227,20 +233,22 @@ class _Use(NamedTuple):
         return self.step.takes_fused
 
 
-def _fused_registers(
-    steps: Sequence[Step], spaces: Sequence[Workspace], outs: set[int]
-) -> set[int]:
+def _fused_registers(program: Program, spaces: Sequence[Workspace], outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
+    dependents = _dependents(program)
     uses: dict[int, list[_Use]] = {}
     makes: dict[int, tuple[int, ...]] = {}  # for a register: two of those that are computed of it
     found: set[int] = set()
-    for step, space in zip(reversed(steps), reversed(spaces), strict=True):
+    for number in reversed(range(len(spaces))):
+        step, space = program.steps[number], spaces[number]
         for k in step.writes:
             mine = uses.get(k, [])
+            readers = ((use.number, use.step.writes) for use in mine)
+            is_apart = dependents.is_stored(k, readers, found)
             made = dict.fromkeys(m for use in mine for m in _makers(use.step, found, makes))
             makes[k] = tuple(made)[:2]
             several = len(made) > 1 or any(use.reads_parts for use in mine)
-            once = step.is_view or not (step.is_kept and several)
+            once = step.is_view or not ((step.is_kept or is_apart) and several)
             seen = step.is_fused or step.is_view or space.is_view
             fused = seen and once and all(use.fuses for use in mine)
             if k not in outs and (step.is_view or fused):
@@ -251,8 +259,22 @@ def _fused_registers(
                         uses.setdefault(read, []).extend(mine)
         for n, k in enumerate(step.reads):
             if isinstance(k, int) and not step.is_view:
-                uses.setdefault(k, []).append(_Use(step, space, n))
+                uses.setdefault(k, []).append(_Use(number, step, space, n))
     return found
+
+
+def _dependents(program: Program) -> Dependents:
+    """Return what depends on the registers of a program, of which none is added yet."""
+    shown: dict[int, int] = {}  # of the result of a view, what it shows
+    operands: dict[int, Sequence[int]] = {}
+    for step in program.steps:
+        ins = [shown.get(k, k) for k in step.reads if isinstance(k, int)]
+        if step.is_view and ins:
+            shown |= dict.fromkeys(step.writes, ins[0])
+        else:
+            operands |= dict.fromkeys(step.writes, ins)
+    sizes = {k: prod(spec.local_shape) for k, spec in enumerate(program.registers)}
+    return Dependents(sizes, operands)
 
 
 def _makers(consumer: Step, found: set[int], makes: dict[int, tuple[int, ...]]) -> Iterable[int]:
