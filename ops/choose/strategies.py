@@ -32,6 +32,7 @@ from gridlayout.ops.choose.variables import Place, Variables
 from gridlayout.ops.graph.node import CARRY, SLICE, Path
 from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -267,11 +268,12 @@ class Strategies(Variables):
         self.problem = self._with_joined()
         return self.problem
 
-    def with_exact_moves(self, found: Sequence[int]) -> tuple[tuple[int, ...], float]:
-        """Return the best choices that descents with exact prices reach, and their seconds.
+    def with_exact_moves(
+        self, found: Sequence[int], each_step: Callable[[], None] = no_step
+    ) -> tuple[tuple[int, ...], float]:
+        """Return the best choices that descents reach with exact prices from some; their seconds.
 
-        found: the choices from which they begin.
-        """
+        each_step: as in `improved`."""
         choices, priced = tuple(found), dict[tuple[int, ...], float]()
         for k in range(LIMITS.refinements + 1):
             before = self.problem
@@ -279,7 +281,7 @@ class Strategies(Variables):
             priced[choices] = self.problem.cost(choices)
             if is_exact or k == LIMITS.refinements:
                 break
-            choices = improved(self.problem, choices, before)
+            choices = improved(self.problem, choices, before, each_step)
         best = min(priced, key=priced.__getitem__)
         return best, priced[best]
 

@@ -52,7 +52,7 @@ def solved(
         if found is None:
             break
         first = first or found
-        more = clock.through(partial(_priced, strategies, found, problem, priced))
+        more = clock.through(partial(_priced, strategies, found, problem, priced, clock))
         best = min(priced, key=priced.__getitem__)
         given = [[*best]]
         is_late = not clock.left or monotonic() - begun > _QUICK * clock.seconds
@@ -71,19 +71,20 @@ def _priced(
     found: Solution,
     problem: Problem,
     priced: dict[tuple[int, ...], float],
+    clock: Clock,
 ) -> dict[tuple[int, int], float]:
     """Price a solution exactly, and what a descent with exact prices reaches from it.
 
-    priced: seconds of choices, to which these are added. Returns the seconds that some choices take
-    and the problem does not state.
+    priced: seconds of choices, to which these are added. clock: ends the descents. Returns the
+    seconds that some choices take and the problem does not state.
     """
     strategies.refined(found.choices)
     exact = strategies.problem
     priced[found.choices] = exact.cost(found.choices)
     taken = by_variable(found.choices, exact)
     more = missing(found.choices, problem, dict(enumerate(taken)))
-    near = improved(exact, found.choices, problem)
-    choices, seconds = strategies.with_exact_moves(near)
+    near = improved(exact, found.choices, problem, clock.check)
+    choices, seconds = strategies.with_exact_moves(near, clock.check)
     if strategies.problem.excess(choices) <= 0:
         priced[choices] = seconds
     return more

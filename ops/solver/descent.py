@@ -13,7 +13,7 @@ import numpy as np
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.shares import Shares
-from gridlayout.ops.solver.terms import Shared, no_step
+from gridlayout.ops.solver.terms import Expired, Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-13  # fraction of the ceiling that a change has to save: less may be rounding
@@ -57,17 +57,27 @@ def descended(
     return min(ends, key=lambda each: (problem.cost(each), each))
 
 
-def improved(problem: Problem, choices: Sequence[int], before: Problem) -> tuple[int, ...]:
+def improved(
+    problem: Problem,
+    choices: Sequence[int],
+    before: Problem,
+    each_step: Callable[[], None] = no_step,
+) -> tuple[int, ...]:
     """Return the assignment that a descent reaches from one that was found for another problem.
 
-    before: that problem, which differs in some costs and prices alone.
+    before: that problem, which differs in some costs and prices alone. each_step: raises Expired to
+    end the descent with what it has reached.
     """
     pairs = enumerate(zip(before.costs, problem.costs, strict=True))
     changed = {v for v, (old, new) in pairs if not np.array_equal(old, new)}
     for fetch in {*before.fetches} ^ {*problem.fetches}:
         changed.update((fetch.source, *(v for v, _ in fetch.consumers)))
-    descent = Descent(Model.of(problem))
-    return _numbers(descent.run(dict(enumerate(choices)), changed=changed))
+    descent = Descent(Model.of(problem), each_step)
+    try:
+        return _numbers(descent.run(dict(enumerate(choices)), changed=changed))
+    except Expired:
+        reached = _numbers(descent.state)
+        return reached if problem.excess(reached) <= 0 else tuple(choices)
 
 
 def _numbers(state: Mapping[int, int]) -> tuple[int, ...]:

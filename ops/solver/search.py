@@ -114,10 +114,10 @@ class Search:
 
     @property
     def how(self) -> str:
-        """The weakest method that was used."""
-        if self.model is None:
-            return LOCAL
-        return max((part.how for part in self.parts), key=METHODS.index, default=ELIMINATION)
+        """The weakest method that was used; a part that none has solved was only searched."""
+        hows = [x.how if x.is_solved or x.how != ELIMINATION else LOCAL for x in self.parts]
+        start = LOCAL if self.model is None else ELIMINATION
+        return max(hows, key=METHODS.index, default=start)
 
     def start(self, choices: Sequence[int]) -> None:
         """Add an assignment that the caller knows."""
