@@ -942,6 +942,25 @@ def test_products_of_operands_of_other_types_have_their_own_prices():
     assert (fewer < seconds).all()
 
 
+def test_a_mask_is_computed_where_a_loop_reads_it():
+    # No device computes rows of the mask that it does not read: nothing of it is sent.
+    def fn(x, w):
+        mask = jnp.tril(jnp.ones((64, 64), bool))
+
+        def body(x, w):
+            scores = jnp.where(mask, jnp.einsum("bqd,bkd->bqk", x, x), -1e9)
+            return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), x) @ w, None
+
+        return jax.lax.scan(body, x, w)[0]
+
+    shapes = (64, 64, 256), (4, 256, 256)
+    plan = gl.plan(fn, *[shaped(*shape) for shape in shapes], machine="v5e 4x4")
+    assert plan.gap < 0.2
+    found = [each for each in plan.simulation.equations if each.ins.startswith("bool")]
+    assert found
+    assert not any(each.collectives for each in found)
+
+
 def test_loops_of_other_choices_are_other_ops():
     # What is decided for one plan is remembered: another plan of the function is not the same.
     closed = jax.make_jaxpr(scanned)(*arguments([(64, 32), (4, 32, 32)]))
@@ -949,7 +968,7 @@ def test_loops_of_other_choices_are_other_ops():
     units = Units.apart(traced_for(mlp, [shaped(8, 8)] * 3, "v5e 4x4", None).device)
     choices = [Choice((((k,), ()),), ((k,), ()), ((k,), ())) for k in (0, 1, 0)]
     first, second, same = (
-        Op.of(eqn, requested=RequestedLoop((None,), (None,), Chosen(units, {(0,): choice}, 1)))
+        Op.of(eqn, requested=RequestedLoop((None,), (None,), (), Chosen(units, {(0,): choice}, 1)))
         for choice in choices
     )
     assert first != second

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
@@ -24,7 +25,7 @@ from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.factors import SHIFTED
-from gridlayout.ops.decisions.jaxprs import scan_parts
+from gridlayout.ops.decisions.jaxprs import called, is_call, scan_parts
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
@@ -157,7 +158,23 @@ class Chosen:
         rows = [spec(inside.get((-1 - k, -1)), aval, 1) for k, aval in enumerate(avals[second:])]
         body = {own: choice for own, choice in inside.items() if own and own[0] >= 0}
         chosen = Chosen(self.units, body, self.products, (*self.prefix, *path))
-        return RequestedLoop(tuple(carry), tuple(rows), chosen)
+        constants = self._constants(eqn, avals[:first], body)
+        return RequestedLoop(tuple(carry), tuple(rows), constants, chosen)
+
+    def _constants(
+        self, eqn: Any, avals: Sequence[Any], body: Mapping[Path, Choice]
+    ) -> tuple[Sharded | None, ...]:
+        """Return where constants of a loop are read in its body, None where it is not one place."""
+        is_scan = eqn.primitive.name == "scan"
+        other = 0 if is_scan else eqn.params["cond_nconsts"]  # of the test come first
+        jaxpr = eqn.params["jaxpr" if is_scan else "body_jaxpr"].jaxpr
+        needs = [set[Division]()] * other + read_as(jaxpr, body)[: len(avals) - other]
+        return tuple(
+            self.units.spec(tuple(aval.shape), aval.dtype, next(iter(need)))
+            if len(need) == 1 and aval.shape
+            else None
+            for aval, need in zip(avals, needs, strict=True)
+        )
 
     def _all_needed(
         self, choice: Choice, values: Sequence[Value], record: Record
@@ -175,6 +192,23 @@ class Chosen:
             if stays or self.units.division(value.spec) == division:
                 return None
         return self.units.spec(value.shape, value.dtype, division)
+
+
+def read_as(jaxpr: Any, choices: Mapping[Path, Choice], path: Path = ()) -> list[set[Division]]:
+    """Return the divisions in which the operands of a jaxpr are read by the choices, by path."""
+    found = {var: set[Division]() for var in jaxpr.invars}
+    for n, eqn in enumerate(jaxpr.eqns):
+        here, needs = (*path, n), list[set[Division]]()
+        atoms = eqn.invars
+        if is_call(eqn):
+            inner, own = called(eqn)
+            needs, atoms = read_as(inner.jaxpr, choices, here), [atoms[k] for k in own]
+        elif here in choices:
+            needs = [set() if need is None else {need} for need in choices[here].ins]
+        for atom, need in zip(atoms, needs, strict=False):
+            if not isinstance(atom, core.Literal) and atom in found:
+                found[atom] |= need
+    return [*found.values()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,10 +69,23 @@ def made_carry(
     return None if is_same else found
 
 
-def as_constant(b: Builder, value: Value) -> Value:
-    """Return a value as a constant of a body: computed once, and replicated if it is small."""
+def constants(
+    b: Builder, values: Sequence[Value], requested: Sequence[Sharded | None] | None
+) -> list[Value]:
+    """Return the constants of a loop, each computed once, as requested."""
+    wanted = [None] * len(values) if requested is None else requested
+    return [as_constant(b, *pair) for pair in zip(values, wanted, strict=True)]
+
+
+def as_constant(b: Builder, value: Value, requested: Sharded | None = None) -> Value:
+    """Return a value as a constant of a body: computed once, and replicated if it is small.
+
+    requested: where it is computed, if it is a function of positions.
+    """
     if b.env.replicates(value.spec):
         return b.replicated(value)
+    if requested is not None and is_indexed(value.spec):
+        return b.as_spec(value, requested)
     return b.materialize(value) if is_indexed(value.spec) else value
 
 

@@ -37,6 +37,7 @@ from gridlayout.ops.primitives.carries import (
     as_row,
     as_state,
     carry_operands,
+    constants,
     made_carry,
     scanned_operand,
     stacked_rows,
@@ -77,8 +78,8 @@ def _scan(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
     """Rule for `lax.scan`; as_made: with the carry laid out as the body makes it, or None."""
     p = op.params
     first, second = scan_parts(p)
-    consts, length = [as_constant(b, value) for value in values[:first]], p["length"]
-    requested = op.loop
+    requested, length = op.loop, p["length"]
+    consts = constants(b, values[:first], None if requested is None else requested.constants)
     scanned, slices = [], []
     for k, value in enumerate(values[second:]):
         whole, spec = scanned_operand(b, value, None if requested is None else requested.slices[k])
@@ -166,8 +167,8 @@ def _while(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
     """Rule for `lax.while_loop`; as_made: with the carry laid out as the body makes it, or None."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    consts = [as_constant(b, value) for value in values[:second]]
     requested = op.loop
+    consts = constants(b, values[:second], None if requested is None else requested.constants)
     given: Sequence[Sharded | None] | None = None if requested is None else requested.carry
     if as_made:
         around = [x.spec for x in consts[first:]]
