@@ -98,9 +98,21 @@ def test_a_timeline_says_what_is_sent_of_what_and_how_many_bytes():
     shown = [t.text for t in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
     start = shown.index("A device receives:")
     assert shown[start + 1 :] == lines
-    # Wide spans have the bytes beside them too.
+
+
+def test_wide_spans_have_their_bytes_beside_them():
+    x, w = (jax.ShapeDtypeStruct(shape, "bfloat16") for shape in ((8192, 4096), (4096, 4096)))
+    slope = jax.grad(lambda w, x: jnp.mean(jax.nn.relu(x @ w) @ w.T))
+    found = gl.simulate(slope, w, x, machine="v5e 4x4")
     widest = max((e for e in found.events if e.nbytes), key=lambda e: e.seconds)
-    assert f"{widest.words}, {widest.nbytes:,} B" in texts(drawing, "labels")
+    words = f"{widest.words}, {widest.nbytes:,} B"
+    assert any(each.endswith(words) for each in texts(found.timeline(), "labels"))
+
+
+def test_a_timeline_is_read_on_a_narrow_page():
+    drawing = timeline("t", "", [Track("a", [Span(0.0, 1.0, "s", "compute")])])
+    width = float(ET.fromstring(drawing.svg).get("width"))
+    assert 11 * 400 / width >= 7  # pixels of the letters where the drawing is 400 pixels wide
 
 
 def test_of_many_transfers_the_largest_are_listed():

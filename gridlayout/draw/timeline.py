@@ -25,7 +25,7 @@ from gridlayout.svg import Drawing, escape, tag
 MAX_TRACKS, MAX_RECTS = 64, 300  # most tracks that are drawn, and most rectangles per track
 _ALL_RECTS, _FEWEST = 8000, 100  # most rectangles of a drawing, but at least _FEWEST per track
 _LANES = 4  # most rows of a track whose spans overlap
-_LONG, _ROW, _HIGH, _TOP = 690.0, 20, 15, 20  # pixels: of the axis, a row, a span, the ticks
+_LONG, _ROW, _HIGH, _TOP = 420.0, 20, 15, 20  # pixels: of the axis, a row, a span, the ticks
 _LABEL = 11  # font size in pixels
 _NAME, _HOVER, _KINDS = 26, 120, 4  # most letters of a track's name, and in a hover text; kinds
 _TOGETHER = 3.0  # most pixels of spans drawn together, if that gives few enough rectangles
