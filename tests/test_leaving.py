@@ -294,7 +294,7 @@ print("losses", losses, flush=True)
 """
 
 
-@pytest.mark.parametrize("rounds", [30 if tiers.ALL else 4])
+@pytest.mark.parametrize("rounds", [30 if tiers.ALL else 2])
 def test_processes_whose_caches_differ_compute_the_same(rounds):
     found = run_together(f"NUMBER = {rounds}\n{ROUNDS}", 2, 2, GRIDLAYOUT_AGREEMENT_SECONDS="60")
     for each in found:
