@@ -52,7 +52,7 @@ def printed(*arguments):
 SLOW = ("docs/how-to/plan", "docs/how-to/models")
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "page", [page for page in pages("python") if tiers.ALL or page.id not in SLOW]
 )

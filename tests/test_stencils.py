@@ -104,7 +104,7 @@ def example(shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(("shape", "grid"), PLACES)
 def test_iterations_of_a_stencil_are_jaxs(body, shape, grid):

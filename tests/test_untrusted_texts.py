@@ -25,7 +25,7 @@ CASES = [
 TENSOR = growing_texts.TENSOR
 
 
-@pytest.mark.few(26)
+@pytest.mark.few(16)
 @pytest.mark.parametrize(
     ("name", "text_of"), CASES, ids=[f"{name}-{text_of.__name__}" for name, text_of in CASES]
 )
