@@ -58,7 +58,7 @@ def fastest_of(seconds: Sequence[float], received: Sequence[float]) -> int:
     Times are estimates, bytes are not: a way that receives more than another one has to be faster
     by `LIMITS.similar`. received: the bytes that a device receives on average.
 
-    >>> fastest_of([1.0, 1.1, 1.5], [80_000, 20_000, 10_000])
+    >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000])
     1
     """
     few = LIMITS.similar * min(received) + LIMITS.page_bytes
