@@ -84,11 +84,7 @@ class Model:
 
     def add_fetch(self, fetch: Fetch) -> None:
         """Add the costs of a fetch; forms that its source reads itself are costs of the source."""
-        reads: dict[int, np.ndarray] = {}
-        for consumer, forms in fetch.consumers:
-            read = forms[:, None] == np.arange(fetch.prices.shape[1])
-            reads[consumer] = reads[consumer] | read if consumer in reads else read
-        prices = fetch.prices
+        reads, prices = dict(fetch.reads), fetch.prices
         if (own := reads.pop(fetch.source, None)) is not None:
             paid = np.where(own, prices, 0).sum(1)
             self.costs[fetch.source] = self.costs[fetch.source] + paid

@@ -56,6 +56,15 @@ class Fetch:
                     f"they have to be from -1, which is none, to {prices.shape[1] - 1}"
                 )
 
+    @cached_property
+    def reads(self) -> dict[int, np.ndarray]:
+        """For each consumer, [choice, form]: whether the choice reads the form."""
+        numbers, found = np.arange(self.prices.shape[1]), dict[int, np.ndarray]()
+        for consumer, forms in self.consumers:
+            read = forms[:, None] == numbers
+            found[consumer] = found[consumer] | read if consumer in found else read
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
