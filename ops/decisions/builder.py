@@ -189,6 +189,8 @@ class Builder(Mover):
         """Return a sharded value in the layout that is reached in the least time."""
         spec = value.spec
         assert isinstance(spec, Sharded)
+        if len(layouts) == 1:  # nothing to compare
+            return self.relayout(value, layouts[0])
 
         def price(layout: Layout, least: float) -> float:
             places = spec.placement, self.placement(layout)
