@@ -204,8 +204,6 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     assert ours == pytest.approx(xla, rel={"swiglu": 0.11, "residual": 0.14}.get(name, 0.1))
 
 
-@pytest.mark.few(6)
-@newest
 def test_each_layer_of_a_chain_of_residuals_takes_the_same_time():
     # If sums were computed again in the kernels of all later layers, late layers would take longer.
     machine, seconds = gl.Machine("v5e 4x4"), []
@@ -217,6 +215,8 @@ def test_each_layer_of_a_chain_of_residuals_takes_the_same_time():
     assert seconds[2] - seconds[1] == pytest.approx(seconds[1] - seconds[0])
 
 
+@pytest.mark.few(6)
+@newest
 @pytest.mark.parametrize("name", PROGRAMS_OF_INDICES)
 def test_the_peak_counts_what_is_computed_of_no_operand(name):
     ours, xla = measured(name)
