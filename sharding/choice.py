@@ -52,16 +52,18 @@ def cheapest(
     return best, least
 
 
-def fastest_of(seconds: Sequence[float], received: Sequence[float]) -> int:
+def fastest_of(seconds: Sequence[float], received: Sequence[float], similar: float) -> int:
     """Return the number of the way of least time; of ways that take about as long, of fewer bytes.
 
-    Times are estimates, bytes are not: a way that receives more than another one has to be faster
-    by `LIMITS.similar`. received: the bytes that a device receives on average.
+    A way that receives more than another one has to be faster by `similar`, a factor
+    (`Machine.similar`). received: the bytes that a device receives on average.
 
-    >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000])
+    >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000], 1.25)
     1
+    >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000], 1)
+    0
     """
-    few = LIMITS.similar * min(received) + LIMITS.page_bytes
+    few = similar * min(received) + LIMITS.page_bytes
     pairs = zip(seconds, received, strict=True)
-    counted = [each * (LIMITS.similar if more > few else 1) for each, more in pairs]
+    counted = [each * (similar if more > few else 1) for each, more in pairs]
     return counted.index(min(counted))

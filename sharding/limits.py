@@ -12,8 +12,8 @@ class Limits:
     Times are estimates of a machine, with an error of about a quarter.
     """
 
-    # Of two ways to do the same, the one that receives more bytes than this factor times those of
-    # the other one is chosen if the other one takes this factor times as long.
+    # By measured figures, of two ways to do the same, the one that receives more bytes than this
+    # factor times those of the other one is chosen if the other one takes this factor longer.
     similar: float = 1.25
 
     # -- whole programs --

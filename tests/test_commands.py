@@ -151,8 +151,14 @@ def test_of_a_dump_a_command_names_a_layout_and_explain(command, output, monkeyp
     ("arguments", "words"),
     [
         (["convert", GRID], "to which system? Give --to and one of document, metal"),
-        (["draw", "tensor<53x63xf32>"], "the type has no encoding, so it states no layout"),
-        (["explain", "tensor<53x63xf32>"], "the type has no encoding, so it states no layout"),
+        (
+            ["draw", "tensor<53x63xf32>"],
+            "expected ',' and an encoding, found '>'",
+        ),
+        (
+            ["explain", "tensor<53x63xf32>"],
+            "expected ',' and an encoding, found '>'",
+        ),
         (["explain", "f32[53,63]{1,0:T(8,128)"], "column 24: expected"),
         (["draw", "no/such.mlir"], "is neither a file nor a layout"),
         (["plan", "train.py:step", "f32[8]"], "name the module, without its ending .py"),

@@ -31,8 +31,8 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     element = reader.element()
     if reader.peek(">"):
         reader.fail(
-            "the type has no encoding, so it states no layout: the encoding of a layout follows "
-            "the element type, as in tensor<53x63xf32, #ttcore.metal_layout<...>>"
+            "expected ',' and an encoding, found '>': a type without one states no layout; it "
+            "follows the element type, as in tensor<53x63xf32, #ttcore.metal_layout<...>>"
         )
     reader.expect(",", "#ttcore.metal_layout", "<")
     linear = read_map(reader, shape)

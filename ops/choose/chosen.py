@@ -25,7 +25,7 @@ from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.factors import SHIFTED
-from gridlayout.ops.decisions.jaxprs import called, is_call, scan_parts
+from gridlayout.ops.decisions.jaxprs import called, equations_of, is_call, scan_parts
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
@@ -197,7 +197,7 @@ class Chosen:
 def read_as(jaxpr: Any, choices: Mapping[Path, Choice], path: Path = ()) -> list[set[Division]]:
     """Return the divisions in which the operands of a jaxpr are read by the choices, by path."""
     found = {var: set[Division]() for var in jaxpr.invars}
-    for n, eqn in enumerate(jaxpr.eqns):
+    for n, eqn in enumerate(equations_of(jaxpr)):
         here, needs = (*path, n), list[set[Division]]()
         atoms = eqn.invars
         if is_call(eqn):

@@ -30,7 +30,6 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest, fastest_of
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -280,12 +279,12 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     for way in ways:
         if not least:
             break
-        price(way, least * LIMITS.similar)
+        price(way, least * b.env.machine.similar)
         least = min(least, *(seconds for seconds, _, _ in found), inf)
     if not found:
         return None
     seconds, received, _ = zip(*found, strict=True)
-    best = found[fastest_of(seconds, received)][2]
+    best = found[fastest_of(seconds, received, b.env.machine.similar)][2]
 
     def others() -> list[Decide]:
         while longer:

@@ -42,7 +42,6 @@ from gridlayout.ops.moves.workspaces import (
     gathered_workspace,
     pieces_workspace,
 )
-from gridlayout.sharding.choice import fastest_of
 from gridlayout.sharding.collectives import (
     Collective,
     Collectives,
@@ -106,9 +105,7 @@ def _cheapest(ways: Sequence[LocalMove], device: DeviceGrid) -> LocalMove:
     more than has to move.
     """
     if not device.machine.bytes_decide:
-        seconds = [device.machine.seconds(way.collectives) for way in ways]
-        received = [total_bytes(way.collectives) / device.size for way in ways]
-        return ways[fastest_of(seconds, received)]
+        return min(ways, key=lambda way: device.machine.seconds(way.collectives))
     (pieces,) = (way.pieces for way in ways if way.pieces is not None)
     most = pieces.slack * pieces.moved
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]

@@ -155,7 +155,8 @@ def cheapest(
         machine.price(each, device.size) + machine.work_seconds(nbytes=way.received * width)
         for each, way in zip(sent, ways, strict=True)
     ]
-    return ways[fastest_of(seconds, [total_bytes(each) / device.size for each in sent])]
+    received = [total_bytes(each) / device.size for each in sent]
+    return ways[fastest_of(seconds, received, machine.similar)]
 
 
 def _counts(slabs: int) -> Sequence[int]:

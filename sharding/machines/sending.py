@@ -16,6 +16,7 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     Collective,
 )
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.chips import Figure, Links
 from gridlayout.sharding.machines.computing import Computing
 from gridlayout.sharding.machines.figures import Figures
@@ -117,6 +118,14 @@ class Sending(Computing):
         The algorithm that receives the fewest bytes is then the fastest.
         """
         return not self.has_latency and self.topology.is_uniform
+
+    @property
+    def similar(self) -> float:
+        """The factor within which the times of two ways are about equal.
+
+        It is over 1 for measured figures, which have an error.
+        """
+        return LIMITS.similar if self.figures else 1.0
 
     def price(self, collectives: Sequence[Collective], devices: int) -> float:
         """Return the seconds of collectives, to compare ways to do the same.
