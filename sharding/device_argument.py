@@ -41,6 +41,7 @@ def as_device(device: Any) -> DeviceGrid:
 def device_in_use() -> DeviceGrid | None:
     """Return the device grid of the mesh that `jax.set_mesh` has set, if there is one.
 
+    >>> import jax
     >>> with jax.set_mesh(jax.make_mesh((1,), ("data",))):
     ...     device_in_use()
     DeviceGrid(data=1, cpu)

@@ -122,7 +122,9 @@ def test_more_is_received_only_where_the_machine_takes_less_time_for_it(seed):
         if plan.received <= 1.3 * plan.moved:
             continue
         fewer = [x for x in plan.alternatives if x.received <= 1.3 * plan.moved]
-        assert all(x.seconds >= plan.seconds for x in plan.alternatives)
+        for x in plan.alternatives:  # about as fast, and of more bytes, if it is faster
+            assert x.seconds * device.machine.similar >= plan.seconds
+            assert x.seconds >= plan.seconds or x.received > plan.received
         assert all(str(x) in str(plan) for x in plan.alternatives)
         chosen[bool(fewer)] += 1
     assert chosen[True] > 10

@@ -112,7 +112,7 @@ class GridType(hijax.HiType):
         raise AttributeError(
             f"{self.str_short()} has no sharding of a logical array. Functions that make arrays "
             "like it run on the grid: gl.on_grid(optimizer.init)(params), "
-            "gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.jacfwd(fn))(x), "
+            "gl.zeros_like(x), gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.jacfwd(fn))(x), "
             "gl.on_grid(jax.hessian(fn))(x). jax.device_put does not take it: "
             "gl.relayout(x, layout, device) moves it to a layout, and x.to_logical(sharding) to a "
             "sharding of JAX"

@@ -253,12 +253,16 @@ def written_seconds(decision: Decision, machine: Machine) -> float:
     return machine.work_seconds(nbytes=nbytes)
 
 
-def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
+def cheapest_way(
+    b: Builder, op: Op, ways: Sequence[Decide], *values: Value, similar: float | None = None
+) -> Choice | None:
     """Return a `Choice` of ways to run an op, the fastest as its best; None if all decline.
 
     Its others are the remaining ways that do not decline. Of equally fast ways the first one wins.
-    After a way that takes no time, no more are tried.
+    After a way that takes no time, no more are tried. similar: as in `fastest_of`, by default that
+    of the machine.
     """
+    similar = b.env.machine.similar if similar is None else similar
     found: list[tuple[float, float, Decide]] = []  # seconds, bytes received
     longer: list[Decide] = []  # of which a part takes longer than another way
 
@@ -279,12 +283,12 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
     for way in ways:
         if not least:
             break
-        price(way, least * b.env.machine.similar)
+        price(way, least * similar)
         least = min(least, *(seconds for seconds, _, _ in found), inf)
     if not found:
         return None
     seconds, received, _ = zip(*found, strict=True)
-    best = found[fastest_of(seconds, received, b.env.machine.similar)][2]
+    best = found[fastest_of(seconds, received, similar)][2]
 
     def others() -> list[Decide]:
         while longer:

@@ -42,6 +42,7 @@ from gridlayout.ops.moves.workspaces import (
     gathered_workspace,
     pieces_workspace,
 )
+from gridlayout.sharding.choice import fastest_of
 from gridlayout.sharding.collectives import (
     Collective,
     Collectives,
@@ -99,13 +100,15 @@ def offered_moves(
 
 
 def _cheapest(ways: Sequence[LocalMove], device: DeviceGrid) -> LocalMove:
-    """Return the fastest move.
+    """Return the fastest move; of about equally fast ones, one that receives fewer bytes.
 
     Where bytes decide, it is the one with the fewest collectives among those that receive little
     more than has to move.
     """
     if not device.machine.bytes_decide:
-        return min(ways, key=lambda way: device.machine.seconds(way.collectives))
+        seconds = [device.machine.seconds(way.collectives) for way in ways]
+        received = [total_bytes(way.collectives) / device.size for way in ways]
+        return ways[fastest_of(seconds, received, device.machine.similar)]
     (pieces,) = (way.pieces for way in ways if way.pieces is not None)
     most = pieces.slack * pieces.moved
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]

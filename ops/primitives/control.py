@@ -60,7 +60,8 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         return _scan(b, op, *values)
     ways: list[Decide] = [_scan, partial(_scan, as_made=True)]
     ways += [partial(_in_rounds, steps=steps) for steps in STEPS]
-    return cheapest_way(b, op, ways, *values)
+    # Rounds of several iterations receive more bytes to exchange them less often.
+    return cheapest_way(b, op, ways, *values, similar=1)
 
 
 def _in_rounds(b: Builder, op: Op, *values: Value, steps: int) -> list[Value] | None:
