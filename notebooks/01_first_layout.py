@@ -177,7 +177,7 @@ print("in the tensor, element [36, 32] is", numbers[36, 32])
 # ## Any JAX function
 #
 # `on_grid` runs a function that was written for plain arrays. The result is that of plain JAX, and
-# the padding takes part in nothing: here it is filled with NaN first.
+# padding never affects it: here it is filled with NaN first.
 
 # %%
 physical = np.array(x.physical)

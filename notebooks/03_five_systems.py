@@ -69,7 +69,7 @@ gl.parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles")
 # %% [markdown]
 # ## Sophon: channels over NPUs
 #
-# A Sophon chip spreads the channels of a tensor over its NPUs, round and round: channel c is on NPU
+# A Sophon chip spreads the channels of a tensor over its NPUs, round-robin: channel c is on NPU
 # c mod 4, here with the document's toy chip of 4. Each column of the picture is an NPU. Starting on
 # another NPU can cost a row of memory.
 
@@ -80,7 +80,7 @@ print("6 channels that start on NPU 3 take", channels.channels_per_npu, "places 
 channels.draw("slots")
 
 # %% [markdown]
-# The *compact* layout puts a channel right behind the other. The *aligned* one starts each at a
+# The *compact* layout puts each channel right behind the last. The *aligned* one starts each at a
 # multiple of 128 bytes, which the hardware prefers. In the pictures, a colour is a channel, a row
 # is 32 floats, and padding is hatched.
 

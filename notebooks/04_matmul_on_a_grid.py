@@ -125,7 +125,7 @@ print(gl.on_grid(jnp.matmul).report(tall, wide))
 
 # %% [markdown]
 # Drawn, a program shows where each value lies, how much of it is padding, and what is moved for
-# which step. Here is a product whose operands have to be brought nearer.
+# which step. Here is a product whose operands have to be moved first.
 
 # %%
 low = laid_out((64, 40), (2, 4), device)

@@ -76,8 +76,8 @@ found
 # %% [markdown]
 # ## A program for a grid of cores
 #
-# The file [06_dump.mlir](06_dump.mlir) is in the language of Tenstorrent's compiler: layouts under
-# short names, and operations that move a tensor from one to the next.
+# The file [06_dump.mlir](06_dump.mlir) is the IR of Tenstorrent's compiler, tt-mlir: layouts have
+# aliases, and operations move a tensor from one to the next.
 
 # %%
 with open("06_dump.mlir") as file:
