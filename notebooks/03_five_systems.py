@@ -80,9 +80,9 @@ print("6 channels that start on NPU 3 take", channels.channels_per_npu, "places 
 channels.draw("slots")
 
 # %% [markdown]
-# The *compact* layout puts each channel right after the one before. The *aligned* one starts each at
-# a multiple of 128 bytes, which the hardware prefers. In the pictures, a colour is a channel, a row
-# is 32 floats, and padding is hatched.
+# The *compact* layout puts each channel right after the one before. The *aligned* one starts each
+# at a multiple of 128 bytes, which the hardware prefers. In the pictures, a colour is a channel, a
+# row is 32 floats, and padding is hatched.
 
 # %%
 compact = gl.sophon.local(shape, "float32", "compact", chip=toy)
