@@ -8,8 +8,8 @@ steps around the programs of their bodies. Everything else is a view of a progra
 * `running.py`: repeated runs of steps, such as the layers of a stack, are traced once.
   `together.py`: independent collectives are joined where the machine prices that lower
 * `report.py`, `row.py`, `alternatives.py`: the table of `on_grid(f).report(...)`
-* `memory.py`: buffers as XLA assigns them, and their peak. `passes.py`: the price of an
-  op, from its bytes and operations
+* `memory.py`: buffers as XLA assigns them, and their peak. `dependents.py`: values that are stored
+  although they can be fused. `passes.py`: the price of an op, from its bytes and operations
 * `graph.py`, `groups.py`, `texts.py`, `picture.py`: the drawing: edges, cards and their texts
 * `stages.py`: the order in which a device sends and computes, for timelines and traces
 """
