@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 from jax.sharding import AbstractMesh, Mesh
 
 from gridlayout.arguments import shown
@@ -47,6 +48,16 @@ def device_in_use() -> DeviceGrid | None:
     DeviceGrid(data=1, cpu)
     """
     return None if (mesh := mesh_in_use()) is None else _of_mesh(mesh)
+
+
+def default_device() -> DeviceGrid:
+    """Return the device grid where none is given: that in use, or all devices of JAX in a row.
+
+    >>> import jax
+    >>> default_device().shape == (len(jax.devices()),)
+    True
+    """
+    return device_in_use() or DeviceGrid((len(jax.devices()),))
 
 
 def of_mesh(x: Any) -> Any:

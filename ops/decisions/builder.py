@@ -266,26 +266,22 @@ def cheapest_way(
     found: list[tuple[float, float, Decide]] = []  # seconds, bytes received
     longer: list[Decide] = []  # of which a part takes longer than another way
 
-    def price(way: Decide, most: float) -> None:
+    def price(way: Decide, least: float) -> float:
         trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan, b.record)
-        trial.most = most
+        trial.most = least * similar
         made = way(trial, op, *values)
         if made is None:
             longer.extend([way] if trial.is_too_long else [])
-            return
+            return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
         sent = b.env.machine.price(decision.collectives, b.device.size)
         seconds = sent + trial.computing + written_seconds(decision, b.env.machine)
         found.append((seconds, total_bytes(decision.collectives) / b.device.size, way))
+        return seconds
 
-    least = inf
-    for way in ways:
-        if not least:
-            break
-        price(way, least * similar)
-        least = min(least, *(seconds for seconds, _, _ in found), inf)
-    if not found:
+    fastest, _ = cheapest(Offer(way, partial(price, way)) for way in ways)
+    if fastest is None:
         return None
     seconds, received, _ = zip(*found, strict=True)
     best = found[fastest_of(seconds, received, similar)][2]

@@ -40,7 +40,7 @@ from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.other_words import KEYWORDS, knows_keywords
-from gridlayout.sharding.device_argument import as_device, device_in_use
+from gridlayout.sharding.device_argument import as_device, default_device, device_in_use
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.svg import Drawing
 
@@ -263,7 +263,7 @@ class OnGrid:
         device = next((each for each in found if each is not None), None)
         on = self
         if device is None:
-            device = device_in_use() or DeviceGrid((len(jax.devices()),))
+            device = default_device()
             on = on_grid(self, device)
         made = [described(x, device) if isinstance(x, Layout) else x for x in leaves]
         return on, *jax.tree.unflatten(structure, made)

@@ -53,8 +53,10 @@ def by_borders(
         reads = np.arange(before.slots[k])[:, None] * m + np.arange(m)
         reads = np.where(reads < extent, reads, UNREAD)
         width = dtypes.nbytes(prod(block) // n, a.dtype)
-        ways = (device.machine, device, before.axes[k], n, extent, [reads], width)
-        border = cheapest(*ways, is_inner=prod(block[:k]) > 1)
+        is_inner = prod(block[:k]) > 1
+        border = cheapest(
+            device.machine, device, before.axes[k], n, extent, [reads], width, is_inner
+        )
         border.collectives(made, width)
         received.append((k, border))
         held += [border.sent * width, border.received * width]

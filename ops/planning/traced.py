@@ -42,7 +42,7 @@ from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
-from gridlayout.sharding.device_argument import device_in_use
+from gridlayout.sharding.device_argument import default_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.machine import Machine
@@ -366,7 +366,7 @@ def _device(
         )
     own = next(iter(grids), None)
     if machine is None:
-        device = own or lifted or device_in_use() or DeviceGrid((len(jax.devices()),))
+        device = own or lifted or default_device()
         return device.machine, device
     machine = as_machine(machine)
     if own is not None:

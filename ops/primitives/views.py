@@ -319,8 +319,8 @@ def _border(
     if same:
         return None
     width = dtypes.nbytes(prod(block) // block[s], spec.dtype)
-    ways = (b.env.machine, b.device, axes, block[s], extent, reads, width)
-    return cheapest(*ways, is_inner=prod(block[:s]) > 1)
+    is_inner = prod(block[:s]) > 1
+    return cheapest(b.env.machine, b.device, axes, block[s], extent, reads, width, is_inner)
 
 
 # -- records ---------------------------------------------------------------------------------------

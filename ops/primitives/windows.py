@@ -151,8 +151,10 @@ def halos_of(
         widths = [dtypes.nbytes(rest, kind) for kind in kinds]
         at = np.array(reach.starts(b.device.count(axes)))[:, None] + np.arange(reach.count)
         reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
-        ways = (b.env.machine, b.device, axes, block[k], extent, reads, widths[0])
-        border = cheapest(*ways, is_inner=prod(block[:k]) > 1)
+        is_inner = prod(block[:k]) > 1
+        border = cheapest(
+            b.env.machine, b.device, axes, block[k], extent, reads, widths[0], is_inner
+        )
         for width in widths:
             border.collectives(sent, width)
         block[k] = reach.length
