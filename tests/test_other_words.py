@@ -9,10 +9,11 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import gridlayout as gl
-from gridlayout.other_words import _NAMES, KEYWORDS, PLANNING
+from gridlayout.other_words import _NAMES, ARRAY, KEYWORDS, LAYOUT, PLANNING
 
 X = np.ones((5, 7), np.float32)
 MESH = jax.make_mesh((1,), ("data",))
+LAYOUT_OF_5_BY_7 = gl.GridLayout((5, 7), grid=(1, 1))
 
 
 @pytest.mark.parametrize("name", _NAMES)
@@ -32,6 +33,24 @@ def test_a_misspelt_name_is_met_with_the_nearest():
     assert not hasattr(gl, "__wrapped__")
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(lambda: LAYOUT_OF_5_BY_7, LAYOUT), (lambda: gl.put(X, P("data"), MESH), ARRAY)],
+    ids=["a layout", "an array"],
+)
+def test_attributes_of_others_say_what_to_call(make, words):
+    has = make()
+    of = "layout" if words is LAYOUT else "x"
+    for name, said in words.items():
+        with pytest.raises(AttributeError, match=re.escape(said)):
+            getattr(has, name)
+        for own in re.findall(rf"\b{of}\.(\w+)", said):
+            assert hasattr(has, own)
+        for own in re.findall(r"gl\.(\w+)", said):
+            assert hasattr(gl, own)
+    assert not hasattr(has, "qqqq")
+
+
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_keywords_of_others_say_what_to_do(name):
     with pytest.raises(gl.LayoutError, match=f"gl.put has no keyword {name}: "):
@@ -49,10 +68,12 @@ def test_plans_say_where_devices_are_given(call, name):
         call(jnp.sin, X, **{name: MESH})
 
 
-LAYOUT = gl.GridLayout((5, 7), grid=(1, 1))
 MISPLACED = {
-    "a file for a view": (lambda: LAYOUT.draw("x.svg"), r"layout.draw\(\).save\('x.svg'\)"),
-    "a path for a view": (lambda: LAYOUT.draw(path="x.png"), r"draw\(\).save\('x.png'\)"),
+    "a file for a view": (
+        lambda: LAYOUT_OF_5_BY_7.draw("x.svg"),
+        r"layout.draw\(\).save\('x.svg'\)",
+    ),
+    "a path for a view": (lambda: LAYOUT_OF_5_BY_7.draw(path="x.png"), r"draw\(\).save\('x.png'\)"),
     "the mesh first": (lambda: gl.put(MESH, X), "the array comes first"),
     "an axis for a spec": (lambda: gl.put(X, "data", MESH), r"Along an axis of a mesh: P\('data'"),
     "entries for a spec": (lambda: gl.put(X, ("data", None), MESH), r"P\('data'"),

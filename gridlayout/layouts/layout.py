@@ -25,6 +25,7 @@ from gridlayout.layouts.mapped import Mapped
 from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
+from gridlayout.other_words import layout_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,6 +257,12 @@ class Layout(Mapped):
         """
         (find,) = _finders
         return find(self, device)
+
+    if not TYPE_CHECKING:  # for type checkers, only the names above
+
+        def __getattr__(self, name: str) -> Any:
+            words = "" if name.startswith("_") else layout_words(name, dir(self))
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{words}")
 
     def _repr_html_(self) -> str:
         return self.summary().beside(self.draw().svg)

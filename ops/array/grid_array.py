@@ -37,6 +37,7 @@ from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.other_words import ARRAY
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.processes.agreement import check_has_part, joint_call, layout_lines
@@ -320,6 +321,8 @@ class GridArray(Shown, metaclass=_Meta):
         )
         if name.startswith("_"):  # JAX requests such names very often
             return lifted
+        if name in ARRAY:
+            return ARRAY[name]
         if hasattr(np.ndarray, name):
             return f"np.asarray(x).{name} is that of its elements, on the host; {lifted}"
         for part in ("layout", "storage", "device"):
