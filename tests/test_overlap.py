@@ -215,6 +215,21 @@ def test_a_gather_runs_beside_a_product_that_does_not_need_it():
     assert one.overlapped == one.time  # the product needs what is gathered
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_report_has_the_times_of_the_simulation(name):
+    fn, args = PROGRAMS[name]
+    mesh = jax.sharding.AbstractMesh((4, 4), ("x", "y"))
+    device = gl.DeviceGrid(mesh, machine=gl.Machine("v5e 4x4"))
+    args = jax.tree.map(lambda x: gl.GridLayout(x.shape, x.dtype, grid=(4, 4)[: x.ndim]), args)
+    simulation = gl.simulate(fn, *args, machine=device.machine)
+    report = gl.on_grid(fn, device).report(*args)
+    assert report.seconds == pytest.approx(simulation.time)
+    assert report.overlapped == pytest.approx(simulation.overlapped)
+    for row, each in zip(report.rows, simulation.equations, strict=True):
+        assert (row.compute, row.movement) == (each.compute, each.movement)
+    assert ("with overlap" in str(report)) == ("with overlap" in str(simulation))
+
+
 @pytest.mark.parametrize(("columns", "is_sent_longer"), [(4096, True), (32768, False)])
 def test_a_ring_takes_the_longer_of_both_in_each_round(columns, is_sent_longer):
     shapes = (65536, 4096), (4096, columns)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gridlayout.ops.decisions.decision import PER_TRIP
 from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import Collective, in_words
-from gridlayout.sharding.machines.machine import Machine
 from gridlayout.tables.cells import placed, tensors
 from gridlayout.tables.words import duration
 
@@ -53,26 +50,16 @@ class Equation:
         return f"{self.name} takes {duration(self.seconds)}: {'; '.join(filter(None, texts))}"
 
 
-def equation_names(rows: Sequence[Row]) -> list[str]:
-    """Return the name of each row: its primitive and its number among equal ones, from 0."""
-    seen: Counter[str] = Counter()
-    names = []
-    for row in rows:
-        names.append(f"{row.primitive}:{seen[row.primitive]}")
-        seen[row.primitive] += 1
-    return names
-
-
-def equation_of(name: str, row: Row, machine: Machine, streamed: float, trips: int) -> Equation:
+def equation_of(name: str, row: Row, streamed: float, trips: int) -> Equation:
     """Return a row as an equation; streamed: seconds of DRAM transfers during its computation."""
     if PER_TRIP in row.note.split(", "):
         sent = tuple(each.times(trips) for each in row.collectives)
         note = row.note.replace(PER_TRIP, f"{trips} trips")
         row = replace(row, collectives=sent, seconds=row.seconds * trips, note=note)
         row = replace(row, units=row.units * trips, memory=row.memory * trips)
-    movement = machine.seconds(row.collectives)
+        row = replace(row, movement=row.movement * trips)
     ins, outs = map(tensors, (row.inputs, row.outputs))
-    compute, limit = max(row.seconds - movement, 0.0), row.limit
+    compute, movement, limit = row.compute, row.movement, row.limit
     memory = max(min(row.memory, compute), streamed)
     if streamed > compute:
         compute, limit = streamed, "dram" if streamed > movement else limit

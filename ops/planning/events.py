@@ -11,7 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gridlayout.ops.programs.timing import Run, Stage, Timed, Times, scheduled
+from gridlayout.ops.planning.equation import Equation
+from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
 from gridlayout.sharding.collectives import COPY
 from gridlayout.sharding.machines.lanes import COMPUTE, MEMORY
 from gridlayout.sharding.machines.machine import Machine
@@ -84,7 +85,7 @@ def sent_in_words(found: Sequence[Event]) -> list[str]:
 
 
 def runs_of(
-    equations: Sequence[Timed], staged: Sequence[tuple[int, Stage]], machine: Machine
+    equations: Sequence[Equation], staged: Sequence[tuple[int, Stage]], machine: Machine
 ) -> list[tuple[int, Stage, Run]]:
     """Return when one device does what: an equation's number, a stage of it, and its time.
 
@@ -97,7 +98,7 @@ def runs_of(
 
 
 def events(
-    equations: Sequence[Timed], runs: Sequence[tuple[int, Stage, Run]], machine: Machine
+    equations: Sequence[Equation], runs: Sequence[tuple[int, Stage, Run]], machine: Machine
 ) -> list[Event]:
     """Return what one device does, in order of time; what takes no time is left out.
 
@@ -132,7 +133,7 @@ def held_times(steps: Sequence[int], runs: Sequence[tuple[int, Run]]) -> tuple[f
     return tuple(spread)
 
 
-def _event(each: Timed, stage: Stage, machine: Machine, run: Run) -> Event:
+def _event(each: Equation, stage: Stage, machine: Machine, run: Run) -> Event:
     if stage.collective is None:
         resource = MEMORY if each.memory > each.units else COMPUTE
         return Event(*run, each.name, COMPUTE, machine.lanes[resource])
@@ -148,7 +149,7 @@ def _event(each: Timed, stage: Stage, machine: Machine, run: Run) -> Event:
     return Event(*run, each.name, kind, track, stage.of, nbytes)
 
 
-def _unordered(equations: Sequence[Timed]) -> Iterator[tuple[int, Stage]]:
+def _unordered(equations: Sequence[Equation]) -> Iterator[tuple[int, Stage]]:
     for n, each in enumerate(equations):
         for k in range(len(each.collectives) or bool(each.movement)):
             yield n, Stage(k, 1.0, after=None)

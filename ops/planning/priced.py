@@ -17,13 +17,13 @@ from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.graph.node import Path
 from gridlayout.ops.planning.clock import Clock
-from gridlayout.ops.planning.equation import equation_names
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.planning.spaces import End, Spaces
 from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
+from gridlayout.ops.programs.row import named_rows
 from gridlayout.ops.solver.solve import Solution
 from gridlayout.sharding.limits import LIMITS
 
@@ -159,7 +159,7 @@ def _alternatives(
     """Return the best ways to run each equation that has a choice."""
     units, problem = strategies.units, strategies.problem
     made: dict[str, tuple[Alternative, ...]] = {}
-    names = zip(equation_names(report.rows), report.rows, strict=True)
+    names = zip(named_rows(report.rows), report.rows, strict=True)
     by_path = {row.made.path: name for name, row in names}
     by_variable: dict[int, tuple[Alternative, ...]] = {}
     for n, node in enumerate(strategies.graph.nodes):

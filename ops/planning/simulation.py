@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
-from gridlayout.ops.planning.equation import Equation, equation_names, equation_of
+from gridlayout.ops.planning.equation import Equation, equation_of
 from gridlayout.ops.planning.events import (
     Event,
     events,
@@ -24,6 +24,7 @@ from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
+from gridlayout.ops.programs.row import named_rows
 from gridlayout.ops.programs.stages import stages
 from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
 from gridlayout.sharding.collectives import COPY, in_words
@@ -102,10 +103,10 @@ class Simulation:
         trip count of loops of unknown length.
         """
         program, device = report.program, report.program.device
-        names = equation_names(report.rows)
+        names = named_rows(report.rows)
         streamed = {} if spaces is None else spaces.streamed
         equations = tuple(
-            equation_of(name, row, device.machine, streamed.get(row.made.path, 0.0), trips)
+            equation_of(name, row, streamed.get(row.made.path, 0.0), trips)
             for name, row in zip(names, report.rows, strict=True)
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from gridlayout.ops.programs.alternatives import Alternatives, alternatives, axe
 from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import Memory
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.programs.row import Row
+from gridlayout.ops.programs.row import Row, named_rows
+from gridlayout.ops.programs.stages import stages
+from gridlayout.ops.programs.timing import Times, scheduled
 from gridlayout.sharding.collectives import COPY, in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import tensors
@@ -109,6 +112,28 @@ class Report:
     def seconds(self) -> float:
         """The seconds of one device on the device grid's machine, with the rows in sequence."""
         return sum(row.seconds for row in self.rows)
+
+    @cached_property
+    def overlapped(self) -> float:
+        """The seconds where a device does at the same time what the machine's `overlap` states.
+
+        As `Simulation.overlapped`: equal to `seconds` for a machine that states no overlap.
+
+        >>> import gridlayout as gl, jax
+        >>> x, w = (gl.GridLayout((n, 1024), "bfloat16", grid=(16, 1)) for n in (8192, 1024))
+        >>> mesh = jax.sharding.AbstractMesh((4, 4), ("x", "y"))
+        >>> device = gl.DeviceGrid(mesh, machine=gl.Machine("v5e 4x4"))
+        >>> report = gl.on_grid(lambda x, a, b: (x @ a) @ b, device).report(x, w, w)
+        >>> print(f"{report.seconds * 1e6:.1f} us, {report.overlapped * 1e6:.1f} us")
+        60.6 us, 55.1 us
+        """
+        machine = self.program.device.machine
+        if not machine.overlap:
+            return self.seconds
+        times, names = Times(self.rows, machine), named_rows(self.rows)
+        placed = stages(self.program, self.rows, names, self.graph.names, times)
+        runs = scheduled([(each.equation, each.stage) for each in placed], times)
+        return min(max((run.end for run in runs), default=0.0), self.seconds)
 
     def why(self, row: Row | int) -> Alternatives:
         """Return the ways to run a row, each with its cost on the machine.
@@ -204,11 +229,14 @@ class Report:
 
     @property
     def _totals(self) -> str:
-        against = self.program.against
+        both = [duration(self.seconds), duration(self.overlapped)]
+        notes = [] if both[0] == both[1] else [f"{both[1]} with overlap"]
+        if self.program.against is not None:
+            notes.append(f"instead of {duration(self.program.against)}")
         return (
             f"{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
-            f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
-            + ("" if against is None else f" (instead of {duration(against)})")
+            f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {both[0]}"
+            + (f" ({', '.join(notes)})" if notes else "")
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -36,9 +37,10 @@ class Row:
     that is counted. `collectives` are what the devices send each other. `device_flops` counts one
     device's operations, on padding too. times: how often it runs, in a loop; bytes, masks and flops
     are over all runs. seconds: of one device, on the device grid's machine. limit: what takes the
-    most of that, `links`, `products` or `memory`; empty where nothing does. decision: the decision;
-    made: the same as part of its program. units, memory: the seconds of its computation in which
-    the units that compute, and the memory, are busy.
+    most of that, `links`, `products` or `memory`; empty where nothing does. movement: the part of
+    the seconds in which it waits for what the devices send. decision: the decision; made: the same
+    as part of its program. units, memory: the seconds of its computation in which the units that
+    compute, and the memory, are busy.
     """
 
     primitive: str
@@ -61,6 +63,22 @@ class Row:
     padding_bytes: int = 0
     units: float = 0.0
     memory: float = 0.0
+    movement: float = 0.0
+
+    @property
+    def compute(self) -> float:
+        """The seconds of computation."""
+        return max(self.seconds - self.movement, 0.0)
+
+
+def named_rows(rows: Sequence[Row]) -> list[str]:
+    """Return the name of each row: its primitive and its number among equal ones, from 0."""
+    seen: Counter[str] = Counter()
+    names = []
+    for row in rows:
+        names.append(f"{row.primitive}:{seen[row.primitive]}")
+        seen[row.primitive] += 1
+    return names
 
 
 def priced(
@@ -228,4 +246,5 @@ def row_of(
         padding_bytes=sum(map(_padding, decision.results)),
         units=units * times,
         memory=memory * times,
+        movement=seconds["links"] * times,
     )

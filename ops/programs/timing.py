@@ -16,11 +16,7 @@ from gridlayout.sharding.machines.machine import Machine
 
 
 class Timed(Protocol):
-    """An equation's times, as `Equation` of a simulation has them."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
+    """The times of an equation: a row of a report, or an equation of a simulation."""
 
     @property
     def compute(self) -> float:
