@@ -38,6 +38,9 @@ SIMPLE = {
     "both": (lambda x, at: rows_added(x, at) + rows_added(2 * x, at + 1), {"scatter-add": 2}),
     "kept": (lambda x, at: ((y := rows_added(x, at)), x + y), {"add": 2, "scatter-add": 1}),
     "a loop": (in_a_loop, {"scatter-add": 1}),
+    "all of it": (lambda x, at: jnp.sin(x[:, :7]) + x[0:13], {"slice": 0}),
+    "rolled by none": (lambda x, at: jnp.roll(x, 0, 1), {"slice": 0, "concatenate": 0}),
+    "with nothing": (lambda x, at: jnp.concatenate([x[:0], x, x[:0]]), {"concatenate": 0}),
     "to a number": (lambda x, at: rows_added(x, at) + 2.0, {"scatter-add": 1}),
 }
 

@@ -1,5 +1,7 @@
 """Equations that stand for several, which XLA would not find once devices' parts are reshaped.
 
+* What changes nothing is the array itself: a slice of all of it, or a concatenation with arrays
+  without elements, as in a roll by no position.
 * A transpose of a transpose is one transpose, or none, as in the gradient of `x @ w.T`.
 * A scatter-add to zeros whose result is added to another array adds its updates to that array, as
   in the gradient of an embedding that also computes a model's scores. So there is one array instead
@@ -17,6 +19,7 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.ops.decisions.jaxprs import equation_of
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
 
@@ -34,7 +37,8 @@ class Simplified:
         self, nodes: Sequence[Node], results: Sequence[Atom], body: Callable[[Path], Path]
     ) -> None:
         self.nodes, self.results, self._body = [*nodes], [*results], body
-        names = Counter(node.name for node in nodes)
+        self._drop_unchanged()
+        names = Counter(node.name for node in self.nodes)
         if names[_TURNED] > 1:
             self._join_transposes()
         if names[_ADDED]:
@@ -69,18 +73,33 @@ class Simplified:
             if node.name == _TURNED:
                 turned[node.outs[0]] = node
             found.append(node)
-        if not inner:
-            return
+        if inner:
+            self._replace(found, same, inner)
+
+    def _drop_unchanged(self) -> None:
+        same: dict[int, Atom] = {}
+        inner, found = set[int](), []
+        for node in self.nodes:
+            if (own := _unchanged(node)) is None:
+                found.append(node)
+                continue
+            same[node.outs[0]] = same.get(own, own)
+            inner.update(v for v in node.ins if v is not None and v != own)
+        if same:
+            self._replace(found, same, inner)
+
+    def _replace(self, nodes: Sequence[Node], same: dict[int, Atom], inner: set[int]) -> None:
+        """Read other values, and drop the makers of the inner ones that nothing reads any more."""
 
         def read(atom: Atom) -> Atom:
             return same.get(atom, atom) if isinstance(atom, int) else atom
 
-        self.nodes = [replace(node, atoms=tuple(map(read, node.atoms))) for node in found]
+        self.nodes = [replace(node, atoms=tuple(map(read, node.atoms))) for node in nodes]
         self.results = [read(atom) for atom in self.results]
         count = self._counts()
         for n in reversed(range(len(self.nodes))):
             node = self.nodes[n]
-            if inner.intersection(node.outs) and not count[node.outs[0]]:
+            if inner.intersection(node.outs) and not any(count[v] for v in node.outs):
                 count.subtract(node.ins)
                 del self.nodes[n]
 
@@ -109,6 +128,22 @@ class Simplified:
                 gone.add(maker)
                 break
         self.nodes = [node for node in self.nodes if node not in gone]
+
+
+def _unchanged(node: Node) -> int | None:
+    """Return the operand that a node only returns again; None if it makes another array."""
+    record = node.record
+    if record.of_views is None or node.label or any(map(is_user_rule, record.rules)):
+        return None
+    shape = node.eqn.outvars[0].aval.shape
+    pairs = zip(node.atoms, node.eqn.invars, strict=True)
+    given = [(atom, var.aval.shape) for atom, var in pairs if 0 not in var.aval.shape]
+    own = [atom for atom, each in given if each == shape and isinstance(atom, int)]
+    if len(own) != 1 or len(node.outs) > 1 or not shape:
+        return None
+    x = Shifted.of(shape)
+    views = [x if atom == own[0] else None for atom, _ in given]
+    return own[0] if [*record.of_views(node.params, views)] == [x] else None
 
 
 def _transpose(node: Node, maker: Node, order: tuple[int, ...]) -> Node:
