@@ -241,6 +241,12 @@ def test_each_border_is_received_once(name, rows):
     assert [each.received_bytes for each in sent] == [ROW] * rows
 
 
+def test_only_what_is_read_of_undivided_dims_is_received():
+    layout = gl.GridLayout((9, 64, 64), "float32", grid=(1, 8, 1), collapse=[])
+    report = gl.on_grid(lambda x: jnp.roll(x[4, :, 8:24], 1, 0), NO_DEVICES).report(layout)
+    assert [each.received_bytes for row in report.rows for each in row.collectives] == [16 * 4]
+
+
 def test_an_uneven_dim_receives_as_much_as_an_even_one():
     def received(shape):
         layout = gl.GridLayout(shape, "float32", grid=(8, 1), collapse=[])

@@ -5,6 +5,7 @@ A node reads and writes them while it computes, so only what takes longer than c
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.ops.choose.choice import Choice
+from gridlayout.ops.choose.division import Division
 from gridlayout.ops.choose.variables import Variable, Variables
+from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.graph.node import Node
 from gridlayout.ops.solver.problem import Fetch
@@ -46,7 +49,7 @@ class Dram:
                 continue
             for k, choice in enumerate(variable.choices):
                 if choice is not None:
-                    seconds = self.variables.ways.streaming(node, choice, self.always)
+                    seconds = streaming(self.variables.ways, node, choice, self.always)
                     more[k] += max(seconds - self._computed(node, choice), 0.0)
         return more
 
@@ -65,7 +68,7 @@ class Dram:
                 more = []
                 for choice in own.variables[consumer].choices:
                     need = None if choice is None else choice.ins[position]
-                    read = 0.0 if need is None else own.ways.reading(v, need) * node.times
+                    read = 0.0 if need is None else _reading(own.ways, v, need) * node.times
                     more.append(max(read - self._computed(node, choice), 0.0) if read else 0.0)
                 prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
                 found.append(Fetch(at, prices, ((consumer, np.arange(len(more))),)))
@@ -79,3 +82,41 @@ class Dram:
         if key not in self._computing:
             self._computing[key] = self.variables.ways.computing(node, choice) * node.times
         return self._computing[key]
+
+
+def streaming(ways: Ways, node: Node, choice: Choice | None, dram: Collection[int]) -> float:
+    """Return the seconds that a node reads values from DRAM and writes them, over all its runs.
+
+    choice: None where its rule has all of its operands on every core.
+    """
+    total = 0.0
+    needs = [None] * len(node.ins) if choice is None else choice.ins
+    for v, need in zip(node.ins, needs, strict=True):
+        if v is not None and v in dram and (need is not None or choice is None):
+            total += _reading(ways, v, need or ((),) * len(ways.graph.shapes[v]))
+    for v in node.outs:
+        rank = len(ways.graph.shapes[v])
+        if v in dram and (choice is None or len(choice.out) == rank):
+            total += _writing(ways, v, ((),) * rank if choice is None else choice.out)
+    return total * node.times
+
+
+def _reading(ways: Ways, value: int, need: Division) -> float:
+    """Return the seconds to read a value from DRAM.
+
+    Kernels read a block once, and multicast it to all cores that need it.
+    """
+    local = ways.nbytes(value, need)
+    return ways.units.machine.streaming(local * _parts(ways, need), local)
+
+
+def _writing(ways: Ways, value: int, held: Division) -> float:
+    """Return the seconds to write a value to DRAM; cores with copies write a share each."""
+    local, parts = ways.nbytes(value, held), _parts(ways, held)
+    return ways.units.machine.writing(local * parts, local, parts)
+
+
+def _parts(ways: Ways, division: Division) -> int:
+    """Return the number of different parts on the cores of one chip."""
+    cores = [u for u in range(len(ways.units.axes)) if u not in ways.units.chips]
+    return ways.units.count(u for units in division for u in units if u in cores)

@@ -94,13 +94,13 @@ class Strategies(Variables):
         # The users of each value, by how often they read it: a loop repeats the moves inside it.
         consumers: dict[tuple[int, float, Path], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
-            for position, v in enumerate(node.ins):
-                if v is not None and node.factors is not None:
+            is_known = self.variables[self._of_node[n]].choices[0] is not None
+            for position, v in enumerate(node.ins if is_known else ()):
+                if v is not None:
                     body, times = self.graph.body(node.path), node.times
                     if not position and node.name in (CARRY, SLICE):  # it is read before the loop
                         body, times = self.graph.body(body), node.starts
-                    readers = consumers.setdefault((v, times, body), [])
-                    readers.append((self._of_node[n], position))
+                    consumers.setdefault((v, times, body), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
         values: dict[Any, tuple[int, float, Path]] = {}
         for (v, times, body), mine in consumers.items():

@@ -105,7 +105,7 @@ class Variables:
     def _node(self, number: int) -> Variable:
         node = self.graph.nodes[number]
         if node.factors is None:
-            return Variable(False, [number], [None], np.zeros(1))
+            return Variable(False, [number], [self.ways.undivided(node)], np.zeros(1))
         if (stated := node.placed(self.units.device)) is not None:
             return self._stated(number, stated)
         choices, seconds = self.ways.of(node)
@@ -180,6 +180,8 @@ class Variables:
             if choice is None:
                 continue
             for node in (self.graph.nodes[n] for n in variable.members):
+                if node.factors is None:  # its rule decides, whatever is requested
+                    continue
                 made |= {each.path: of_member(each, choice) for each in node.members}
                 if not node.members:
                     made[node.path] = choice

@@ -6,7 +6,7 @@ reduce-scattered so that each device keeps its part.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -22,9 +22,11 @@ from gridlayout.ops.choose.chains import divided, of_member
 from gridlayout.ops.choose.choice import Choice, scattered, scattered_dim
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
-from gridlayout.ops.decisions.flops import of_blocks
+from gridlayout.ops.decisions.flops import of_blocks, windows
+from gridlayout.ops.decisions.specs import is_of_keys
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, Node
+from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.programs.passes import computing, is_view
 from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
@@ -78,6 +80,27 @@ class Ways:
             few = self._fewer(node, choices)
             self._known[key] = [choices[k] for k in few], seconds[few] * node.times
         return self._known[key]
+
+    def undivided(self, node: Node) -> Choice | None:
+        """Return the choice of a node without factors; None if its rule may compute it in parts.
+
+        A rule that computes parts sends something. A small node is computed whole in less time.
+        """
+        if node.eqn is None or not node.outs or node.eqn.effects or node.record.is_control:
+            return None
+        own_rule, avals = any(map(is_user_rule, node.record.rules)), (*node.op.ins, *node.op.outs)
+        if own_rule or any(map(is_of_keys, avals)):
+            return None
+        shapes = [() if v is None else self.graph.shapes[v] for v in (*node.ins, node.outs[0])]
+        *ins, out = (((),) * len(shape) for shape in shapes)
+        choice = Choice(tuple(x or None for x in ins), out, out)
+        return choice if self.computing(node, choice) < self._least_sent else None
+
+    @cached_property
+    def _least_sent(self) -> float:
+        """The least seconds in which devices send each other anything."""
+        units = range(len(self.units.axes))
+        return min((self.units.move(((u,),), ((),), 1).seconds for u in units), default=0.0)
 
     def _ways(self, node: Node) -> list[Choice]:
         """Return the ways to give each unit to a factor or to none, and to reduce partial sums."""
@@ -258,8 +281,10 @@ class Ways:
         assert value is not None
         assert need is not None
         assert node.record.borders is not None
-        part, found = self.part(value, need), 0.0
-        for d, near in enumerate(node.record.borders(node.params, self.graph.shapes[value])):
+        read, borders = node.record.borders(node.params, self.graph.shapes[value])
+        rows = zip(self.part(value, need), read, need, strict=True)
+        part, found = [n if units else min(n, most) for n, most, units in rows], 0.0
+        for d, near in enumerate(borders):
             if need[d] and near is not None and any(near):
                 row = self.graph.nbytes(value, (*part[:d], 1, *part[d + 1 :]))
                 axes, widths = self.units.mesh_axes(need[d]), [n * row for n in near if n]
@@ -281,13 +306,15 @@ class Ways:
             self._views[node] = self._is_view(node)
         if self._views[node]:
             return 0.0
-        graph, out, ins = self.graph, node.outs[0], self._read(node, choice)
+        graph, out, ins, pieces = self.graph, node.outs[0], self._read(node, choice), 0
         if node.record.multiplies:
             flops, outs = self._multiplied(node, choice), [self._made(out, choice.made)]
+            pieces = windows(node.op, self.part(out, choice.made))
         else:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
         given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
-        return sum(computing(node.record, *given, graph.traffic.get(node.outs)).values())
+        traffic = graph.traffic.get(node.outs)
+        return sum(computing(node.record, *given, traffic, pieces).values())
 
     def _shares(self, choice: Choice) -> int:
         """Return among how many devices the work of a choice is divided."""
@@ -355,45 +382,8 @@ class Ways:
 
     def _written(self, node: Node, choice: Choice) -> list[int]:
         """Return the bytes of a device's part of each result."""
-        assert node.factors is not None
-        ranked = (
-            (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
-            for v, dims in zip(node.outs, node.factors.outs, strict=True)
-        )
-        return [self.nbytes(v, division) for v, division in ranked]
-
-    # -- DRAM behind cores -------------------------------------------------------------------------
-
-    def streaming(self, node: Node, choice: Choice | None, dram: Collection[int]) -> float:
-        """Return the seconds that a node reads values from DRAM and writes them, over all its runs.
-
-        choice: None where its rule has all of its operands on every core.
-        """
-        total = 0.0
-        needs = [None] * len(node.ins) if choice is None else choice.ins
-        for v, need in zip(node.ins, needs, strict=True):
-            if v is not None and v in dram and (need is not None or choice is None):
-                total += self.reading(v, need or ((),) * len(self.graph.shapes[v]))
-        for v in node.outs:
-            rank = len(self.graph.shapes[v])
-            if v in dram and (choice is None or len(choice.out) == rank):
-                total += self.writing(v, ((),) * rank if choice is None else choice.out)
-        return total * node.times
-
-    def reading(self, value: int, need: Division) -> float:
-        """Return the seconds to read a value from DRAM.
-
-        Kernels read a block once, and multicast it to all cores that need it.
-        """
-        local = self.nbytes(value, need)
-        return self.units.machine.streaming(local * self._parts(need), local)
-
-    def writing(self, value: int, held: Division) -> float:
-        """Return the seconds to write a value to DRAM; cores with copies write a share each."""
-        local, parts = self.nbytes(value, held), self._parts(held)
-        return self.units.machine.writing(local * parts, local, parts)
-
-    def _parts(self, division: Division) -> int:
-        """Return the number of different parts on the cores of one chip."""
-        cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
-        return self.units.count(u for units in division for u in units if u in cores)
+        ranks = [(v, len(self.graph.shapes[v])) for v in node.outs]
+        return [
+            self.nbytes(v, choice.out if rank == len(choice.out) else ((),) * rank)
+            for v, rank in ranks
+        ]

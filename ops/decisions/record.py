@@ -20,8 +20,9 @@ OfPart = Callable[[Mapping[str, Any], Sequence[Shape], Sequence[Shape]], Mapping
 OfViews = Callable[[Mapping[str, Any], Sequence[Shifted | bytes | None]], Sequence[Shifted | None]]
 
 
-# Of an op on an array: for each dim how many positions it reads before and after each one.
-Borders = Callable[[Mapping[str, Any], Shape], Sequence[tuple[int, int] | None]]
+# Of an op on an array, for each dim: the length of what it reads, and how many positions it reads
+# before and after each one; None where these are far.
+Borders = Callable[[Mapping[str, Any], Shape], tuple[Shape, Sequence[tuple[int, int] | None]]]
 
 
 @dataclass(frozen=True)

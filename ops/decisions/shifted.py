@@ -167,6 +167,18 @@ class Shifted:
             return self
         return self._with(d, [run.reversed for run in self.rows[self.along[d]].runs[::-1]])
 
+    def moved(self, by: Sequence[int]) -> Shifted:
+        """Return the view of an array whose positions are so many later along each dim.
+
+        >>> Shifted.of((8,)).cut(0, 5, 8).moved([-5]).rows[0].positions().tolist()
+        [0, 1, 2]
+        """
+        rows = tuple(
+            Row(row.dim, tuple(r if r.is_fill else replace(r, first=r.first + n) for r in row.runs))
+            for row, n in zip(self.rows, by, strict=True)
+        )
+        return replace(self, rows=rows)
+
     def repeated(self, d: int, times: int) -> Shifted | None:
         """Return the view, `times` times one after another along a dim."""
         if d not in self.along:

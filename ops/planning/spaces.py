@@ -24,6 +24,7 @@ from gridlayout.live_ranges import (
 )
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division
+from gridlayout.ops.choose.dram import streaming
 from gridlayout.ops.choose.live_ranges import live_ranges
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
@@ -307,7 +308,7 @@ class _Search:
 
     def _streaming(self, path: Path, dram: Collection[int]) -> float:
         node = self.strategies.node(path)
-        return self.strategies.ways.streaming(node, self.choices.get(path), dram)
+        return streaming(self.strategies.ways, node, self.choices.get(path), dram)
 
     def _shared(self, value: int) -> int:
         """Return a core's share of a value in DRAM, where each chip stores its part once."""

@@ -18,8 +18,8 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped
+from gridlayout.ops.primitives.overlapping import Reads, overlapping
 from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.primitives.views import Reads, overlapping
 from gridlayout.ops.primitives.windows import (
     Window,
     as_storage,

@@ -31,7 +31,8 @@ from gridlayout.ops.decisions.shifted import Row, Shifted
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.primitives.views import Reads, borders, cut_view, overlapping
+from gridlayout.ops.primitives.overlapping import Reads, overlapping
+from gridlayout.ops.primitives.views import borders, cut_view
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.meshes.placement import Placement
 

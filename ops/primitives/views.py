@@ -11,7 +11,7 @@ less time:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -33,13 +33,12 @@ from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
-from gridlayout.ops.decisions.shifted import Row, Run, Shifted
+from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
-from gridlayout.sharding.meshes.placement import Placement
 
 # Borders are near if the dim is at least so many times as long.
 _NEAR = 8
@@ -155,6 +154,7 @@ def bordered(
     names = value.layout is not None and value.layout.mesh_axes is not None
     targets = [_target(b, spec, view, exact or names) for view in shown]
     x = b.as_spec(value, spec)
+    spec, shown, (x,) = _boxed(b, spec, shown, x)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
     fills = {view.fill for view in shown} - {None}
@@ -184,58 +184,34 @@ def bordered(
     return outs
 
 
-@dataclass(frozen=True)
-class Reads:
-    """What devices read along a dim: `count` positions, from first + i * step on device i on.
+def _boxed(
+    b: Builder, spec: Sharded, shown: Sequence[Shifted], x: Value
+) -> tuple[Sharded, Sequence[Shifted], Sequence[Value]]:
+    """Return what views read of dims that no device divides, with the views of that.
 
-    wraps: whether positions outside of the array are those around it.
+    So what is sent along other dims is of these positions alone.
     """
+    shape, placed = spec.shape, spec.placement
+    boxes = [
+        box if n == slots == 1 and box[1] else (0, extent)
+        for box, extent, n, slots in zip(
+            _boxes(shown), shape, placed.grid, placed.slots, strict=True
+        )
+    ]
+    lengths = tuple(limit - start for start, limit in boxes)
+    if lengths == shape or max(placed.grid) == 1:
+        return spec, shown, [x]
+    assert isinstance(spec.layout, GridLayout)
+    small = block_spec(lengths, spec.dtype, placed, spec.layout.memory_space)
 
-    first: int
-    step: int
-    count: int
-    wraps: bool = False
+    def cut_to(part: Any) -> list[Any]:
+        starts, limits = [a for a, _ in boxes], list(block_shape(spec))
+        for s, (_, limit) in enumerate(boxes):
+            limits[s] = limit if lengths[s] < shape[s] else limits[s]
+        return [lax.slice(part.reshape(block_shape(spec)), starts, limits)]
 
-
-def overlapping(
-    b: Builder, value: Value, placement: Placement, reads: Mapping[int, Reads], fill: Any
-) -> Value:
-    """Return an array of which devices have blocks that overlap, where they read the value.
-
-    reads: for some dims, what each device reads; other dims are divided as they are. fill: the
-    elements outside of the array.
-    """
-    rows, shape = [], list(value.shape)
-    for d, n in enumerate(value.shape):
-        runs = [Run(n, 0)]
-        if d in reads:
-            runs = [run for i in range(placement.grid[d]) for run in _inside(reads[d], i, n)]
-            shape[d] = placement.grid[d] * reads[d].count
-        rows.append(Row(d, tuple(runs)))
-    bits = np.asarray(fill, value.dtype).tobytes()
-    has_fill = any(row.has_fill for row in rows)
-    view = Shifted(tuple(shape), tuple(rows), bits if has_fill else None)
-    spec = block_spec(value.shape, value.dtype, placement)
-    found = bordered(b, [view], b.as_spec(value, spec), exact=True)
-    assert found is not None
-    return found[0]
-
-
-def _inside(reads: Reads, i: int, n: int) -> list[Run]:
-    """Return what device `i` reads of `n` positions, and how many before and after them."""
-    first = reads.first + i * reads.step
-    if reads.wraps:
-        found, at = [], first
-        while at < first + reads.count:
-            count = min(n - at % n, first + reads.count - at)
-            found.append(Run(count, at % n))
-            at += count
-        return found
-    start, end = min(max(first, 0), n), min(max(first + reads.count, 0), n)
-    before = min(max(-first, 0), reads.count)
-    runs = [Run(before, -1, 0), Run(end - start, start), Run(reads.count, -1, 0)]
-    runs[2] = Run(reads.count - before - runs[1].count, -1, 0)
-    return [run for run in runs if run.count]
+    moved = [view.moved([-start for start, _ in boxes]) for view in shown]
+    return small, moved, b.fused(cut_to, [x], [small])
 
 
 def _held(border: Border, width: int) -> Workspace:
@@ -349,6 +325,20 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
     return found
 
 
+def _boxes(shown: Sequence[Shifted]) -> list[tuple[int, int]]:
+    """Return the positions of each dim that views read: the first, and the end; (0, 0) for none."""
+    found = []
+    for s in range(len(shown[0].rows)):
+        some = [run for view in shown for run in view.rows[s].runs if not run.is_fill]
+        ends = [end for run in some for end in (run.first, run.last)]
+        found.append((min(ends), max(ends) + 1) if ends else (0, 0))
+    return found
+
+
+def _lengths(shown: Sequence[Shifted]) -> Shape:
+    return tuple(limit - start for start, limit in _boxes(shown))
+
+
 def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Return the factors of views: `through` where all of them read the dim near its positions."""
     made, shown = Numbering(ins, outs), params["views"]
@@ -367,7 +357,7 @@ VIEWS: dict[str, Record] = {
         (views,),
         factors=_factors,
         of_logical=separately,
-        borders=lambda params, shape: borders(params["views"], shape),
+        borders=lambda params, shape: (_lengths(params["views"]), borders(params["views"], shape)),
         of_blocks=True,
         is_fused=True,
         takes_fused=True,
