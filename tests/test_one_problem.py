@@ -127,3 +127,44 @@ def test_sums_at_indices_stay_where_the_next_step_gathers():
     sent = [(each.kind, each.count) for row in rows for each in row.collectives]
     assert sent == [("all_reduce", 5)]
     np.testing.assert_allclose(np.asarray(lifted(*laid)), ranks(*arrays), rtol=1e-3)
+
+
+def test_small_matrices_that_a_loop_decomposes_are_whole_on_every_device():
+    """A filter of one series: its steps are gathered once, and an iteration sends nothing."""
+
+    def filtered(z, f, h):
+        def step(carry, seen):
+            x, p = carry
+            x, p = f @ x, f @ p @ f.T + jnp.eye(16)
+            s = h @ p @ h.T + jnp.eye(8)
+            k = jnp.linalg.solve(s, h @ p).T
+            return (x + k @ (seen - h @ x), p - k @ h @ p), x
+
+        return lax.scan(step, (jnp.zeros(16), jnp.eye(16)), z)[1]
+
+    arrays = draw(64, 8), draw(16, 16) / 5, draw(8, 16)
+    laid = placed(arrays, ((8, 1), (1, 1), (1, 1)))
+    lifted = gl.on_grid(filtered)
+    rows = lifted.report(*laid).rows
+    assert [each.count for row in rows for each in row.collectives] == [1]
+    np.testing.assert_allclose(np.asarray(lifted(*laid)), filtered(*arrays), rtol=1e-3, atol=1e-3)
+
+
+def test_a_convolution_of_few_channels_is_divided_by_images():
+    """Each device would pack all images to compute some of the channels."""
+
+    def step(x, w, scale):
+        def loss(w, scale):
+            numbers = ("NHWC", "HWIO", "NHWC")
+            y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers)
+            mean, spread = y.mean((0, 1, 2)), y.var((0, 1, 2))
+            return jnp.mean(jax.nn.relu((y - mean) * lax.rsqrt(spread + 1e-5) * scale) ** 2)
+
+        return jax.grad(loss, (0, 1))(w, scale)
+
+    laid = placed(
+        (draw(64, 16, 16, 8), draw(3, 3, 8, 16), draw(16)),
+        ((8, 1, 1, 1), (1, 1, 1, 1), (1,)),
+    )
+    rows = gl.on_grid(step).report(*laid).rows
+    assert {each.kind for row in rows for each in row.collectives} == {"all_reduce"}

@@ -92,6 +92,19 @@ def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
     return 2 * rows * columns * depth
 
 
+def windows(op: Op, made: Shape) -> int:
+    """Return the pieces of operands that a kernel packs for a part of a convolution's result.
+
+    made: the shape of the part. There is a piece for each position of the result and of its window,
+    for all output features together; none for any other op.
+    """
+    if op.name != "conv_general_dilated":
+        return 0
+    numbers, kernel = op.params["dimension_numbers"], op.ins[1].shape
+    features = max(made[numbers.out_spec[1]], 1)
+    return prod(made) // features * prod(kernel[d] for d in numbers.rhs_spec[2:])
+
+
 def of_window(op: Op) -> int:
     """Return 1 per element of the result and position of its window."""
     return per_result(op) * prod(op.params["window_dimensions"])

@@ -77,13 +77,14 @@ def computing(
     transposed: Sequence[int] = (),
     dtype: Any = None,
     traffic: Traffic | None = None,
+    pieces: int = 0,
 ) -> dict[str, float]:
     """Return the seconds of a device by what limits it: `products`, which is FLOPs, or `memory`.
 
     flops: the device's operations. ins, outs: the bytes of its part of each operand and result.
     transposed: for each operand, as in `flops.transposed`. dtype: of the first operand; None for 32
-    bits. traffic: as in `passed_bytes`. A product that uses each element once, such as one with a
-    vector, packs no operand.
+    bits. traffic: as in `passed_bytes`. pieces: as in `flops.windows`. A product that uses each
+    element once, such as one with a vector, packs no operand.
 
     >>> machine = Machine("v5e 4x4")
     >>> computing(Record(), 0, [8100], [8100], machine)["memory"]
@@ -98,7 +99,7 @@ def computing(
     width = 32 if dtype is None else dtypes.bits(dtype)
     packs = flops / 2 * width > 12 * max(ins, default=0)
     turned = sum(n for n, when in zip(ins, transposed, strict=False) if when > (not packs))
-    return machine.computing(flops, nbytes, turned, packs, dtype)
+    return machine.computing(flops, nbytes, turned, packs, dtype, pieces)
 
 
 def is_view(

@@ -10,11 +10,12 @@ from math import prod
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
-from gridlayout.ops.decisions.flops import transposed
+from gridlayout.ops.decisions.flops import transposed, windows
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of, parts_of
 from gridlayout.ops.programs.passes import Traffic, computing, is_view
@@ -122,7 +123,8 @@ def _computing(
     if record.multiplies:
         outs.append(max(_partial_bytes(decision) - sum(outs), 0))
     dtype = op.ins[0].dtype if op.ins else None
-    given = ins, outs, machine, transposed(op), dtype, traffic
+    pieces = windows(op, _part(decision.outs[0].spec)) if record.multiplies else 0
+    given = ins, outs, machine, transposed(op), dtype, traffic, pieces
     found = computing(record, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.
@@ -186,6 +188,13 @@ def _passed(spec: Any, machine: Machine, dtype: Any = None) -> int:
     if sorted(order) == [*range(rank)]:  # a transposed view is written in the order of its dims
         block = tuple(block[order.index(d)] for d in range(rank))
     return dtypes.nbytes(machine.padded(block), spec.dtype)
+
+
+def _part(spec: Spec) -> Shape:
+    """Return the shape of a device's part of a value; of all of it, if that is in no blocks."""
+    if isinstance(spec, Sharded) and len(spec.local_shape) == 2 * spec.ndim:
+        return block_shape(spec)
+    return tuple(spec.shape)
 
 
 def _padding(spec: Spec) -> int:

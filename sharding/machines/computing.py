@@ -56,6 +56,7 @@ class Computing(Lanes):
         transposed: float = 0,
         packs: bool = True,
         dtype: Any = None,
+        pieces: int = 0,
     ) -> dict[str, float]:
         """Return the seconds of one op on one device, under the name of what limits it.
 
@@ -63,6 +64,8 @@ class Computing(Lanes):
         operations. nbytes: the bytes of memory (of a core: L1) that are read or written, during
         the product, or before it if the device packs operands and `packs` is true. transposed: the
         bytes of operands that a product transposes first. dtype: of the operands, None for any.
+        pieces: of the windows of a convolution, which a device that packs operands copies: each one
+        takes as long as two elementwise functions.
 
         >>> import gridlayout as gl
         >>> gl.Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
@@ -74,6 +77,8 @@ class Computing(Lanes):
             return {"products": 0.0, "memory": passed}
         if self.rates.transposed:
             passed += transposed / self.rates.transposed
+        if self.rates.packs:
+            passed += self.work_seconds(elements=2 * pieces)
         total = max(multiplied, passed)
         if packs:
             total = self.rates.start + (multiplied + passed if self.rates.packs else total)
