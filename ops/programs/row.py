@@ -13,7 +13,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.blocks import block_shape
+from gridlayout.ops.decisions.blocks import block_shape, untiled
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed, windows
 from gridlayout.ops.decisions.requested import Requested
@@ -192,8 +192,10 @@ def _passed(spec: Any, machine: Machine, dtype: Any = None) -> int:
 
 def _part(spec: Spec) -> Shape:
     """Return the shape of a device's part of a value; of all of it, if that is in no blocks."""
-    if isinstance(spec, Sharded) and len(spec.local_shape) == 2 * spec.ndim:
-        return block_shape(spec)
+    if isinstance(spec, Sharded):
+        own = untiled(spec)
+        if len(own.placement.grid) == own.ndim and len(own.local_shape) == 2 * own.ndim:
+            return block_shape(own)
     return tuple(spec.shape)
 
 
