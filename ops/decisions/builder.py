@@ -265,6 +265,7 @@ def cheapest_way(
     similar = b.env.machine.similar if similar is None else similar
     found: list[tuple[float, float, Decide]] = []  # seconds, bytes received
     longer: list[Decide] = []  # of which a part takes longer than another way
+    trials: dict[Decide, tuple[Builder, Any]] = {}
 
     def price(way: Decide, least: float) -> float:
         trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan, b.record)
@@ -273,6 +274,7 @@ def cheapest_way(
         if made is None:
             longer.extend([way] if trial.is_too_long else [])
             return inf
+        trials[way] = trial, made
         outs = made if isinstance(made, (list, tuple)) else [made]
         decision = trial.decision(op, (), outs)
         sent = b.env.machine.price(decision.collectives, b.device.size)
@@ -285,6 +287,14 @@ def cheapest_way(
         return None
     seconds, received, _ = zip(*found, strict=True)
     best = found[fastest_of(seconds, received, similar)][2]
+    trial, made = trials[best]
+
+    def again(b: Builder, op: Op, *same: Value) -> Any:
+        """Record the best way, as its trial did if that was of these values and nothing else."""
+        if not b.has_only(same) or not b.has_only(values):
+            return best(b, op, *same)
+        b.take(trial)
+        return made
 
     def others() -> list[Decide]:
         while longer:
@@ -292,4 +302,4 @@ def cheapest_way(
         known = sorted((each for each in found if each[2] is not best), key=lambda each: each[0])
         return [way for _, _, way in known]
 
-    return Choice(best, others)
+    return Choice(again, others)

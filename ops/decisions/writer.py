@@ -197,6 +197,19 @@ class Writer:
         self.steps += [at.step(step) for step in decision.steps]
         return at.outs()
 
+    def has_only(self, values: Sequence[Value]) -> bool:
+        """Whether these values are all that it has: its first registers, and no steps."""
+        if self.steps or len(values) != len(self.registers):
+            return False
+        rows = enumerate(zip(values, self.registers, strict=True))
+        return all(isinstance(x.at, int) and (x.at, x.spec) == (k, spec) for k, (x, spec) in rows)
+
+    def take(self, other: Writer) -> None:
+        """Record all that another writer recorded, which began with the same registers."""
+        self.registers, self.steps = [*other.registers], [*other.steps]
+        self.note, self.how, self.stated = other.note, other.how, other.stated
+        self.device_flops, self.computing = other.device_flops, other.computing
+
     def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
         """Return the decision with the steps recorded so far that its results need."""
         # A rule may have tried another way first.
