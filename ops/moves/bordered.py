@@ -99,7 +99,8 @@ def _written(parts: list[Part], border: Border, dim: int, fill: Any) -> jax.Arra
     (found,) = _filled(parts[0][2], border.length + most, dim, fill)
     for places, got, part in parts:
         at = np.where(got, places, border.length).astype(np.int32)
-        found = lax.dynamic_update_slice_in_dim(found, part, _own(at, border), dim)
+        start = [_own(at, border) if d == dim else np.int32(0) for d in range(found.ndim)]
+        found = lax.dynamic_update_slice(found, part, start, allow_negative_indices=False)
     return lax.slice_in_dim(found, 0, border.length, axis=dim)
 
 
@@ -107,7 +108,7 @@ def _own(table: NDArray[Any], border: Border) -> Any:
     """Return this device's entry of a table, one of NumPy's where all are equal."""
     if (table == table[0]).all():
         return table[0]
-    return lax.dynamic_index_in_dim(table, index_of(border.axes), keepdims=False)
+    return lax.squeeze(slice_at(table, index_of(border.axes), 1, 0), (0,))
 
 
 def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) -> jax.Array:
@@ -152,9 +153,12 @@ def _cut_run(
     if low or high:
         some = [(low, high, 0) if d == dim else (0, 0, 0) for d in range(x.ndim)]
         x = lax.pad(x, jnp.asarray(0 if fill is None else fill, x.dtype), some)
-    x = _slice(x, firsts + low, width, border, dim)
+    firsts = firsts + low
+    if step > 1 and (firsts == firsts[0]).all():
+        return lax.slice_in_dim(x, int(firsts[0]), int(firsts[0]) + width, step, dim)
+    x = _slice(x, firsts, width, border, dim)
     x = lax.rev(x, (dim,)) if step < 0 else x
-    return lax.slice_in_dim(x, 0, width, abs(step), dim)
+    return x if abs(step) == 1 else lax.slice_in_dim(x, 0, width, abs(step), dim)
 
 
 def _segments(offsets: Array) -> list[tuple[int, int]]:

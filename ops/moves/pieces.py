@@ -14,6 +14,7 @@ from jax import lax
 from gridlayout.arguments import Ints, Shape
 from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.sends import all_to_all
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
 from gridlayout.sharding.exchanges.pieces import AllToAll, Pieces, Round
 
@@ -170,7 +171,7 @@ class _Run(Ends):
         """Return `out` with the pieces that one all_to_all receives from all devices."""
         sent, put, counts = map(self._row, every.tables)
         pieces = lax.map(lambda start: cut_box(held, list(start), every.size), sent)
-        pieces = lax.all_to_all(pieces, every.axes, 0, 0, tiled=True)
+        pieces = all_to_all(pieces, every.axes)
 
         def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
             piece, start, count = each

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import prod
 from typing import Any
 
 import jax
@@ -60,8 +61,25 @@ def _alone(send: Send) -> LazyView:
     if send.kind == ALL_REDUCE:
         return LazyView.of(lax.psum(part, send.axes))
     if send.kind == ALL_TO_ALL:
-        return LazyView.of(lax.all_to_all(part, send.axes, send.to, send.at, tiled=True))
+        return LazyView.of(all_to_all(part, send.axes, send.to, send.at))
     return LazyView.of(lax.psum_scatter(part, send.axes, scatter_dimension=0, tiled=True))
+
+
+def all_to_all(x: jax.Array, axes: Axes, to: int = 0, at: int = 0) -> jax.Array:
+    """Return the pieces along dim `to` that the devices send each other, joined along dim `at`.
+
+    XLA compiles it for CPUs to slices of `x`, each a kernel of its own. There `x` is joined from
+    slices at positions that are operands of one kernel; XLA sends these as they are.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    on = getattr(mesh, "abstract_device", None)  # None of a mesh without devices
+    if on is not None and on.device_kind == "cpu":
+        size, zero = prod(mesh.shape[name] for name in axes), np.uint32(0)
+        shape = (*x.shape[:to], x.shape[to] // size, *x.shape[to + 1 :])
+        starts = lax.optimization_barrier([jnp.uint32(k * shape[to]) for k in range(size)])
+        places = ([start if d == to else zero for d in range(x.ndim)] for start in starts)
+        x = lax.concatenate([lax.dynamic_slice(x, place, shape) for place in places], to)
+    return lax.all_to_all(x, axes, to, at, tiled=True)
 
 
 def run_together(moves: Sequence[Phases]) -> list[LazyView]:
@@ -93,7 +111,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
     if first.kind == ALL_GATHER:
         joined = lax.all_gather(joined, first.axes, axis=0, tiled=True)
     elif first.kind == ALL_TO_ALL:
-        joined = lax.all_to_all(joined, first.axes, 0, 0, tiled=True)
+        joined = all_to_all(joined, first.axes)
     elif first.kind == ALL_REDUCE:
         joined = lax.psum(joined, first.axes)
     else:
