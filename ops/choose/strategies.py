@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -131,7 +131,7 @@ class Strategies(Variables):
         for key, seconds in more.items():
             self.dearer[key] = self.dearer.get(key, 0.0) + seconds
         _add(costs, more)
-        self._apart = replace(self._apart, costs=tuple(costs))
+        self._apart = self._apart.with_terms(costs, self._apart.fetches)
         self._levels, self._joined = sum_levels(self.graph), self._first
         self.problem = self._with_joined()
 
@@ -147,10 +147,10 @@ class Strategies(Variables):
             prices[k][rows, form] = np.maximum(less, 0.0)
             joined.add_readers(move.key, move.seconds, form, fetches[k].consumers)
         for k, own in prices.items():
-            fetches[k] = replace(fetches[k], prices=own)
+            fetches[k] = fetches[k].with_prices(own)
         self._join_sums(costs, joined)
         made = joined.fetches(costs)
-        return replace(self._apart, costs=tuple(costs), fetches=(*fetches, *made))
+        return self._apart.with_terms(costs, (*fetches, *made))
 
     def _needs(self, at: int, position: int) -> list[Division | None]:
         """Return what a variable reads an operand as, for each of its choices."""
@@ -263,8 +263,8 @@ class Strategies(Variables):
                 for form, need in enumerate(read.forms):
                     if (key := (*own, place.division, need)) in new and not place.in_dram:
                         prices[row, form] = self._exact[key][0] * read.count
-            fetches[k] = replace(fetches[k], prices=prices)
-        self._apart = replace(self._apart, fetches=tuple(fetches))
+            fetches[k] = fetches[k].with_prices(prices)
+        self._apart = self._apart.with_terms(self._apart.costs, fetches)
         self.problem = self._with_joined()
         return self.problem
 

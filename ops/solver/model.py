@@ -104,13 +104,12 @@ class Model:
             always |= read.all(0)
         if always.any():
             self.costs[v] = self.costs[v] + prices[:, always].sum(1)
-        count = sum((read.any(0).astype(int) for read in shared.reads.values()), np.zeros(1, int))
-        left = ~always & prices.any(0)
-        for consumer, read in shared.reads.items():
-            if (alone := left & (count == 1) & read.any(0)).any():
+        left, may = ~always & prices.any(0), [read.any(0) for read in shared.reads.values()]
+        count = np.add.reduce(may, axis=0, dtype=int) if len(may) > 1 else 1
+        for (consumer, read), own in zip(shared.reads.items(), may, strict=True):
+            if (alone := left & (count == 1) & own).any():
                 self.add_table(consumer, v, paid(read[:, alone], prices[:, alone]))
-        left &= count > 1
-        if not left.any():
+        if len(may) < 2 or not (left := left & (count > 1)).any():
             return None
         reads = {r: read[:, left] for r, read in shared.reads.items() if read[:, left].any()}
         return Shared(v, prices[:, left], reads)

@@ -65,6 +65,12 @@ class Fetch:
             found[consumer] = found[consumer] | read if consumer in found else read
         return found
 
+    def with_prices(self, prices: np.ndarray) -> Fetch:
+        """Return the fetch with other prices, of as many choices and forms."""
+        made = object.__new__(Fetch)
+        vars(made).update(vars(self), prices=prices)
+        return made
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -123,6 +129,12 @@ class Problem:
                 if usage.ndim != 1:
                     raise LayoutError(f"the usages of variable {v} have {usage.ndim} dims")
                 self._check(v, len(usage), "usages of a row")
+
+    def with_terms(self, costs: Iterable[np.ndarray], fetches: Iterable[Fetch]) -> Problem:
+        """Return the problem with other costs and fetches, which are not checked."""
+        made = object.__new__(Problem)
+        vars(made).update(costs=tuple(costs), fetches=tuple(fetches), rows=self.rows)
+        return made
 
     @cached_property
     def least(self) -> float:
