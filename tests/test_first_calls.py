@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
+from gridlayout.ops.primitives import control
 
 
 def kernels(text):
@@ -51,6 +52,35 @@ def test_more_layers_need_no_other_kernels(grid):
     few, many = layers(4, grid), layers(8, grid)
     assert many.count(" fusion(") > few.count(" fusion(")
     assert len(kernels(many)) == len(kernels(few))
+
+
+@pytest.mark.parametrize("shape", [(64, 40), (61, 37)], ids=["even", "uneven"])
+def test_an_all_to_all_is_cut_by_one_kernel(shape):
+    """XLA for CPUs cuts what devices send; constant positions would be a kernel for each device."""
+    rows, columns = (gl.GridLayout(shape, grid=grid) for grid in ((8, 1), (1, 8)))
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    x = gl.put(array, rows, gl.DeviceGrid((2, 4)))
+    move = jax.jit(lambda x: gl.relayout(x, columns))
+    text = move.lower(x).compile().as_text()
+    assert len(re.findall(r" all-to-all\(", text)) == 1
+    assert not re.findall(r"slice=\{[^}]*\[[1-9]\d*:", text)
+    np.testing.assert_array_equal(np.asarray(move(x)), array)
+
+
+def test_the_best_way_is_recorded_once(monkeypatch):
+    """The body of a loop is planned once for each way to lay out its carry, the best one too."""
+    planned = []
+
+    def start_body(b, specs, *chosen):
+        planned.append(tuple(specs))
+        return control_start_body(b, specs, *chosen)
+
+    control_start_body = control.start_body
+    monkeypatch.setattr(control, "start_body", start_body)
+    xs = gl.GridLayout((16, 72), grid=(1, 8))
+    scan = gl.on_grid(lambda xs: jax.lax.scan(lambda c, x: (c + x, c * x), xs[0], xs))
+    scan.report(gl.put(jax.ShapeDtypeStruct(xs.shape, xs.dtype), xs, gl.DeviceGrid((2, 4))))
+    assert len(planned) == len({*planned}) > 0
 
 
 _EVENT = "/jax/core/compile/backend_compile_duration"
