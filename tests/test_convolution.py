@@ -186,6 +186,27 @@ def test_a_divided_image_sends_its_edges_only():
     np.testing.assert_allclose(np.asarray(on_grid(x, w)), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "base"), [(16, 2), (24, 3), (20, 2)])
+def test_holes_of_a_dilation_are_neither_sent_nor_computed(rows, base):
+    if DEVICES != 8:
+        pytest.skip("counted for 2x4 devices")
+    # As in the gradient of a strided convolution: of a window of 3, one row is of the neighbour.
+    fn = conv(
+        window_strides=(1, 1),
+        padding=((base, 1), (1, 1)),
+        lhs_dilation=(base, 1),
+        dimension_numbers=NHWC,
+    )
+    x, w = example((2, rows, 6, 3)), example((3, 3, 3, 4))
+    layout = gl.GridLayout(x.shape, "float32", grid=(1, 4, 1, 1), collapse=[])
+    laid = poisoned(x, layout, DEVICE)
+    on_grid = gl.on_grid(fn)
+    np.testing.assert_allclose(np.asarray(on_grid(laid, w)), fn(x, w), rtol=1e-4, atol=1e-4)
+    text = on_grid.lower(laid, w).compile().as_text()
+    assert f"lhs_dilate={base}x1" in text
+    assert not re.search(rf"\[2,{base * rows // 4}\d*,6,3\]", text)  # no block has holes
+
+
 def test_a_kernel_s_gradient_is_summed_where_the_images_lie():
     if DEVICES != 8:
         pytest.skip("counted for 2x4 devices")

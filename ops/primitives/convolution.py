@@ -116,9 +116,12 @@ def _convolve(
         halos = halos_of(b, sent, layout, reaches, [x.dtype])
     sent.compute()
     sent.all_reduce(summed, dtypes.nbytes(out.local_shape, wide))
-    # A halo includes padding and base dilation; along other dims the convolution does them.
-    padding = [(0, 0) if d.left in reaches else (d.window.low, d.window.high) for d in dims]
-    dilation = [1 if d.left in reaches else d.window.base for d in dims]
+    # A halo includes padding; along other dims the convolution does it.
+    found = dict(halos)
+    padding = [
+        found[d.left].padding if d.left in found else (d.window.low, d.window.high) for d in dims
+    ]
+    dilation = [found[d.left].dilation if d.left in found else d.window.base for d in dims]
 
     def convolve(images: jax.Array, weights: jax.Array) -> list[jax.Array]:
         images, weights = local_blocks(images), local_blocks(weights)

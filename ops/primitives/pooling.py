@@ -61,10 +61,10 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     with sent.of(0):
         halos = halos_of(b, sent, layout, reaches, [x.dtype for x in arrays])
     sent.compute()
-    kept = {
-        "padding": tuple((0, 0) if k in reaches else pair for k, pair in enumerate(p["padding"])),
-        "base_dilation": tuple(1 if k in reaches else n for k, n in enumerate(p["base_dilation"])),
-    }
+    found = dict(halos)
+    rows = enumerate(zip(p["padding"], p["base_dilation"], strict=True))
+    own = [(found[k].padding, found[k].dilation) if k in found else each for k, each in rows]
+    kept = {"padding": tuple(pair for pair, _ in own), "base_dilation": tuple(n for _, n in own)}
     neutral = [] if is_custom else [NEUTRAL[REDUCTIONS[op.name]](np.dtype(x.dtype)) for x in arrays]
 
     def pool(*parts: jax.Array) -> list[jax.Array]:

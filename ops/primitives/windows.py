@@ -75,13 +75,27 @@ class Reach:
     length: int
     base: int
 
+    def holes(self, n: int) -> tuple[int, int] | None:
+        """Return how many holes each range begins and ends with; None if `n` devices' differ.
+
+        >>> Reach(step=4, offset=-1, length=7, base=2).holes(8)
+        (1, 1)
+        """
+        before = {-(d * self.step + self.offset) % self.base for d in range(n)}
+        first = before.pop()
+        if before or self.length <= first:
+            return None
+        return first, (self.length - 1 - first) % self.base
+
     def starts(self, n: int) -> list[int]:
         """Return the first element that each of `n` devices needs; negative in the padding."""
-        return [(d * self.step + self.offset) // self.base for d in range(n)]
+        first, _ = self.holes(n) or (0, 0)
+        return [(d * self.step + self.offset + first) // self.base for d in range(n)]
 
-    @property
-    def count(self) -> int:
-        """The most elements that a device needs."""
+    def count(self, n: int) -> int:
+        """Return the most elements that one of `n` devices needs."""
+        if (holes := self.holes(n)) is not None:
+            return (self.length - 1 - sum(holes)) // self.base + 1
         return (self.length + self.base - 2) // self.base + 1
 
 
@@ -104,15 +118,28 @@ class Halo:
     reach: Reach
     border: Border
 
+    @property
+    def padding(self) -> tuple[int, int]:
+        """The holes before and after the elements that `run` returns."""
+        return self.reach.holes(self.border.n) or (0, 0)
+
+    @property
+    def dilation(self) -> int:
+        """The dilation of the elements that `run` returns."""
+        return 1 if self.reach.holes(self.border.n) is None else self.reach.base
+
     def run(self, x: jax.Array, dim: int, fill: Any) -> jax.Array:
-        """Return the range that a device needs along `dim`, with `fill` outside of the array."""
+        """Return the range that a device needs along `dim`, with `fill` outside of the array.
+
+        If the holes of base dilation are where they are on other devices, it is without them.
+        """
         border, reach = self.border, self.reach
         fill = jnp.asarray(fill, x.dtype)
         x = x if border.is_local else receive(x, border, dim, fill)
         x, mask = cut(x, border, 0, dim, fill)
         if mask is not None:
             x = fill_outside(x, mask, dim, fill)
-        if reach.base == 1:
+        if reach.holes(border.n) is not None:
             return x
         config = [
             (0, reach.base - 1, reach.base - 1) if d == dim else (0, 0, 0) for d in range(x.ndim)
@@ -147,9 +174,10 @@ def halos_of(
     block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
     for k, reach in reaches.items():
         axes, extent = placed.axes[k], layout.shape[k]
-        rest = prod(n for d, n in enumerate(block) if d != k)
+        n = b.device.count(axes)
+        rest = prod(m for d, m in enumerate(block) if d != k)
         widths = [dtypes.nbytes(rest, kind) for kind in kinds]
-        at = np.array(reach.starts(b.device.count(axes)))[:, None] + np.arange(reach.count)
+        at = np.array(reach.starts(n))[:, None] + np.arange(reach.count(n))
         reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
         is_inner = prod(block[:k]) > 1
         border = cheapest(
@@ -157,7 +185,7 @@ def halos_of(
         )
         for width in widths:
             border.collectives(sent, width)
-        block[k] = reach.length
+        block[k] = reach.length if reach.holes(n) is None else reach.count(n)
         found.append((k, Halo(reach, border)))
     return found
 
