@@ -93,6 +93,9 @@ class Limits:
     plans_without_gain: int = 8
     work_ratio: float = 1.25
 
+    # Borders of blocks are near if the dim is at least so many times as long.
+    near: int = 8
+
     # The most that the last device is later than the first before a collective, as a share of
     # their compute time.
     skew: float = 0.3

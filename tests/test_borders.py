@@ -18,7 +18,8 @@ import gridlayout as gl
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.primitives.views import of_logical
-from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, gathered, in_slabs
+from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD
+from gridlayout.sharding.exchanges.slabs import gathered, in_slabs
 
 DEVICE = gl.DeviceGrid((2, 4))
 NO_DEVICES = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
@@ -125,21 +126,52 @@ def test_what_is_received_is_what_views_read(case):
                 first, last = border.gathered
                 blocks = [np.arange(s * block + first, s * block + last) for s in range(n)]
                 buffer[:] = np.concatenate(blocks)
-            else:
-                start, stop = border.own
-                buffer[border.at : border.at + stop - start] = np.arange(start, stop) + d * block
-            for slab in border.every_slab:
+            elif border.is_local:
+                buffer[:] = np.arange(block) + d * block
+            parts = {}
+            for slab in (*border.own, *border.every_slab):
                 senders, receivers = zip(*slab.pairs, strict=True)
                 assert len({*senders}) == len(senders)
                 assert len({*receivers}) == len(receivers)
                 for sender, receiver in slab.pairs:
                     if receiver == d:
                         start, place = sender * block + slab.starts[sender], slab.places[d]
-                        buffer[place : place + slab.width] = np.arange(start, start + slab.width)
+                        parts[slab] = np.arange(start, start + slab.width)
+                        if not border.segments:
+                            buffer[place : place + slab.width] = parts[slab]
+            at = 0
+            for segment in border.segments:
+                for slab, devices, starts in segment.slabs:
+                    if devices[d]:
+                        assert starts[d] >= 0
+                        assert (buffer[at : at + segment.width] == -9).all()
+                        part = parts[slab][starts[d] : starts[d] + segment.width]
+                        buffer[at : at + segment.width] = part
+                at += segment.width
+            if not border.is_local:
+                assert (border.held[d] == (buffer != -9)).all()
             for read, offsets in zip(views, border.offsets, strict=True):
                 inside = read[d] >= 0
                 assert (buffer[offsets[d][inside]] == read[d][inside]).all()
                 assert (offsets[d][~inside] == read[d][~inside]).all()
+
+
+@pytest.mark.parametrize("extent", [64, 61])
+def test_a_device_that_reads_one_block_of_a_part_holds_no_more(extent):
+    # The first half of a dim of 8 devices: each reads of its own block, or of one or two others.
+    block, count = 8, extent // 2
+    to = np.arange(8)[:, None] * 4 + np.arange(4)
+    views = [np.where(to < count, to, UNREAD)]
+    every = in_slabs(("x",), 8, block, extent, views)
+    assert min(border.length for border in every) == 4
+    assert all(border.segments for border in every)
+
+
+def test_what_is_read_both_ways_around_the_array_is_sent_once():
+    to = (np.arange(64).reshape(8, 8) + 33) % 64
+    for border in in_slabs(("x",), 8, 8, 64, [to]):
+        assert sorted(slab.width for slab in border.slabs) == [1, 7]
+        assert border.length == 8
 
 
 # -- programs --------------------------------------------------------------------------------------
@@ -170,6 +202,7 @@ def gradient(fn):
 FUNCTIONS = {
     "roll by a row": lambda x: jnp.roll(x, 1, 0),
     "roll both": lambda x: jnp.roll(x, (-3, 5), (0, 1)),
+    "turned by half": lambda x: jnp.roll(x, [n // 2 for n in x.shape], (0, 1)),
     "laplacian": laplacian,
     "nine points": nine_points,
     "on a torus": on_a_torus,
@@ -178,6 +211,7 @@ FUNCTIONS = {
     "gradient of a difference": gradient(lambda x: x[1:] - x[:-1]),
     "gradient of a laplacian": gradient(laplacian),
     "halves": lambda x: x[:, : x.shape[1] // 2] * x[:, -(x.shape[1] // 2) :],
+    "the last half": lambda x: x[x.shape[0] // 2 :, x.shape[1] // 2 :],
     "wrapped": lambda x: jnp.pad(x, 2, mode="wrap"),
     "edges": lambda x: jnp.pad(x, 1, mode="edge"),
     "mirrored": lambda x: jnp.pad(x, 2, mode="reflect"),

@@ -16,7 +16,7 @@ from test_primitives import LATER, RULED, TABLE, example, ways
 from tiers import few, together
 
 import gridlayout as gl
-from gridlayout.ops.decisions.factors import SUMMED, THROUGH, UPDATED
+from gridlayout.ops.decisions.factors import NEAR, SUMMED, THROUGH, UPDATED
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.primitives.table import factors_of
 
@@ -122,10 +122,12 @@ def test_every_dim_has_a_factor_and_their_extents_agree(name):
                 assert found == {size}, (eqn, factors)
             elif f in factors.exact:
                 assert not any(n % size for n in found)
+            elif kind == NEAR:
+                assert min(found) == size
             else:
                 assert max(found) == size
             assert kind != SUMMED or f not in results
-            divisible = size > 1 and kind in (THROUGH, SUMMED, UPDATED)
+            divisible = size > 1 and kind in (THROUGH, NEAR, SUMMED, UPDATED)
             assert (f in factors.divisible) == divisible
 
 

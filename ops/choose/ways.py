@@ -46,6 +46,14 @@ def _most(graph: Graph) -> int:
     return LIMITS.choices if graph.is_large else LIMITS.all_choices
 
 
+def _near(node: Node) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
+    """Return how far a node reads around its blocks; see `Record.borders`."""
+    if node.members or not node.record.borders:
+        return ()
+    shapes = ([x.shape for x in avals] for avals in (node.op.ins, node.op.outs))
+    return tuple(map(tuple, node.record.borders(node.op.params, *shapes)))
+
+
 @dataclass(eq=False)
 class Ways:
     """The ways of the nodes of a graph, computed once for equal nodes.
@@ -63,17 +71,13 @@ class Ways:
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
         """Return the ways to run a node, and the seconds of each over all its runs."""
-        graph = self.graph
-        values = tuple(
-            None if v is None else (graph.shapes[v], graph.width(v))
-            for v in (*node.ins, *node.outs)
-        )
+        graph, every = self.graph, (*node.ins, *node.outs)
+        values = tuple(None if v is None else (graph.shapes[v], graph.width(v)) for v in every)
         dtype = graph.dtypes[node.outs[0]]
         folded, follows = graph.permutation(node.outs[0]), node.outs[0] in graph.followers
-        reads = node.op if node.record.borders else None
         passed = tuple((each.work, graph.traffic.get(each.outs)) for each in node.equations)
         own = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
-        key = *own, reads, passed
+        key = *own, _near(node), passed
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
@@ -116,8 +120,7 @@ class Ways:
     def _list(self, node: Node, is_any: bool, has_sum: bool) -> list[Choice]:
         factors = node.factors
         assert factors is not None
-        shape = self.graph.shapes[node.outs[0]]
-        found: dict[Choice, None] = {}
+        shape, found = self.graph.shapes[node.outs[0]], dict[Choice, None]()
         for along in self._alongs(factors):
             made = divided(factors.outs[0], along)
             ins = tuple(
@@ -258,9 +261,8 @@ class Ways:
         >>> ways.nbytes(0, ((),)), ways.held(0, ((),))
         (400, 416)
         """
-        nbytes = self.nbytes(value, division)
         to = LIMITS.align if self.units.machine.has_cores else 1
-        return -(-nbytes // to) * to
+        return -(-self.nbytes(value, division) // to) * to
 
     # -- costs of ways -----------------------------------------------------------------------------
 
@@ -271,24 +273,23 @@ class Ways:
             dim = self.scattered_dim(node, choice)
             given = choice.summed, self.partial(node, choice), choice.scattered
             seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.collective_penalty
-        if node.record.borders:
-            seconds += self._borders(node, choice)
-        return seconds
+        return seconds + self._borders(node, choice)
 
     def _borders(self, node: Node, choice: Choice) -> float:
-        """Return the seconds in which a device receives the borders around its block."""
-        (value, *_), (need, *_) = node.ins, choice.ins
-        assert value is not None
-        assert need is not None
-        assert node.record.borders is not None
-        read, borders = node.record.borders(node.params, self.graph.shapes[value])
-        rows = zip(self.part(value, need), read, need, strict=True)
-        part, found = [n if units else min(n, most) for n, most, units in rows], 0.0
-        for d, near in enumerate(borders):
-            if need[d] and near is not None and any(near):
-                row = self.graph.nbytes(value, (*part[:d], 1, *part[d + 1 :]))
-                axes, widths = self.units.mesh_axes(need[d]), [n * row for n in near if n]
-                found += seconds_of_borders(self.units.machine, self.units.device, axes, widths)
+        """Return the seconds in which a device receives the borders around its blocks."""
+        units, found = self.units, 0.0
+        for v, need, row in zip(node.ins, choice.ins, _near(node), strict=False):
+            if v is None or need is None:
+                continue
+            part = self.part(v, need)
+            if node.record.lengths is not None:  # of dims that nothing divides, no more is sent
+                pairs = zip(part, node.record.lengths(node.params), need, strict=True)
+                part = tuple(n if units else min(n, most) for n, most, units in pairs)
+            for d in range(len(row)):
+                row_bytes = self.graph.nbytes(v, (prod(part) // part[d],))
+                if need[d] and (widths := [n * row_bytes for n in row[d] or () if n]):
+                    axes = units.mesh_axes(need[d])
+                    found += seconds_of_borders(units.machine, units.device, axes, widths)
         return found
 
     def scattered_dim(self, node: Node, choice: Choice) -> int:

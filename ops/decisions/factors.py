@@ -2,7 +2,7 @@
 
 As in Shardy's sharding rules, every dim of an operand or result is one factor of the op. The kind
 of a factor states what a device needs to compute a part of the results. The planner divides
-`through`, `summed` and `updated` factors; the others stay whole on every device.
+`through`, `near`, `summed` and `updated` factors; the others stay whole on every device.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 Shape = tuple[int, ...]
 Dims = tuple[int | None, ...]  # the factor of each dim; None where an extent of 1 is repeated
 
-THROUGH, SUMMED, UPDATED = "through", "summed", "updated"
+THROUGH, NEAR, SUMMED, UPDATED = "through", "near", "summed", "updated"
 SHIFTED, INDEXED, SCANNED, SORTED, WHOLE = "shifted", "indexed", "scanned", "sorted", "whole"
-_DIVISIBLE = (THROUGH, SUMMED, UPDATED)
+_DIVISIBLE = (THROUGH, NEAR, SUMMED, UPDATED)
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,13 @@ class Factors:
     """The factors of an op, by number.
 
     ins, outs: the factor of each dim of each operand and result. sizes: their extents; of a factor
-    whose dims differ in extent, the greatest. exact: the factors that can be divided only evenly.
+    whose dims differ in extent, the least if it is near or summed, else the greatest. exact: the
+    factors that can be divided only evenly.
     kinds: of each factor; () if all are `through`.
 
     * through: a part of the results needs the same part of the operands.
+    * near: a part of the results needs the same part of the operands, and what is around it
+      (`Record.borders`); the extents of its dims may differ.
     * summed: no result has it; the parts give partial results, which are added, or combined by
       maximum, minimum, and, or, or as pairs of an extreme and its index.
     * updated: an array is written at indices; a device writes what falls into its part.
@@ -123,7 +126,8 @@ class Numbering:
             self.dims[k][d] = len(self._sizes)
         if exact:
             self._exact.add(len(self._sizes))
-        self._sizes.append(exact or max(self.shapes[k][d] for k, d in places))
+        extents = [self.shapes[k][d] for k, d in places]
+        self._sizes.append(exact or (min if kind in (NEAR, SUMMED) else max)(extents))
         self._kinds.append(kind)
 
     def factors(self) -> Factors:

@@ -87,6 +87,11 @@ def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
         features, inputs = made[numbers.out_spec[1]], op.ins[0].shape[numbers.lhs_spec[1]]
         taps = of_convolution(op) // max(2 * per_result(op), 1)
         depth = -(-taps * lhs[numbers.lhs_spec[1]] // max(inputs, 1))
+        # Devices divide windows that are larger than the result.
+        dims = zip(*(spec[2:] for spec in numbers), strict=True)
+        for left, right, to in dims:
+            if op.ins[1].shape[right] > op.out.shape[to]:
+                depth = -(-depth * lhs[left] // max(op.ins[0].shape[left], 1))
         rows, columns = machine.padded((prod(made) // max(features, 1), features))
         depth = machine.padded((depth, depth))[0]
     return 2 * rows * columns * depth

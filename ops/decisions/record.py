@@ -20,9 +20,12 @@ OfPart = Callable[[Mapping[str, Any], Sequence[Shape], Sequence[Shape]], Mapping
 OfViews = Callable[[Mapping[str, Any], Sequence[Shifted | bytes | None]], Sequence[Shifted | None]]
 
 
-# Of an op on an array, for each dim: the length of what it reads, and how many positions it reads
-# before and after each one; None where these are far.
-Borders = Callable[[Mapping[str, Any], Shape], tuple[Shape, Sequence[tuple[int, int] | None]]]
+# Of an op on arrays: for each operand that it reads near its positions and for each dim, how many
+# positions it reads before and after each one.
+Borders = Callable[
+    [Mapping[str, Any], Sequence[Shape], Sequence[Shape]],
+    Sequence[Sequence[tuple[int, int] | None]],
+]
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,10 @@ class Record:
     operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is a view there:
     `(params, before, after, tile) -> bool`, of shapes; None: always. work: the operations of
     an element, by the number of elements along whole dims; None where passing over it is all that
-    counts. borders: what a device receives
-    around its block of the operand; None: nothing. writes_part: the result is the first operand,
-    with the second one written to a part of it in place.
+    counts. borders: what a device receives around its blocks of the first operands; None: nothing.
+    lengths: of each dim of the operand, how much it reads; None: all.
+    writes_part: the result is the first operand, with the second one written to a part of it in
+    place.
 
     How it is run and planned:
 
@@ -85,6 +89,7 @@ class Record:
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
     work: Callable[[int], float] | None = None
     borders: Borders | None = None
+    lengths: Callable[[Mapping[str, Any]], Shape] | None = None
     writes_part: bool = False
     is_elementwise: bool = False
     is_reordered: bool = False

@@ -30,7 +30,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.sends import Phases, Send
-from gridlayout.sharding.collectives import ALL_REDUCE, Collective, Collectives
+from gridlayout.sharding.collectives import ALL_REDUCE, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -161,6 +161,10 @@ class Writer:
         """Return the result of a move, with the spec `spec`; move: None if no data moves."""
         if move is None:
             return value.with_spec(spec)
+        machine = self.device.machine
+        if move.pieces is not None and machine.has_latency:  # they are cut and put one by one
+            received = total_bytes(move.collectives) / self.device.size
+            self.computing += machine.work_seconds(nbytes=2 * received)
         (out,) = self.run(
             lambda x: [move.run(x)],
             [value],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -11,13 +12,11 @@ from jax import lax
 from numpy.typing import NDArray
 
 from gridlayout.sharding.collectives import all_gather, index_of, permute, slice_at
-from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
+from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, Segment, Slab
 
 Array = NDArray[np.int64]
 # The most slices that are joined to cut a view; else XLA's gather reads it.
 _PIECES = 4
-# What goes into the buffer: the place on each device, which devices have it, and the array.
-Part = tuple[Array, NDArray[np.bool_], jax.Array]
 
 
 def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
@@ -27,19 +26,13 @@ def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
     """
     if border.gathered is not None:
         return all_gather(lax.slice_in_dim(x, *border.gathered, axis=dim), border.axes, dim)
-    parts: list[Part] = []
-    if border.own[0] < border.own[1]:
-        own = lax.slice_in_dim(x, *border.own, axis=dim)
-        parts.append((np.full(border.n, border.at), np.full(border.n, True), own))
     sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.every_slab]
-    for slab, part in zip(border.every_slab, _exchanged(sent, border, dim), strict=True):
-        got = np.zeros(border.n, bool)
-        got[[d for _, d in slab.pairs]] = True
-        if not got.all():
-            blank = lax.full(part.shape, fill, part.dtype)
-            part = lax.select_n(_own(got, border), blank, part)
-        parts.append((slab.places, got, part))
-    return _assembled(parts, border, dim, fill)
+    found = zip(border.every_slab, _exchanged(sent, border, dim), strict=True)
+    got = {id(slab): part for slab, part in found}
+    if not border.segments:
+        return _written(x, got, border, dim, fill)
+    some = [_segment(x, got, segment, border, dim, fill) for segment in border.segments]
+    return lax.concatenate(some, dim) if len(some) > 1 else some[0]
 
 
 def fill_outside(x: jax.Array, mask: Any, dim: int, fill: Any) -> jax.Array:
@@ -67,38 +60,54 @@ def _exchanged(sent: list[jax.Array], border: Border, dim: int) -> list[jax.Arra
     return found
 
 
-def _assembled(parts: list[Part], border: Border, dim: int, fill: Any) -> jax.Array:
-    """Return the buffer of which each part is at the places of the devices."""
-    places = [{*at[got].tolist()} for at, got, _ in parts]
-    if any(len(at) > 1 for at in places):
-        return _written(parts, border, dim, fill)
-    firsts = [at.pop() for at in places]
-    some: list[jax.Array] = []
-    end = 0
-    for k in sorted(range(len(parts)), key=firsts.__getitem__):
-        part = parts[k][2]
-        if firsts[k] < end or firsts[k] + part.shape[dim] > border.length:
-            return _written(parts, border, dim, fill)
-        some += [*_filled(part, firsts[k] - end, dim, fill), part]
-        end = firsts[k] + part.shape[dim]
-    some += _filled(some[-1], border.length - end, dim, fill)
-    return some[0] if len(some) == 1 else lax.concatenate(some, dim)
+def _segment(
+    x: jax.Array,
+    got: Mapping[int, jax.Array],
+    segment: Segment,
+    border: Border,
+    dim: int,
+    fill: Any,
+) -> jax.Array:
+    """Return a segment of the buffer: on each device, a part of one of the slabs."""
+    found = None if segment.devices.all() else _filled(x, segment.width, dim, fill)
+    for slab, devices, starts in segment.slabs:
+        part = got.get(id(slab))
+        at = starts if part is not None else starts + _at_receivers(slab)
+        part = _slice(x if part is None else part, at, segment.width, border, dim)
+        found = part if found is None else lax.select_n(_own(devices, border), found, part)
+    assert found is not None
+    return found
 
 
-def _filled(like: jax.Array, count: int, dim: int, fill: Any) -> list[jax.Array]:
+def _at_receivers(slab: Slab) -> Array:
+    """Return the starts of a slab of the devices' own blocks; of others, the first one's."""
+    mine = [d for d, _ in slab.pairs]
+    found = np.full(len(slab.starts), slab.starts[mine[0]])
+    found[mine] = slab.starts[mine]
+    return found
+
+
+def _filled(like: jax.Array, count: int, dim: int, fill: Any) -> jax.Array:
     shape = tuple(count if d == dim else n for d, n in enumerate(like.shape))
-    return [lax.full(shape, fill, like.dtype)] if count else []
+    return lax.full(shape, fill, like.dtype)
 
 
-def _written(parts: list[Part], border: Border, dim: int, fill: Any) -> jax.Array:
-    """Return the buffer with parts that devices have at different places, later ones on top.
+def _written(
+    x: jax.Array, got: Mapping[int, jax.Array], border: Border, dim: int, fill: Any
+) -> jax.Array:
+    """Return the buffer, to which slabs are written one after another.
 
     What a device did not receive goes beyond the end.
     """
-    most = max(part.shape[dim] for _, _, part in parts)
-    (found,) = _filled(parts[0][2], border.length + most, dim, fill)
-    for places, got, part in parts:
-        at = np.where(got, places, border.length).astype(np.int32)
+    slabs = *border.own, *border.every_slab
+    found = _filled(x, border.length + max(slab.width for slab in slabs), dim, fill)
+    for slab in slabs:
+        part = got.get(id(slab))
+        if part is None:
+            part = _slice(x, _at_receivers(slab), slab.width, border, dim)
+        at = np.full(border.n, border.length, np.int32)
+        receivers = [d for _, d in slab.pairs]
+        at[receivers] = slab.places[receivers]
         start = [_own(at, border) if d == dim else np.int32(0) for d in range(found.ndim)]
         found = lax.dynamic_update_slice(found, part, start, allow_negative_indices=False)
     return lax.slice_in_dim(found, 0, border.length, axis=dim)
@@ -185,17 +194,8 @@ def _is_filled(border: Border, offsets: Array, step: int, starts: Array) -> bool
     step, starts: the `_progression` of the offsets.
     """
     at = starts[:, None] + step * np.arange(offsets.shape[1])
-    held = np.zeros((len(offsets), border.length), bool)
-    if border.gathered is not None or not border.every_slab:
-        held[:] = True
-    else:
-        start, stop = border.own
-        held[:, border.at : border.at + stop - start] = True
-        for slab in border.every_slab:
-            for _, d in slab.pairs:
-                held[d, slab.places[d] : slab.places[d] + slab.width] = True
     inside = (at >= 0) & (at < border.length)
-    there = np.take_along_axis(held, np.clip(at, 0, border.length - 1), 1) & inside
+    there = np.take_along_axis(border.held, np.clip(at, 0, border.length - 1), 1) & inside
     return not (there & (offsets == OUTSIDE)).any()
 
 

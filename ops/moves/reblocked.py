@@ -23,8 +23,9 @@ from gridlayout.ops.moves.local_move import LocalMove, move_of
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
+from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
+from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.meshes.placement import Placement
 
 # The longest dim whose positions are listed.

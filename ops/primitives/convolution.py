@@ -8,7 +8,7 @@ is smaller than the images, the contracted feature dim is divided in the same wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,16 +16,16 @@ from typing import Any
 import jax
 from jax import lax
 
-from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
-from gridlayout.ops.decisions.blocks import block_spec
+from gridlayout.ops.decisions.blocks import block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.factors import SHIFTED, SUMMED, THROUGH, Factors, Numbering
-from gridlayout.ops.decisions.flops import of_convolution
+from gridlayout.ops.decisions.factors import NEAR, SHIFTED, SUMMED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.flops import of_blocks, of_convolution
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
-from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.specs import Local, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.windows import (
     Reach,
@@ -36,9 +36,8 @@ from gridlayout.ops.primitives.windows import (
     for_window,
     halos_of,
     local_blocks,
-    zero_tail,
 )
-from gridlayout.ops.products.divided import divided
+from gridlayout.ops.products.divided import summed
 from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
@@ -63,9 +62,10 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     aval, numbers = op.out, op.params["dimension_numbers"]
     if 0 in (*aval.shape, *lhs.shape, *rhs.shape):
         return None
+    dims = _spatial(op.params, rhs.shape, aval.shape)
     if op.requested is not None:
-        return divided(b, op, op.requested, lhs, rhs)
-    dims = _spatial(op, rhs.shape, aval.shape)
+        b.note = op.requested.note
+        return _convolved(b, op, op.requested, lhs, rhs, dims)
     batch, feature = numbers.lhs_spec[:2]
     alone = op.params["feature_group_count"] == op.params["batch_group_count"] == 1
     extents = {batch: lhs.shape[batch]} if op.params["batch_group_count"] == 1 else {}
@@ -73,14 +73,13 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     if alone and prod(aval.shape) < prod(lhs.shape):
         extents |= {feature: lhs.shape[feature]}
     layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
-    out = _convolve(b, op, layout, b.as_sharded(lhs, layout), rhs, dims)
+    out = _convolved(b, op, _divided_as(b, op, layout, rhs, dims), lhs, rhs, dims)
     return b.relayout(out, b.result_layout(op, lhs))
 
 
-def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
+def _spatial(p: Mapping[str, Any], kernel: Shape, out: Shape) -> list[_Dim]:
     """Return the spatial dims of a convolution."""
-    p, numbers = op.params, op.params["dimension_numbers"]
-    found = []
+    numbers, found = p["dimension_numbers"], []
     for k, (left, right, at) in enumerate(
         zip(numbers.lhs_spec[2:], numbers.rhs_spec[2:], numbers.out_spec[2:], strict=True)
     ):
@@ -91,52 +90,70 @@ def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
     return found
 
 
-def _convolve(
-    b: Builder, op: Op, layout: GridLayout, x: Value, y: Value, dims: list[_Dim]
-) -> Value:
-    """Append the convolution of images `x`, in blocks by `layout`, with a kernel `y`."""
-    numbers, dtype = op.params["dimension_numbers"], op.out.dtype
+def _divided_as(
+    b: Builder, op: Op, layout: GridLayout, y: Value, dims: Sequence[_Dim]
+) -> Requested:
+    """Return the placements of a convolution by those of its images, in blocks by `layout`."""
+    numbers, placed = op.params["dimension_numbers"], b.placement(layout)
     (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
-    placed = b.placement(layout)
     # The divided dims of the kernel are divided as the corresponding dims of the images.
     along = {inputs: feature} | {d.right: d.left for d in dims if d.divides_window}
     kernel = _divided_like(y.shape, y.dtype, placed, along)
-    if y.is_sharded:
-        y = b.relayout(y, kernel.layout, kernel.placement)
-    else:
-        y = b.laid_out(b.replicated(y), kernel.layout, kernel.placement)
     # So are those of the result; partial sums along the other mesh axes are added up.
     made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.divides_window}
-    out = _divided_like(op.out.shape, dtype, placed, made)
+    out = _divided_like(op.out.shape, op.out.dtype, placed, made)
     summed = tuple(a for k in along.values() for a in placed.axes[k])
-    wide = sum_dtype(dtype) if summed else dtype
-    reaches = _reaches(dims, placed, kernel, op.out.shape)
+    return Requested((Sharded(layout, placed), kernel), out, out, summed)
+
+
+def _convolved(
+    b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value, dims: Sequence[_Dim]
+) -> Value:
+    """Append the convolution of images and a kernel that are divided as `requested` states."""
+    numbers, dtype, (images, kernel) = op.params["dimension_numbers"], op.out.dtype, requested.ins
+    assert images is not None
+    assert kernel is not None
+    layout, out, summing = images.layout, requested.made, requested.summed
+    assert isinstance(layout, GridLayout)
+    x, y = b.as_spec(lhs, images), b.as_spec(rhs, kernel)
+    wide = sum_dtype(dtype) if summing else dtype
+    reaches = _reaches(dims, images, kernel, out)
     sent = b.collectives()
     with sent.of(0):
-        halos = halos_of(b, sent, layout, reaches, [x.dtype])
-    sent.compute()
-    sent.all_reduce(summed, dtypes.nbytes(out.local_shape, wide))
+        halos = halos_of(b, sent, images, reaches, [x.dtype])
     # A halo includes padding; along other dims the convolution does it.
     found = dict(halos)
     padding = [
         found[d.left].padding if d.left in found else (d.window.low, d.window.high) for d in dims
     ]
     dilation = [found[d.left].dilation if d.left in found else d.window.base for d in dims]
+    # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.
+    window = [d.right for d in dims if d.divides_window]
+    x = _with_zeros(b, x, [numbers.lhs_spec[1]])
+    y = _with_zeros(b, y, [numbers.rhs_spec[1], *window])
+    b.device_flops = of_blocks(op, block_shape(images), block_shape(out), b.device.machine)
+    local = block_shape(out) if requested.scattered else out.local_shape
 
-    def convolve(images: jax.Array, weights: jax.Array) -> list[jax.Array]:
-        images, weights = local_blocks(images), local_blocks(weights)
-        for dim, k in along.items():
-            if layout.grid[k] > 1:
-                weights = zero_tail(weights, dim, placed.axes[k], y.shape[dim])
-        if layout.grid[feature] > 1:
-            images = zero_tail(images, feature, placed.axes[feature], x.shape[feature])
+    def convolve(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        x, y = local_blocks(x), local_blocks(y)
         for k, halo in halos:
-            images = halo.run(images, k, 0)
-        result = _convolve_block(op, padding, dilation, images, weights, wide)
-        result = lax.psum(result, summed) if summed else result
-        return [as_storage(result.astype(dtype), out.placement.per_device)]
+            x = halo.run(x, k, 0)
+        result = _convolve_block(op, padding, dilation, x, y, wide)
+        return [as_storage(result, out.placement.per_device).reshape(local)]
 
-    return b.run(convolve, [x, y], [out], sent)[0]
+    if not summing:
+        return b.run(convolve, [x, y], [out], sent)[0]
+    (part,) = b.run(convolve, [x, y], [Local(local, wide)], sent)
+    return summed(b, part, requested, wide, dtype)
+
+
+def _with_zeros(b: Builder, x: Value, dims: Sequence[int]) -> Value:
+    """Return an array in blocks with zeros beyond the end of divided dims."""
+    assert isinstance(x.spec, Sharded)
+    layout, placed = x.spec.layout, x.spec.placement
+    assert isinstance(layout, GridLayout)
+    along = [k for d in dims if placed.grid[d] > 1 for k in layout.axis_dims(d)]
+    return b.with_padding(x, 0, along) if along else x
 
 
 def _divided_like(shape: Shape, dtype: Any, placed: Placement, along: dict[int, int]) -> Sharded:
@@ -153,19 +170,19 @@ def _divided_like(shape: Shape, dtype: Any, placed: Placement, along: dict[int, 
     return block_spec(shape, dtype, Placement(*zip(*parts, strict=True)))
 
 
-def _reaches(dims: list[_Dim], placed: Placement, kernel: Sharded, out: Shape) -> dict[int, Reach]:
+def _reaches(
+    dims: Sequence[_Dim], images: Sharded, kernel: Sharded, out: Sharded
+) -> dict[int, Reach]:
     """Return the range of the images that each device needs, by divided dim of the images."""
-    found = {}
+    found, placed = {}, images.placement
     for d in dims:
         k = d.left
         if placed.slots[k] == placed.per_device[k] == 1:
             continue
         if d.divides_window:
-            block = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
-            found[k] = for_window(d.window, block, out[d.out])
+            found[k] = for_window(d.window, block_shape(kernel)[d.right], out.shape[d.out])
         else:
-            results = placed.per_device[k] * -(-out[d.out] // placed.grid[k])
-            found[k] = for_results(d.window, results)
+            found[k] = for_results(d.window, block_shape(out)[d.out])
     return found
 
 
@@ -189,23 +206,45 @@ def _convolve_block(
 
 
 def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Return the factors of batch and features; windows move along the other dims."""
+    """Return the factors of batch, features and the dims that windows move along."""
     made, numbers, out = Numbering(ins, outs), params["dimension_numbers"], len(ins)
     groups = params["feature_group_count"], params["batch_group_count"]
-    (batch, feature, *dims), (wide, inner, *_) = numbers.lhs_spec, numbers.rhs_spec
+    (batch, feature), (wide, inner) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
     if groups[1] == 1:
         made.add(THROUGH, (0, batch), (out, numbers.out_spec[0]))
     if groups == (1, 1):
         made.add(THROUGH, (1, wide), (out, numbers.out_spec[1]))
         made.add(SUMMED, (0, feature), (1, inner))
-    for d, to in zip(dims, numbers.out_spec[2:], strict=True):
-        made.add(SHIFTED, (0, d), (out, to))
+    for d in _spatial(params, ins[1], outs[0]):
+        if _reach_of(d, ins[0], outs[0]) is None:
+            made.add(SHIFTED, (0, d.left), (out, d.out))
+        elif d.divides_window:
+            made.add(SUMMED, (0, d.left), (1, d.right))
+        else:
+            made.add(NEAR, (0, d.left), (out, d.out))
     return made.factors()
+
+
+def _reach_of(d: _Dim, images: Shape, out: Shape) -> tuple[int, int] | None:
+    if d.divides_window:
+        return d.window.near_window(images[d.left], out[d.out])
+    return d.window.near(images[d.left], out[d.out])
+
+
+def _borders(
+    params: Any, ins: Sequence[Shape], outs: Sequence[Shape]
+) -> list[list[tuple[int, int] | None]]:
+    """Return the `Record.borders` of a convolution."""
+    found: list[tuple[int, int] | None] = [None] * len(ins[0])
+    for d in _spatial(params, ins[1], outs[0]):
+        found[d.left] = _reach_of(d, ins[0], outs[0])
+    return [found]
 
 
 CONVOLUTION: dict[str, Record] = {
     "conv_general_dilated": Record(
         *((conv_general_dilated,), of_convolution, _factors),
+        borders=_borders,
         multiplies=True,
         of_blocks=True,
         scatters_sums=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,10 +12,10 @@ from jax import lax
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.factors import SHIFTED, along
-from gridlayout.ops.decisions.flops import of_window, per_operand
+from gridlayout.ops.decisions.factors import NEAR, SHIFTED, THROUGH, Factors, FactorsOf, Numbering
+from gridlayout.ops.decisions.flops import Flops, of_window, per_operand
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.record import Record
+from gridlayout.ops.decisions.record import Borders, Decide, Record
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped
@@ -47,19 +48,24 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     starts = [b.replicated(x) for x in values[len(arrays) :]]
     if 0 in (*aval.shape, *arrays[0].shape):
         return None
-    windows = _windows(op)
+    windows = _windows(op.params)
     first = next(x for x in arrays if x.layout is not None)
-    layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
-    operands = [b.as_sharded(x, layout.with_dtype(x.dtype)) for x in arrays]
-    placed = b.placement(layout)
+    if op.requested is None:
+        layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
+        placed = b.placement(layout)
+    else:
+        placed = op.requested.made.placement
+    specs = [block_spec(x.shape, x.dtype, placed) for x in arrays]
+    made = [block_spec(each.shape, each.dtype, placed) for each in op.outs]
+    operands = [b.as_spec(x, spec) for x, spec in zip(arrays, specs, strict=True)]
     reaches = {
-        k: for_results(w, placed.per_device[k] * -(-aval.shape[k] // layout.grid[k]))
+        k: for_results(w, block_shape(made[0])[k])
         for k, w in enumerate(windows)
-        if layout.grid[k] > 1 and not w.is_trivial
+        if placed.grid[k] > 1 and not w.is_trivial
     }
     sent = b.collectives()
     with sent.of(0):
-        halos = halos_of(b, sent, layout, reaches, [x.dtype for x in arrays])
+        halos = halos_of(b, sent, specs[0], reaches, [x.dtype for x in arrays])
     sent.compute()
     found = dict(halos)
     rows = enumerate(zip(p["padding"], p["base_dilation"], strict=True))
@@ -75,8 +81,9 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
         return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
 
-    made = [block_spec(each.shape, each.dtype, placed) for each in op.outs]
     outs = b.run(pool, [*operands, *starts], made, sent)
+    if op.requested is not None:
+        return outs
     return [
         b.relayout(out, b.choose(each.shape, each.dtype, first))
         for out, each in zip(outs, op.outs, strict=True)
@@ -85,9 +92,13 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
     """Rule for the derivative of a maximum or minimum over windows."""
-    if op.requested is not None:
-        return mapped(b, op, source, operand)
-    return cheapest_way(b, op, [_scattered, mapped], source, operand)
+    if op.requested is None:
+        return cheapest_way(b, op, [_scattered, mapped], source, operand)
+    out = op.requested.out
+    pairs = zip((source, operand), op.requested.ins, strict=True)
+    values = [x if spec is None else b.as_spec(x, spec) for x, spec in pairs]
+    found = _scattered(b, op, *values) or mapped(b, op, *values)
+    return None if found is None else [b.as_spec(found[0], out)]
 
 
 def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value] | None:
@@ -137,45 +148,60 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     return [b.relayout(out, b.choose(out.shape, out.dtype, operand))]
 
 
-def _windows(op: Op) -> list[Window]:
+def _windows(p: Mapping[str, Any]) -> list[Window]:
     """Return the window along each dim."""
-    p = op.params
+    ones = (1,) * len(p["window_dimensions"])
     return [
         Window(size, stride, low, high, base, dilation)
         for size, stride, (low, high), base, dilation in zip(
             *(p["window_dimensions"], p["window_strides"], p["padding"]),
-            *(p["base_dilation"], p["window_dilation"]),
+            *(p.get("base_dilation", ones), p.get("window_dilation", ones)),
             strict=True,
         )
     ]
 
 
-# The parameters of a window along a dim that it does not move along.
-_PER_DIM: dict[str, Any] = {
-    "window_dimensions": 1,
-    "window_strides": 1,
-    "padding": (0, 0),
-    "base_dilation": 1,
-    "window_dilation": 1,
-}
+def _near(params: Any, wide: Shape, few: Shape) -> list[tuple[int, int] | None]:
+    """Return how far windows over an array of shape `wide` read from their results, or None."""
+    rows = zip(_windows(params), wide, few, strict=True)
+    return [window.near(n, results) for window, n, results in rows]
 
 
-def _moved(params: Any, shape: Shape) -> dict[int, str]:
-    given = [(params[name], trivial) for name, trivial in _PER_DIM.items() if name in params]
-    return {
-        d: SHIFTED
-        for d in range(len(shape))
-        if any(sizes[d] != trivial for sizes, trivial in given)
-    }
+def _of_reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    """Return the `Record.borders` of a reduction over windows."""
+    return [_near(params, ins[0], outs[0])] * len(outs)
 
 
-_of_windows = along(_moved)
+def _of_derivative(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    """Return the `Record.borders` of its derivative: of the source, and of the operand."""
+    near = _near(params, ins[1], ins[0])
+    return [[each and ((1, 1) if any(each) else (0, 0)) for each in near], near]
+
+
+def _factors(borders: Borders | None = None) -> FactorsOf:
+    """Return the factors of windows: those of which blocks read near themselves are `near`."""
+
+    def of(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+        made, shapes = Numbering(ins, outs), [*ins, *outs]
+        near = borders(params, ins, outs)[-1] if borders else [None] * len(outs[0])
+        for d, window in enumerate(_windows(params)):
+            places = [(k, d) for k, shape in enumerate(shapes) if shape]
+            kind = SHIFTED if near[d] is None else NEAR
+            made.add(THROUGH if window.is_trivial else kind, *places)
+        return made.factors()
+
+    return of
+
+
+def _record(rule: Decide, flops: Flops, borders: Borders) -> Record:
+    return Record((rule,), flops, _factors(borders), borders=borders, of_blocks=True)
+
+
 POOLING: dict[str, Record] = {
     **dict.fromkeys(
-        (*REDUCTIONS, "reduce_window"),
-        Record((reduce_window,), of_window, _of_windows),
+        (*REDUCTIONS, "reduce_window"), _record(reduce_window, of_window, _of_reduction)
     ),
-    "select_and_scatter_add": Record((select_and_scatter_add,), per_operand, _of_windows),
-    "select_and_gather_add": Record((mapped,), of_window, _of_windows),
-    "select_and_scatter": Record((), per_operand, _of_windows),
+    "select_and_scatter_add": _record(select_and_scatter_add, per_operand, _of_derivative),
+    "select_and_gather_add": Record((mapped,), of_window, _factors()),
+    "select_and_scatter": Record((), per_operand, _factors()),
 }

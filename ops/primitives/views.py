@@ -30,7 +30,7 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.factors import NEAR, SHIFTED, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Shifted
@@ -38,10 +38,10 @@ from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.exchanges.borders import UNREAD, Border, cheapest
+from gridlayout.sharding.exchanges.borders import UNREAD, Border
+from gridlayout.sharding.exchanges.slabs import cheapest
+from gridlayout.sharding.limits import LIMITS
 
-# Borders are near if the dim is at least so many times as long.
-_NEAR = 8
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
 
@@ -169,8 +169,6 @@ def bordered(
         sent = border.collectives(b.collectives(), width)
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
-        if b.env.machine.has_latency:  # its consumers cut and join what is received
-            b.computing += b.env.machine.work_seconds(nbytes=border.received * width)
         run = partial(_received, border=border, dim=s, fill=fill)
         (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
     outs = []
@@ -311,7 +309,7 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
     for s, n in enumerate(shape):
         shifts = [0]
         for view in shown:
-            if abs(sum(run.count for run in view.rows[s].runs) - n) * _NEAR > n:
+            if abs(sum(run.count for run in view.rows[s].runs) - n) * LIMITS.near > n:
                 shifts.append(n)  # blocks of it are not near those of the array
             ends = accumulate((run.count for run in view.rows[s].runs), initial=0)
             for run, at in zip(view.rows[s].runs, ends, strict=False):
@@ -321,7 +319,7 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
                     ways = (run.first - at, run.first - at - n, run.first - at + n)
                     shifts.append(n if view.rows[s].dim is None and n > 1 else min(ways, key=abs))
         before, after = int(max(0, -min(shifts))), int(max(0, max(shifts)))
-        found.append((before, after) if (before + after) * _NEAR <= n else None)
+        found.append((before, after) if (before + after) * LIMITS.near <= n else None)
     return found
 
 
@@ -340,12 +338,12 @@ def _lengths(shown: Sequence[Shifted]) -> Shape:
 
 
 def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Return the factors of views: `through` where all of them read the dim near its positions."""
+    """Return the factors of views: `near` where all of them read the dim near its positions."""
     made, shown = Numbering(ins, outs), params["views"]
     for s, near in enumerate(borders(shown, ins[0])):
         dims = [(k, view.rows[s].dim) for k, view in enumerate(shown, len(ins))]
         made.add(
-            SHIFTED if near is None else THROUGH,
+            SHIFTED if near is None else NEAR,
             (0, s),
             *((k, d) for k, d in dims if d is not None),
         )
@@ -357,7 +355,8 @@ VIEWS: dict[str, Record] = {
         (views,),
         factors=_factors,
         of_logical=separately,
-        borders=lambda params, shape: (_lengths(params["views"]), borders(params["views"], shape)),
+        borders=lambda params, ins, _: [borders(params["views"], ins[0])],
+        lengths=lambda params: _lengths(params["views"]),
         of_blocks=True,
         is_fused=True,
         takes_fused=True,

@@ -23,12 +23,16 @@ from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Collectives, index_of
-from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, cheapest
+from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
+from gridlayout.sharding.exchanges.slabs import cheapest
+from gridlayout.sharding.limits import LIMITS
 
 Shape = tuple[int, ...]
 
@@ -61,6 +65,23 @@ class Window:
         dilated = (extent - 1) * self.base + 1 if extent else 0
         span = dilated + self.low + self.high - (self.size - 1) * self.dilation - 1
         return max(span // self.stride + 1, 0)
+
+    def near(self, extent: int, results: int) -> tuple[int, int] | None:
+        """Return how far blocks of results read before and after those of the operand.
+
+        None if that is far. extent: of the operand, which as many devices divide as the results.
+        """
+        return self._near(extent, results, self.stride, (self.size - 1) * self.dilation)
+
+    def near_window(self, extent: int, results: int) -> tuple[int, int] | None:
+        """Return the same of blocks of the window, which are for all results."""
+        return self._near(extent, self.size, self.dilation, (results - 1) * self.stride)
+
+    def _near(self, extent: int, count: int, step: int, more: int) -> tuple[int, int] | None:
+        off = count * step - extent * self.base  # of the last block
+        before, after = self.low + max(-off, 0), more - self.low - step + 1 + max(off, 0)
+        found = max(-(-before // self.base), 0), max(-(-after // self.base), 0)
+        return found if sum(found) * LIMITS.near <= extent else None
 
 
 @dataclass(frozen=True)
@@ -161,19 +182,18 @@ def zero_tail(x: jax.Array, dim: int, axes: Axes, extent: int) -> jax.Array:
 def halos_of(
     b: Builder,
     sent: Collectives,
-    layout: GridLayout,
+    spec: Sharded,
     reaches: Mapping[int, Reach],
     kinds: Sequence[np.dtype[Any]],
 ) -> list[tuple[int, Halo]]:
-    """Return pairs (dim, halo) for the dims of `reaches`, for arrays in blocks by `layout`.
+    """Return pairs (dim, halo) for the dims of `reaches`, for arrays in blocks by `spec`.
 
     Collectives are added to `sent`. kinds: the element type of each array. A later halo
     includes the positions that the earlier ones have added to the block.
     """
-    placed, found = b.placement(layout), []
-    block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
+    block, found = list(block_shape(spec)), []
     for k, reach in reaches.items():
-        axes, extent = placed.axes[k], layout.shape[k]
+        axes, extent = spec.placement.axes[k], spec.shape[k]
         n = b.device.count(axes)
         rest = prod(m for d, m in enumerate(block) if d != k)
         widths = [dtypes.nbytes(rest, kind) for kind in kinds]

@@ -1,4 +1,4 @@
-"""A product or convolution in one step: each device multiplies its blocks and sums are reduced.
+"""A product in one step: each device multiplies its blocks and sums are reduced.
 
 The request states the mesh axes along each dim: along batch and free dims, which the result keeps,
 and along contracted dims, where devices have partial sums. Partial sums are all-reduced, or
@@ -37,8 +37,7 @@ Shape = tuple[int, ...]
 
 def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) -> Value:
     """Return the product of operands that are divided as `requested` states."""
-    is_product = op.name == "dot_general"
-    numbers = op.params["dimension_numbers"]
+    contracted = op.params["dimension_numbers"][0]
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
     specs = [spec for spec in requested.ins if spec is not None]
@@ -49,11 +48,10 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         own = tuple(block[op.permutation.index(d)] for d in range(len(block)))
     b.device_flops = of_blocks(op, shapes[0], own, b.device.machine)
     multiply = _multiply(op, lhs.ndim, wide)
-    if is_product and requested.rounds > 1:
+    if requested.rounds > 1:
         found = in_rounds(b, op, requested, (lhs, rhs), block, requested.rounds)
         if found is not None:
             return _by_rounds(b, *found, (lhs, rhs), multiply)
-    contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
     values = []
     for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
         assert spec is not None
@@ -98,7 +96,7 @@ def _multiply(op: Op, left: int, dtype: Any) -> Multiply:
     """Return the function of two blocks that multiplies them; left: rank of the left operand."""
     is_swapped, order = _order(op, left)
     numbers, given = op.params["dimension_numbers"], {"preferred_element_type": dtype}
-    joins = op.name == "dot_general" and _in_order(numbers)
+    joins = _in_order(numbers)
     if joins:
         numbers = (tuple((dims[0],) for dims in numbers[0]), numbers[1])
     if is_swapped:
@@ -131,8 +129,8 @@ def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
 
     The result then has its dims in the order that `op` requests. left: rank of the left operand.
     """
-    if op.permutation is None or op.name != "dot_general":
-        return False, op.permutation
+    if op.permutation is None:
+        return False, None
     (contracted, _), (batch, _) = op.params["dimension_numbers"]
     lead, rank = len(batch), len(op.permutation)
     columns = left - len(contracted)

@@ -414,9 +414,9 @@ OPS = [
         "tests/test_borders.py::test_a_view_of_views_is_what_numpy_makes",
     ),
     Mutation(
-        "sharding/exchanges/borders.py",
-        "inside = min(max(start, 0), block - width)",
-        "inside = max(start, 0)",
+        "sharding/exchanges/slabs.py",
+        "start = min(max(each.start - more, 0), block - width)",
+        "start = max(each.start - more, 0)",
         "tests/test_borders.py::test_what_is_received_is_what_views_read",
     ),
     Mutation(
