@@ -11,6 +11,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.primitives import sorting
+from gridlayout.sharding.machines.default_machine import emulated
 
 COUNT = len(jax.devices())
 MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
@@ -99,3 +100,12 @@ def test_the_machine_says_which_vectors_are_sorted_in_blocks():
         "fallback",
         "one vector; merging blocks would take longer",
     )
+
+
+def test_columns_beside_which_devices_have_copies_are_divided_to_be_sorted():
+    # Sorting takes longer than moving: no two devices sort the same column.
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")), machine=emulated(8))
+    layout = gl.GridLayout((512, 512), "float32", grid=(2, 4), collapse=[])
+    report = gl.on_grid(lambda x: jnp.median(x, 0), device).report(layout)
+    (row,) = [row for row in report.rows if row.primitive == "sort"]
+    assert row.outputs[0].num_cores == 8

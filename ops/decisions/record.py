@@ -48,12 +48,11 @@ class Record:
 
     multiplies: it is a product, whose kernel packs its operands. is_view: the result is the
     operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is a view there:
-    `(params, before, after, tile) -> bool`, of shapes; None: always. work: the operations of
-    an element, by the number of elements along whole dims; None where passing over it is all that
-    counts. borders: what a device receives around its blocks of the first operands; None: nothing.
-    lengths: of each dim of the operand, how much it reads; None: all.
-    writes_part: the result is the first operand, with the second one written to a part of it in
-    place.
+    `(params, before, after, tile) -> bool`, of shapes; None: always. functions: how many
+    elementwise functions take as long as one of its operations; 0 for those of products. borders:
+    what a device receives around its blocks of the first operands; None: nothing. lengths: how much
+    it reads of each dim of its operand; None: all. writes_part: the result is the first operand,
+    with the second one written to a part of it in place.
 
     How it is run and planned:
 
@@ -87,7 +86,7 @@ class Record:
     multiplies: bool = False
     is_view: bool = False
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
-    work: Callable[[int], float] | None = None
+    functions: float = 0.0
     borders: Borders | None = None
     lengths: Callable[[Mapping[str, Any]], Shape] | None = None
     writes_part: bool = False

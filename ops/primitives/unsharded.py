@@ -7,7 +7,7 @@ front of the storage of a smaller layout, which describes the other dims.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import log2, prod
 from typing import Any
 
 import jax.numpy as jnp
@@ -100,7 +100,7 @@ def rest_spec(b: Builder, value: Value, axes: Shape) -> Sharded | None:
     spec = value.spec
     if isinstance(spec, Sharded) and layout_without(spec.layout, axes) is not None:
         extents = tuple(value.shape[a] for a in axes)
-        work = b.record.work(prod(extents)) if b.record.work else 0.0
+        work = b.record.functions * log2(max(prod(extents), 2))  # of a sort
         return _spread_out(spec, axes, extents, b.device, work)
     times = prod(value.shape[a] for a in axes)
     found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))

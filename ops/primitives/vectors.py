@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import log2
 from typing import Any
 
 import jax
@@ -28,7 +27,7 @@ from gridlayout.ops.primitives.along import mapped, target_layout
 from gridlayout.ops.primitives.indices import is_too_large_to_replicate
 from gridlayout.ops.primitives.ranks import descending
 from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.primitives.sorting import sort
+from gridlayout.ops.primitives.sorting import COMPARISON, sort
 from gridlayout.ops.primitives.windows import (
     as_storage,
     blocks,
@@ -118,6 +117,8 @@ def _for_vectors(rule: Callable[..., Any]) -> Callable[..., Any]:
     return alone
 
 
+# What a comparison of `top_k` takes, of which there are fewer than in a sort, in functions.
+_SELECTION = 0.5
 _MERGED = "one vector; merging blocks would take longer"
 
 
@@ -133,20 +134,15 @@ def _sort_large(b: Builder, op: Op, *values: Value) -> Any:
     return sort(b, op, *values)
 
 
-def _sort(rule: Callable[..., Any], name: str) -> Record:
+def _sort(rule: Callable[..., Any], name: str, functions: float) -> Record:
     """Return the record of a primitive that sorts along the dim of its parameter `name`."""
-    rules = _for_vectors(rule), mapped
-    return Record(rules, of_sort, along(dim_of(name, SORTED)), reason=_MERGED, work=_comparisons)
-
-
-def _comparisons(n: int) -> float:
-    """Return the comparisons of an element in a sort of `n`."""
-    return log2(max(n, 2))
+    rules, factors = (_for_vectors(rule), mapped), along(dim_of(name, SORTED))
+    return Record(rules, of_sort, factors, reason=_MERGED, functions=functions)
 
 
 VECTORS: dict[str, Record] = {
     **{name: _scan() for name in COMBINE},
-    "sort": replace(_sort(sort, "dimension"), of_logical=_sort_large),
-    "top_k": _sort(top_k, "axis"),
-    "approx_top_k": _sort(top_k, "reduction_dimension"),
+    "sort": replace(_sort(sort, "dimension", COMPARISON), of_logical=_sort_large),
+    "top_k": _sort(top_k, "axis", _SELECTION),
+    "approx_top_k": _sort(top_k, "reduction_dimension", _SELECTION),
 }

@@ -93,6 +93,9 @@ def computing(
     1e-06
     """
     nbytes = passed_bytes(record, ins, outs, machine, traffic)
+    compared = machine.work_seconds(elements=record.functions * flops)
+    if compared > machine.work_seconds(nbytes=nbytes):
+        return {"products": compared, "memory": 0.0}
     if not record.multiplies:
         flops = 0 if record.is_elementwise else flops  # done while the kernel reads and writes
         return machine.computing(flops, nbytes, packs=False, dtype=dtype)

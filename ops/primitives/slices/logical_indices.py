@@ -78,12 +78,14 @@ def computed_once(x: jax.Array, reads: int) -> jax.Array:
     return lax.optimization_barrier(x) if reads >= x.size else x
 
 
-def in_shape(new: jax.Array, shape: Shape) -> jax.Array:
+def in_shape(new: jax.Array, shape: Shape, is_number: bool = False) -> jax.Array:
     """Return updates of a scatter in another shape of the same elements.
 
-    XLA on CPUs would copy updates that are reshaped where they are read.
+    XLA on CPUs would copy updates that are reshaped where they are read, unless all of them are one
+    number (is_number).
     """
-    return new if new.shape == shape else lax.optimization_barrier(new.reshape(shape))
+    found = new.reshape(shape)
+    return found if new.shape == shape or is_number else lax.optimization_barrier(found)
 
 
 def columns_of(op: Op, dims: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:

@@ -247,10 +247,10 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     starts = b.as_spec(indices, at)
     new = b.as_spec(updates, new_spec)
     block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
-    local = spec.local_shape
+    local, is_number = spec.local_shape, _is_number(updates)
 
     def kernel(x: jax.Array, i: jax.Array, new: jax.Array) -> list[jax.Array]:
-        new = in_shape(new, shapes[1])
+        new = in_shape(new, shapes[1], is_number)
         found = _with_own_updates(op, spec, s, x.reshape(block), i.reshape(shapes[0]), new)
         return [found.reshape(local)]
 
@@ -319,10 +319,10 @@ def scatter_add_requested(
     indices, updates = map(b.as_spec, others, specs)
     shapes = [block_shape(spec) for spec in specs]
     made, out, dtype = requested.made, requested.out, op.out.dtype
-    block, local = block_shape(made), made.local_shape
+    block, local, is_number = block_shape(made), made.local_shape, _is_number(others[1])
 
     def added(x: jax.Array, at: jax.Array, new: jax.Array) -> jax.Array:
-        at, new = at.reshape(shapes[0]), in_shape(new, shapes[1])
+        at, new = at.reshape(shapes[0]), in_shape(new, shapes[1], is_number)
         if not _cores(made, s.axes):
             return op.bind(x, at, new, **(ANY if requested.summed else {}))[0]
         return _with_own_updates(op, made, s, x, at, new)
@@ -346,6 +346,11 @@ def scatter_add_requested(
         return total
     operand = b.as_spec(value, out)
     return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
+
+
+def _is_number(value: Value) -> bool:
+    """Whether all elements of a value are one number, which is not written out yet."""
+    return isinstance(value.spec, Deferred) and not value.spec.dims
 
 
 def _is_zero(value: Value) -> bool:
