@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -275,6 +276,16 @@ def test_sums_scattered_along_columns_are_transposed_first():
         (row,) = gl.on_grid(jnp.matmul, algorithm=algorithm).report(a, b).rows
         (sums,) = (c for c in row.collectives if c.kind == "reduce_scatter")
         assert sums.copied_bytes == sums.received_bytes * sums.group_size // (sums.group_size - 1)
+
+
+def test_parts_are_turned_before_they_are_gathered():
+    if DEVICES != 8:
+        pytest.skip("for 2x4 devices")
+    device = gl.DeviceGrid((2, 4))
+    x = gl.put(np.ones((4096, 256), np.float32), gl.GridLayout((4096, 256), grid=(2, 4)), device)
+    text = gl.on_grid(lambda x: x.T @ x).lower(x).compile().as_text()
+    (gathered,) = re.findall(r"f32\[(.*?)\][^=]* all-gather\(", text)
+    assert gathered == "256,2048"  # the rows of all blocks, one after another
 
 
 def test_scalars_vectors_and_transposed_products_take_any_algorithm():

@@ -219,6 +219,8 @@ FUNCTIONS = {
     "flipped": lambda x: x[::-1][1:],
     "a row": lambda x: x[3:][2],
     "pad of another type": lambda x: jnp.pad(x.astype(jnp.int8), 1)[2:, :-1],
+    "holes": lambda x: lax.pad(x, 2.0, ((1, 0, 1), (0, -1, 2))),
+    "holes in rows": lambda x: lax.pad(x, jnp.sum(x[0]), ((0, 2, 2), (0, 0, 0))),
     "zeros before": lambda x: jnp.concatenate([jnp.zeros_like(x[:2]), x[:-2]]),
     "windows": lambda x: jnp.stack([x[k : k + 4] for k in range(3)]).sum(0),
 }
@@ -279,6 +281,12 @@ def test_only_what_is_read_of_undivided_dims_is_received():
     layout = gl.GridLayout((9, 64, 64), "float32", grid=(1, 8, 1), collapse=[])
     report = gl.on_grid(lambda x: jnp.roll(x[4, :, 8:24], 1, 0), NO_DEVICES).report(layout)
     assert [each.received_bytes for row in report.rows for each in row.collectives] == [16 * 4]
+
+
+def test_holes_are_made_in_blocks():
+    fn = lambda x: lax.pad(x, 1.0, ((0, 0, 1), (0, 0, 0)))  # noqa: E731
+    (row,) = gl.on_grid(fn, NO_DEVICES).report(EVEN).rows
+    assert (row.bytes_moved, row.masks) == (0, 0)
 
 
 def test_an_uneven_dim_receives_as_much_as_an_even_one():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from laid_out import poisoned, read
 
 import gridlayout as gl
@@ -20,6 +21,18 @@ def rows_added(x, at):
 def in_a_loop(x, at):
     added = rows_added(x, at)
     return jax.lax.fori_loop(0, 3, lambda _, c: c + added, x)
+
+
+def window(x, size=3, padding="VALID", **dilation):
+    return lax.reduce_window(x, 0.0, lax.add, (size, 1), (2, 1), padding, **dilation)
+
+
+def convolved(x, size=3):
+    return lax.conv(x[None, None], np.ones((1, 1, size, 1), "f4"), (2, 1), [(0, 1), (0, 0)])[0, 0]
+
+
+def padded(x, fill=0.0, *rows):
+    return lax.pad(x, np.float32(fill), [*rows, (0, 0, 0)])
 
 
 def names(fn, *args):
@@ -42,6 +55,17 @@ SIMPLE = {
     "rolled by none": (lambda x, at: jnp.roll(x, 0, 1), {"slice": 0, "concatenate": 0}),
     "with nothing": (lambda x, at: jnp.concatenate([x[:0], x, x[:0]]), {"concatenate": 0}),
     "to a number": (lambda x, at: rows_added(x, at) + 2.0, {"scatter-add": 1}),
+    "a window": (lambda x, at: window(padded(x, 0.0, (2, 1, 1))), {"pad": 0}),
+    "a padded window": (lambda x, at: window(padded(x, 0.0, (1, 0, 0)), 4, "SAME"), {"pad": 0}),
+    "a convolution": (lambda x, at: convolved(jnp.pad(x, ((0, 2), (0, 0)))), {"pad": 0}),
+    "a window's gradient": (jax.grad(lambda x, at: (window(x) ** 2).sum()), {"pad": 0}),
+    "another fill": (lambda x, at: window(padded(x, 1.0, (1, 1, 1))), {"pad": 1}),
+    "cut": (lambda x, at: window(padded(x, 0.0, (-1, 0, 1))), {"pad": 1}),
+    "read by others": (lambda x, at: ((y := padded(x, 0.0, (1, 1, 1))), window(y)), {"pad": 1}),
+    "dilated twice": (
+        lambda x, at: window(padded(x, 0.0, (1, 1, 1)), base_dilation=(2, 1)),
+        {"pad": 1},
+    ),
 }
 
 

@@ -93,9 +93,9 @@ def jaxpr_of(operands: Sequence[Any], eqns: Sequence[Any], outs: Sequence[Any], 
 
 
 @cached
-def equation_of(primitive: Any, params: tuple[tuple[str, Any], ...], operand: Any) -> Any:
-    """Return an equation of a primitive with one operand. params: pairs of name and value."""
-    closed = jax.make_jaxpr(lambda x: primitive.bind(x, **dict(params)))(operand)
+def equation_of(primitive: Any, params: tuple[tuple[str, Any], ...], *operands: Any) -> Any:
+    """Return an equation of a primitive. params: pairs of name and value."""
+    closed = jax.make_jaxpr(lambda *xs: primitive.bind(*xs, **dict(params)))(*operands)
     (eqn,) = closed.jaxpr.eqns
     return eqn
 

@@ -61,7 +61,8 @@ class Record:
     views of the array that its operands are views of; None for an op that computes.
 
     is_elementwise: each element of the result is a function of the operands' at the same index.
-    is_reordered: the result has the operand's elements in another order or shape. neutral: for a
+    is_reordered: the result has the operand's elements in another order or shape. is_permutation:
+    the result is a view of the operand in any layout, which is moved in its place. neutral: for a
     reduction, the neutral element of a dtype. is_made_in_place: its result is computed where a
     consumer requests it. of_blocks: its rule computes on requested blocks, and relays operands out
     to them. scatters_sums: its partial sums can be reduce-scattered. is_annotation: it has no
@@ -92,6 +93,7 @@ class Record:
     writes_part: bool = False
     is_elementwise: bool = False
     is_reordered: bool = False
+    is_permutation: bool = False
     neutral: Callable[[Any], Any] | None = None
     is_made_in_place: bool = False
     of_blocks: bool = False
@@ -115,7 +117,7 @@ class Record:
     @property
     def places_itself(self) -> bool:
         """Whether its rule relays operands out as requested."""
-        return self.is_elementwise or self.of_blocks
+        return self.is_elementwise or self.of_blocks or self.is_permutation
 
     @property
     def takes_any_division(self) -> bool:

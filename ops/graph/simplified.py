@@ -6,6 +6,8 @@
 * A scatter-add to zeros whose result is added to another array adds its updates to that array, as
   in the gradient of an embedding that also computes a model's scores. So there is one array instead
   of two, and no pass over memory to add them.
+* A window over an array that is padded by what windows are padded by pads it itself, as in the
+  gradient of a mean over windows. So blocks of the array are near those of the result.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 
 import jax
 from jax import lax
@@ -23,7 +26,14 @@ from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.graph.node import Atom, Node, Path
 from gridlayout.ops.primitives.user_rules import is_user_rule
 
-_SUMS, _ADDED, _TURNED = ("add", "add_any"), "scatter-add", "transpose"
+_SUMS, _ADDED, _TURNED, _PADDED = ("add", "add_any"), "scatter-add", "transpose", "pad"
+# What pads the operand of each window, and the parameter of its dilation.
+_WINDOWS = {
+    "conv_general_dilated": (0.0, "lhs_dilation"),
+    "reduce_window_sum": (0.0, "base_dilation"),
+    "reduce_window_max": (-inf, "base_dilation"),
+    "reduce_window_min": (inf, "base_dilation"),
+}
 
 
 class Simplified:
@@ -43,6 +53,8 @@ class Simplified:
             self._join_transposes()
         if names[_ADDED]:
             self._add_updates()
+        if names[_PADDED] and names.keys() & _WINDOWS.keys():
+            self._join_pads()
 
     def _counts(self) -> Counter[int | None]:
         """Return how often each value is read, by nodes or as a result."""
@@ -128,6 +140,45 @@ class Simplified:
                 gone.add(maker)
                 break
         self.nodes = [node for node in self.nodes if node not in gone]
+
+    def _join_pads(self) -> None:
+        count = self._counts()
+        makers = {v: node for node in self.nodes for v in node.outs}
+        gone = set[Node]()
+        for n, node in enumerate(self.nodes):
+            maker = makers.get(node.atoms[0]) if node.name in _WINDOWS else None  # type: ignore[arg-type]
+            if maker is None or maker.name != _PADDED or count[maker.outs[0]] > 1:
+                continue
+            made = _padded(node, maker) if self._can_join(node, maker) else None
+            if made is not None:
+                self.nodes[n] = made
+                gone.add(maker)
+        self.nodes = [node for node in self.nodes if node not in gone]
+
+
+def _padded(node: Node, pad: Node) -> Node | None:
+    """Return the node of a window over what a pad pads; None if it can't pad it itself."""
+    fill, (neutral, dilation) = pad.atoms[1], _WINDOWS[node.name]
+    if not isinstance(fill, core.Literal) or fill.val != neutral:
+        return None
+    params, config = dict(node.params), pad.params["padding_config"]
+    dims = range(len(config))
+    if node.name == "conv_general_dilated":
+        dims = params["dimension_numbers"].lhs_spec[2:]
+    padding, dilated = list(params["padding"]), list(params[dilation])
+    for d, (low, high, inside) in enumerate(config):
+        if (low, high, inside) == (0, 0, 0):
+            continue
+        if d not in dims or min(low, high) < 0 or dilated[k := list(dims).index(d)] > 1:
+            return None
+        padding[k] = padding[k][0] + int(low), padding[k][1] + int(high)
+        dilated[k] = int(inside) + 1
+    params |= {"padding": tuple(padding), dilation: tuple(dilated)}
+    avals = [pad.eqn.invars[0].aval, *(var.aval for var in node.eqn.invars[1:])]
+    given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals]
+    eqn = equation_of(node.eqn.primitive, tuple(params.items()), *given)
+    eqn = eqn.replace(source_info=node.eqn.source_info, ctx=node.eqn.ctx)
+    return replace(node, eqn=eqn, atoms=(pad.atoms[0], *node.atoms[1:]))
 
 
 def _unchanged(node: Node) -> int | None:

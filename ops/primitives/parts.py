@@ -1,4 +1,4 @@
-"""Slices, splits and reversals, which take parts of arrays, and pads and concatenations.
+"""Slices, splits and reversals, which take parts of arrays, and concatenations.
 
 There are two ways, and the one that takes less time is chosen:
 
@@ -67,14 +67,14 @@ def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
     return None if part is None else part.with_oob(None)
 
 
-def _offset_map(starts: Sequence[int]) -> AffineMap:
+def offset_map(starts: Sequence[int]) -> AffineMap:
     """Return the map of an index in a part that begins at `starts` to the index in the array."""
     return AffineMap(len(starts), [dim(d) + n for d, n in enumerate(starts)])
 
 
 def _offset_along(rank: int, axis: int, start: int) -> AffineMap:
-    """Return the `_offset_map` of a part that begins at `start` along `axis` and at 0 elsewhere."""
-    return _offset_map([start if d == axis else 0 for d in range(rank)])
+    """Return the `offset_map` of a part that begins at `start` along `axis` and at 0 elsewhere."""
+    return offset_map([start if d == axis else 0 for d in range(rank)])
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -84,20 +84,20 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.slice`."""
     if not _shortened_dims(op, value) and value.layout is not None:
         return value
-    ways: list[Decide] = [mapped, _slice_as_view, _in_blocks]
+    ways: list[Decide] = [mapped, _slice_as_view, in_blocks]
     if dtypes.nbytes(op.out.size, op.out.dtype) <= LIMITS.small_bytes:
         ways.append(_slice_and_broadcast)
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
-def _in_blocks(b: Builder, op: Op, value: Value, *numbers: Value) -> list[Value] | None:
+def in_blocks(b: Builder, op: Op, value: Value, *numbers: Value) -> list[Value] | None:
     """Rule for a part of an array in blocks: devices receive the borders of theirs."""
     found, shape = as_views(b, op, value, *numbers), value.shape
     if found is None:
         return None
     axes = tuple(d for d, n in enumerate(found[0].shape) if n != shape[d])
     return [
-        b.nearest(out, _result_layouts(b, value, axes or tuple(range(value.ndim)), aval))
+        b.nearest(out, part_layouts(b, value, axes or tuple(range(value.ndim)), aval))
         for out, aval in zip(found, op.outs, strict=True)
     ]
 
@@ -137,13 +137,13 @@ def _slice_and_broadcast(b: Builder, op: Op, value: Value) -> Any:
     out = take_slices(
         b, sliced, x, index_fn, [], SliceDivision.of(b, sliced, lead, None), op.out, axes
     )
-    return b.as_sharded(out, _result_layouts(b, value, axes, op.out)[0])
+    return b.as_sharded(out, part_layouts(b, value, axes, op.out)[0])
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.split`."""
     value = in_own_dims(b, value, (op.params["axis"],))
-    ways: list[Decide] = [equal_parts.split, mapped, _split_as_views, _in_blocks]
+    ways: list[Decide] = [equal_parts.split, mapped, _split_as_views, in_blocks]
     return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
@@ -162,7 +162,7 @@ def _split_as_views(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
     """Rule for `lax.rev`."""
-    return cheapest_way(b, op, [mapped, _reverse_as_view, _in_blocks], value) or of_replicated(
+    return cheapest_way(b, op, [mapped, _reverse_as_view, in_blocks], value) or of_replicated(
         b, op, value
     )
 
@@ -186,10 +186,10 @@ def _relaid_out_part(
     if seen is None:
         return None
     part = x.with_spec(Sharded(seen, x.spec.placement))
-    return b.nearest(part, _result_layouts(b, value, axes, aval))
+    return b.nearest(part, part_layouts(b, value, axes, aval))
 
 
-def _result_layouts(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
+def part_layouts(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
     """Return the layouts for a result that differs from the first operand along `axes`."""
     if len(axes) < first.ndim:
         return result_layouts(b, first, axes, aval, axes)
@@ -197,47 +197,7 @@ def _result_layouts(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequen
     return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, ())]
 
 
-# -- pads and concatenations -----------------------------------------------------------------------
-
-
-def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    """Rule for `lax.pad` with positive, negative and interior padding."""
-    if not _padded_dims(op):
-        return value if value.layout is not None else None
-    return cheapest_way(
-        b, op, [mapped, _pad_by_relayout, _in_blocks], value, fill
-    ) or of_replicated(b, op, value, fill)
-
-
-def _padded_dims(op: Op) -> Shape:
-    config = op.params["padding_config"]
-    return tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
-
-
-def _pad_by_relayout(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
-    config, axes = op.params["padding_config"], _padded_dims(op)
-    if any(inside and min(low, high) < 0 for low, high, inside in config) or 0 in op.out.shape:
-        return None
-    cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
-    kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
-    x = b.as_sharded(value)
-    target = _result_layouts(b, value, axes, op.out)[0]
-    assert isinstance(x.spec, Sharded)
-    first = _offset_map([-min(low, 0) for low, _, _ in config])
-    put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
-    source = part_of(x.spec.layout, kept, first)
-    destination = part_of(target, kept, AffineMap(x.ndim, put))
-    if source is None or destination is None:
-        return None
-    x = b.relayout(x.with_spec(Sharded(source, x.spec.placement)), destination)
-    known = getattr(fill.spec, "number", None)
-    spec = b.sharded(target.with_oob(None if known is None else known.item()))
-    placement = spec.placement
-
-    def kernel(part: jax.Array, fill: jax.Array) -> list[jax.Array]:
-        return [fill_padding(part, destination, placement, fill)]
-
-    return b.fused(kernel, [x, b.replicated(fill)], [spec], masks=1)[0]
+# -- concatenations --------------------------------------------------------------------------------
 
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
@@ -253,7 +213,7 @@ def _concatenate_by_relayout(b: Builder, op: Op, *values: Value) -> Value | None
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
     if len(values) > LIMITS.concatenated:
         return None
-    target = _result_layouts(b, first, (axis,), op.out)[0]
+    target = part_layouts(b, first, (axis,), op.out)[0]
     starts = accumulate((x.shape[axis] for x in values), initial=0)
     operands, parts = [], []
     for x, start in zip(values, starts, strict=False):
@@ -285,7 +245,7 @@ def update_part(
     """
     spec = x.spec
     assert isinstance(spec, Sharded)
-    part = part_of(spec.layout, new.shape, _offset_map(starts))
+    part = part_of(spec.layout, new.shape, offset_map(starts))
     if part is None:
         return None
     placement = spec.placement
@@ -311,11 +271,6 @@ def _of_part(params: Any, shapes: Sequence[Shape], parts: Sequence[Shape]) -> di
     return {"limit_indices": tuple(own if end == n else end for end, n, own in rows)}
 
 
-def _padded(params: Any, shape: Shape) -> dict[int, str]:
-    sizes = enumerate(params["padding_config"])
-    return {d: SHIFTED for d, some in sizes if tuple(some) != (0, 0, 0)}
-
-
 def _views_sliced(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
     """Return a slice as a view; see `Record.of_views`."""
     (x,) = views
@@ -339,21 +294,13 @@ def _views_reversed(params: Any, views: Sequence[Shifted | bytes | None]) -> lis
     return [x if isinstance(x, Shifted) else None]
 
 
-def _views_padded(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
-    x, fill = views
-    for d, (low, high, inside) in enumerate(params["padding_config"]):
-        if not isinstance(x, Shifted) or not isinstance(fill, bytes):
-            return [None]
-        x = x.padded(d, low, high, inside, fill)
-    return [x if isinstance(x, Shifted) else None]
-
-
 def _views_joined(params: Any, views: Sequence[Shifted | bytes | None]) -> list[Shifted | None]:
     some = [x for x in views if isinstance(x, Shifted)]
     return [Shifted.joined(some, params["dimension"]) if len(some) == len(views) else None]
 
 
-def _record(rule: Decide, axes: Any, **facts: Any) -> Record:
+def part_record(rule: Decide, axes: Any, **facts: Any) -> Record:
+    """Return the record of a primitive that moves elements along some dims, as of `along`."""
     return Record(
         *((rule,), nothing, along(axes)),
         **facts,
@@ -372,11 +319,12 @@ def _concatenated_numbers(b: Builder, op: Op, *values: Value) -> Value | None:
 
 
 PARTS: dict[str, Record] = {
-    "slice": _record(slice_, _sliced, of_part=_of_part, of_views=_views_sliced),
-    "split": _record(split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split),
-    "rev": _record(rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed),
-    "pad": _record(pad, _padded, of_views=_views_padded),
-    "concatenate": _record(
+    "slice": part_record(slice_, _sliced, of_part=_of_part, of_views=_views_sliced),
+    "split": part_record(
+        split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split
+    ),
+    "rev": part_record(rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed),
+    "concatenate": part_record(
         *(concatenate, dim_of("dimension", SHIFTED)),
         of_empty=empty.concatenate,
         of_logical=_concatenated_numbers,

@@ -70,15 +70,26 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     found = dict(halos)
     rows = enumerate(zip(p["padding"], p["base_dilation"], strict=True))
     own = [(found[k].padding, found[k].dilation) if k in found else each for k, each in rows]
-    kept = {"padding": tuple(pair for pair, _ in own), "base_dilation": tuple(n for _, n in own)}
-    neutral = [] if is_custom else [NEUTRAL[REDUCTIONS[op.name]](np.dtype(x.dtype)) for x in arrays]
+    # XLA's windows on CPUs test each position of a dilated array: holes that several windows read
+    # are made before.
+    overlaps = any(1 < n < w.size for w, (_, n) in zip(windows, own, strict=True))
+    holes = [(*pair, n - 1) for pair, n in own] if overlaps else []
+    kept = {
+        "padding": tuple((0, 0) if holes else pair for pair, _ in own),
+        "base_dilation": tuple(1 if holes else n for _, n in own),
+    }
+    kinds = [] if is_custom else [np.dtype(x.dtype) for x in arrays]
+    neutral = [np.asarray(NEUTRAL[REDUCTIONS[op.name]](kind), kind) for kind in kinds]
 
     def pool(*parts: jax.Array) -> list[jax.Array]:
         given = parts[len(arrays) :]
         local = [local_blocks(part) for part in parts[: len(arrays)]]
+        outside: Sequence[Any] = given if is_custom else neutral
         for k, halo in halos:
-            outside = given if is_custom else neutral
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
+        if holes:
+            pairs = zip(local, outside, strict=True)
+            local = lax.optimization_barrier([lax.pad(a, fill, holes) for a, fill in pairs])
         return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
 
     outs = b.run(pool, [*operands, *starts], made, sent)

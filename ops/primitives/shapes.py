@@ -53,7 +53,10 @@ def _broadcast_logical(b: Builder, op: Op, value: Value, *sizes: Value) -> Value
 
 def transpose(b: Builder, op: Op, value: Value) -> Value:
     """Rule for a transpose: a view, whose linear map has its dims in another order."""
-    return transposed(b, value, tuple(op.params["permutation"]))
+    out = transposed(b, value, tuple(op.params["permutation"]))
+    if op.requested is None or op.requested.ins[0] is None:
+        return out
+    return b.as_spec(out, op.requested.made)  # so parts are turned before they are gathered
 
 
 def squeeze(b: Builder, op: Op, value: Value) -> Value:
@@ -294,6 +297,7 @@ SHAPES: dict[str, Record] = {
     "transpose": _view(
         *(transpose, _transposed),
         is_reordered=True,
+        is_permutation=True,
         keeps_tiles=_keeps_rows,
         of_views=_views_permuted,
     ),

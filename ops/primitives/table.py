@@ -23,6 +23,7 @@ from gridlayout.ops.primitives.convolution import CONVOLUTION
 from gridlayout.ops.primitives.elementwise import ELEMENTWISE
 from gridlayout.ops.primitives.fourier import FOURIER
 from gridlayout.ops.primitives.linalg import LINALG
+from gridlayout.ops.primitives.pads import PADS
 from gridlayout.ops.primitives.parts import PARTS
 from gridlayout.ops.primitives.pooling import POOLING
 from gridlayout.ops.primitives.ragged import RAGGED
@@ -83,7 +84,8 @@ class _Records(UserDict[str, Record]):
 RECORDS = _Records(
     merged(
         (
-            *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, INDEXING, SLICING, POOLING, LINALG),
+            *(ELEMENTWISE, REDUCTIONS, ALONG, VECTORS, PARTS, PADS, INDEXING, SLICING),
+            *(POOLING, LINALG),
             *(
                 RAGGED,
                 CONVOLUTION,
