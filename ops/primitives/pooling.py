@@ -29,6 +29,7 @@ from gridlayout.ops.primitives.windows import (
     halos_of,
     local_blocks,
 )
+from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
 # The reduction of each primitive, whose neutral element pads the array.
@@ -42,19 +43,27 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     values: the arrays, all of one shape. If the function is the user's, they are followed by one
     initial number per array, which pads the array too.
     """
-    aval, p = op.out, op.params
-    is_custom = op.name not in REDUCTIONS
+    aval, is_custom = op.out, op.name not in REDUCTIONS
     arrays = values[: len(values) // 2] if is_custom else values
     starts = [b.replicated(x) for x in values[len(arrays) :]]
     if 0 in (*aval.shape, *arrays[0].shape):
         return None
-    windows = _windows(op.params)
     first = next(x for x in arrays if x.layout is not None)
-    if op.requested is None:
-        layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
-        placed = b.placement(layout)
-    else:
-        placed = op.requested.made.placement
+    if op.requested is not None:
+        return _pooled(b, op, op.requested.made.placement, arrays, starts)
+    layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
+    outs = _pooled(b, op, b.placement(layout), arrays, starts)
+    return [
+        b.relayout(out, b.choose(each.shape, each.dtype, first))
+        for out, each in zip(outs, op.outs, strict=True)
+    ]
+
+
+def _pooled(
+    b: Builder, op: Op, placed: Placement, arrays: Sequence[Value], starts: Sequence[Value]
+) -> list[Value]:
+    """Append a reduction over windows of arrays, in blocks by a placement."""
+    windows, is_custom = _windows(op.params), op.name not in REDUCTIONS
     specs = [block_spec(x.shape, x.dtype, placed) for x in arrays]
     made = [block_spec(each.shape, each.dtype, placed) for each in op.outs]
     operands = [b.as_spec(x, spec) for x, spec in zip(arrays, specs, strict=True)]
@@ -68,8 +77,10 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
         halos = halos_of(b, sent, specs[0], reaches, [x.dtype for x in arrays])
     sent.compute()
     found = dict(halos)
-    rows = enumerate(zip(p["padding"], p["base_dilation"], strict=True))
-    own = [(found[k].padding, found[k].dilation) if k in found else each for k, each in rows]
+    own = [
+        (found[k].padding, found[k].dilation) if k in found else ((w.low, w.high), w.base)
+        for k, w in enumerate(windows)
+    ]
     # XLA's windows on CPUs test each position of a dilated array: holes that several windows read
     # are made before.
     overlaps = any(1 < n < w.size for w, (_, n) in zip(windows, own, strict=True))
@@ -92,13 +103,7 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
             local = lax.optimization_barrier([lax.pad(a, fill, holes) for a, fill in pairs])
         return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
 
-    outs = b.run(pool, [*operands, *starts], made, sent)
-    if op.requested is not None:
-        return outs
-    return [
-        b.relayout(out, b.choose(each.shape, each.dtype, first))
-        for out, each in zip(outs, op.outs, strict=True)
-    ]
+    return b.run(pool, [*operands, *starts], made, sent)
 
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
