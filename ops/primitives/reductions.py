@@ -126,7 +126,7 @@ def _reduce_parts(
         along = tuple(sorted(reduced.along))
         specs = [Local(local, op.out.dtype)]
         (part,) = b.run(
-            lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=fuses
+            lambda x: [_reduced(b, op, x, along).reshape(local)], [x], specs, takes_fused=fuses
         )
         return b.all_reduced(part, reduced.mesh, out, op.out.dtype)
     kernel, made = (_arg if op.name in ("argmax", "argmin") else _reduce_and_combine)(
@@ -146,6 +146,21 @@ def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
         return True
     longest = max((x.spec.local_shape[k] for k in reduced.along), default=1)
     return longest <= _WINDOW or has_ynnpack()
+
+
+def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
+    """Return the reduction of dims of a device's part.
+
+    XLA on CPUs computes elements one by one where several dims are reduced, but many at once along
+    one dim that is not the last. That one is reduced first, behind a barrier: XLA would join both.
+    """
+    wide = [d for d in axes if x.shape[d] > 1]
+    inner = [d for d in wide if d < x.ndim - 1]
+    if b.device.platform == "cpu" and len(wide) > 1 and inner:
+        first = inner[-1]
+        x = lax.optimization_barrier(op.bind(x, axes=(first,))[0])
+        axes = tuple(d - (d > first) for d in axes if d != first)
+    return op.bind(x, axes=axes)[0]
 
 
 def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
@@ -184,7 +199,7 @@ def _reduce_and_combine(
     made.all_reduce(reduced.mesh, size) if reduce else made.all_gather(reduced.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
-        (out,) = op.bind(x, axes=tuple(sorted(reduced.along)))
+        out = _reduced(b, op, x, tuple(sorted(reduced.along)))
         if not reduced.mesh:
             return [out]
         if reduce is not None:
