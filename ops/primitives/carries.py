@@ -106,32 +106,39 @@ def without_weak_types(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any
 
 
 def as_state(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
-    """Return arrays as JAX's loop carries them: strongly typed, without core dims of 1."""
-    return without_core_dims(without_weak_types(arrays, specs), specs)
+    """Return arrays as JAX's loop carries them: strongly typed, without dims of extent 1."""
+    return without_ones(without_weak_types(arrays, specs))
 
 
-def without_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
-    """Return parts without their core dims if these are all 1, so that XLA updates them in place.
+def without_ones(arrays: Sequence[Any], lead: int = 0) -> list[Any]:
+    """Return arrays without dims of extent 1, so that XLA updates them in place.
 
-    lead: the number of dims in front of the core dims.
+    Reshapes that move such dims make XLA choose other orders of them, and copy between these. lead:
+    the number of dims in front that stay.
     """
-    found = []
-    for x, spec in zip(arrays, specs, strict=True):
-        end = lead + (len(spec.placement.grid) if isinstance(spec, Sharded) else 0)
-        is_one = set(x.shape[lead:end]) == {1}
-        found.append(x.reshape(*x.shape[:lead], *x.shape[end:]) if is_one else x)
-    return found
+    return [
+        x if is_of_keys(x) else x.reshape(*x.shape[:lead], *(n for n in x.shape[lead:] if n > 1))
+        for x in arrays
+    ]
 
 
-def with_core_dims(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
-    """Return the inverse of `without_core_dims`."""
-    found = []
-    for x, spec in zip(arrays, specs, strict=True):
-        if isinstance(spec, Sharded) and x.ndim == lead + len(spec.layout.local_shape):
-            ones = (1,) * len(spec.placement.grid)
-            x = x.reshape(*x.shape[:lead], *ones, *x.shape[lead:])
-        found.append(x)
-    return found
+def with_ones(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Return the inverse of `without_ones`."""
+    return [
+        x if is_of_keys(x) else x.reshape(*x.shape[:lead], *spec.local_shape)
+        for x, spec in zip(arrays, specs, strict=True)
+    ]
+
+
+def in_order(x: Any) -> Any:
+    """Return a loop's result that XLA does not copy to bring dims of extent 1 into their order.
+
+    On CPUs it makes arrays with such dims before all others, and copies them to any other order.
+    """
+    wide = [d for d, n in enumerate(x.shape) if n > 1]
+    if is_of_keys(x) or not wide or wide == list(range(wide[0], x.ndim)):
+        return x
+    return lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
 
 
 def scanned_operand(

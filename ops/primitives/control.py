@@ -38,13 +38,14 @@ from gridlayout.ops.primitives.carries import (
     as_state,
     carry_operands,
     constants,
+    in_order,
     made_carry,
     scanned_operand,
     stacked_rows,
     start_body,
-    with_core_dims,
-    without_core_dims,
+    with_ones,
     without_facts,
+    without_ones,
     without_weak_types,
 )
 from gridlayout.ops.primitives.stencils import STEPS, in_rounds
@@ -132,23 +133,23 @@ def _run_scan(
     given = arrays[:first]
 
     def step(carried: Any, parts: Any) -> Any:
-        inside = [*with_core_dims(carried, state), *with_core_dims(parts, slices)]
+        inside = [*with_ones(carried, state), *with_ones(parts, slices)]
         found = body.run_inside([*given, *inside])
         after, made = found[: len(state)], found[len(state) :]
-        return as_state(after, state), without_core_dims(made, rows)
+        return as_state(after, state), without_ones(made)
 
     parts = [
         in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
         for x, spec in zip(arrays[second:], slices, strict=True)
     ]
     start = as_state(arrays[first:second], state)
-    parts = without_core_dims(parts, slices, 1)
+    parts = without_ones(parts, 1)
     final, found = lax.scan(step, start, parts, p["length"], p["reverse"], p["unroll"])
     return [
-        *with_core_dims(final, state),
+        *with_ones(final, state),
         *(
             from_front(x, 1, len(row.placement.grid)) if isinstance(row, Sharded) else x
-            for x, row in zip(with_core_dims(found, rows, 1), rows, strict=True)
+            for x, row in zip(with_ones(found, rows, 1), rows, strict=True)
         ),
     ]
 
@@ -219,15 +220,15 @@ def _loop(
     given = arrays[:second]
 
     def test_holds(carried: Any) -> Any:
-        inside = with_core_dims(carried, state)
+        inside = with_ones(carried, state)
         return jnp.any(test.run_inside([*given[:first], *inside])[0])
 
     def step(carried: Any) -> Any:
-        inside = with_core_dims(carried, state)
+        inside = with_ones(carried, state)
         return as_state(body.run_inside([*given, *inside]), state)
 
     start = as_state(arrays[second:], state)
-    return with_core_dims(lax.while_loop(test_holds, step, start), state)
+    return with_ones(lax.while_loop(test_holds, step, start), state)
 
 
 def _select_rows(p: Any) -> Any:
@@ -275,7 +276,10 @@ def _run_with_bodies(
     is_global = not all(body.program.is_local for body in bodies)
     counted = tuple(body for body in bodies if body.times)
     others = tuple(body for body in bodies if not body.times)
-    return b.run(run, operands, specs, is_global=is_global, bodies=counted, others=others)
+    ordered = run
+    if b.device.platform == "cpu" and not is_global:
+        ordered = lambda *arrays: list(map(in_order, run(*arrays)))  # noqa: E731
+    return b.run(ordered, operands, specs, is_global=is_global, bodies=counted, others=others)
 
 
 def _roles(**values: Sequence[Any]) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from math import log2, prod
 from typing import Any
 
-import jax.numpy as jnp
-
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid, grouped
@@ -20,6 +18,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes, sent_between
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -166,9 +165,17 @@ def unstack(b: Builder, value: Value, axes: Shape, rest: Sharded) -> Value:
 
 def in_front(part: Any, count: int, cores: int) -> Any:
     """Return a part of `stacked` as its `count` unsharded dims, then the part of `rest`."""
-    return jnp.moveaxis(part[(0,) * count], range(cores, cores + count), range(count))
+    view = LazyView.of(part).reshape(*part.shape[count:])
+    return view.transpose(_exchanged(cores, count, len(view.shape))).materialize()
 
 
 def from_front(array: Any, count: int, cores: int) -> Any:
     """Return the inverse of `in_front`."""
-    return jnp.moveaxis(array, range(count), range(cores, cores + count))[(None,) * count]
+    view = LazyView.of(array).transpose(_exchanged(count, cores, array.ndim))
+    return view.reshape(*(1,) * count, *view.shape).materialize()
+
+
+def _exchanged(first: int, second: int, rank: int) -> list[int]:
+    """Return the permutation that moves `second` dims before `first` dims; others stay."""
+    both = first + second
+    return [*range(first, both), *range(first), *range(both, rank)]
