@@ -224,7 +224,8 @@ ALIKE = {
 @pytest.mark.few(4)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ALIKE)
-def test_alike_pieces_are_put_together_at_once(pair):
+def test_alike_pieces_are_put_together_at_once(pair, monkeypatch):
+    monkeypatch.setattr("gridlayout.ops.moves.relayout.without_tiles", lambda *_: [])
     before, after, tile, expected = ALIKE[pair]
     a = gl.GridLayout((24, 16), grid=before)
     b = gl.GridLayout((24, 16), grid=after, tile=tile, oob=3)
@@ -243,6 +244,7 @@ def test_alike_pieces_are_put_together_at_once(pair):
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ["all kinds", "dealt", "put alike"])
 def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
+    monkeypatch.setattr("gridlayout.ops.moves.relayout.without_tiles", lambda *_: [])
     monkeypatch.setattr(
         "gridlayout.sharding.exchanges.pieces.LIMITS", replace(LIMITS, gathered_bytes=0)
     )

@@ -28,7 +28,8 @@ class LocalMove:
     it holds on a device meanwhile. exchange: set where it follows a route. pieces: set where boxes
     are sent from device to device. phases: the program as a generator of its collectives, which can
     be joined with those of other moves. sends: the mesh axes of each of these, in order. how: the
-    way to move, where it has a name of its own.
+    way to move, where it has a name of its own. reordered: the bytes that a device only reorders,
+    before or after what other moves between these layouts do too.
     """
 
     key: Key
@@ -40,6 +41,7 @@ class LocalMove:
     phases: Callable[[LazyView], Phases] | None = field(default=None, compare=False)
     sends: tuple[Axes, ...] = field(default=(), compare=False)
     how: str = field(default="", compare=False)
+    reordered: int = field(default=0, compare=False)
 
     @property
     def is_view(self) -> bool:
@@ -48,6 +50,12 @@ class LocalMove:
         if way is None or way.gathers or way.transfers or way.final or way.slices:
             return False
         return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
+
+    @property
+    def reads_by_device(self) -> bool:
+        """Whether a device reads its part at other positions than others do."""
+        way = self.exchange
+        return way is None or bool(way.slices) or any(each.source is None for each in way.transfers)
 
     @property
     def is_gathered(self) -> bool:

@@ -1,4 +1,4 @@
-"""Moves between layouts that divide the same collapsed dims on the same devices by other blocks.
+"""Moves in several steps, and moves between layouts that divide the same dims by other blocks.
 
 Along each dim, a device's new block is its old one without some positions at its ends, and with
 some of its neighbours': it receives these as the border of its block (`exchanges/borders.py`).
@@ -6,12 +6,13 @@ some of its neighbours': it receives these as the border of its block (`exchange
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
+from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.document.grid_form import as_grid
@@ -20,10 +21,12 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.moves.bordered import cut, receive
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.local_move import LocalMove, move_of
+from gridlayout.ops.moves.sends import Phases
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
+from gridlayout.sharding.exchanges.exchange import local_bytes
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
 from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.meshes.placement import Placement
@@ -99,17 +102,93 @@ def in_aligned_blocks(
     if any(step is None for step, (a, b, _) in zip(steps, ends, strict=True) if a != b):
         return None
     steps.insert(1, between(*near, device, before, after))
-    some = [step for step in steps if step is not None]
+    key = Key("in aligned blocks", old, new, device, before, after)
+    return replace(_one_after_another(key, list(filter(None, steps))), how="aligned")
+
+
+def without_tiles(
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement,
+    after: Placement,
+    offered: Callable[..., Sequence[LocalMove]],
+) -> list[LocalMove]:
+    """Return the moves of parts that devices untile first, and tile last; none without tiles.
+
+    offered: returns all moves between two layouts.
+    """
+    rows = untiled(old), untiled(new)
+    ends = (old, rows[0], before), (rows[1], new, after)
+    if rows == (old, new) or not all(a == b or _is_local(a, b, device, at) for a, b, at in ends):
+        return []
+    first, last = (
+        None if a == b else offered(a.with_oob(None), b, device, at, at)[0] for a, b, at in ends
+    )
+    some = [local_bytes(old, before)] * (first is not None)
+    some += [local_bytes(new, after)] * (last is not None)
+    found = []
+    for inner in offered(rows[0].with_oob(None), rows[1], device, before, after):
+        is_stored = last is not None and inner.reads_by_device and device.platform == "cpu"
+        steps = first, _stored(inner) if is_stored else inner, last
+        key = Key("without tiles", inner.key, old, new)
+        made = _one_after_another(key, [step for step in steps if step is not None])
+        found.append(replace(made, how=inner.how, pieces=inner.pieces, reordered=sum(some)))
+    return found
+
+
+def _is_local(old: Layout, new: Layout, device: DeviceGrid, at: Placement) -> bool:
+    way = find_exchange(old, new.with_oob(None), device, at, at)
+    return way is not None and not (way.gathers or way.transfers or way.final or way.slices)
+
+
+def untiled(layout: Layout) -> Layout:
+    """Return the layout of the same parts without tiles."""
+    own = as_grid(layout)
+    return layout if own is None or not own.tile else own.replace(tile=None, face=None)
+
+
+def _stored(move: LocalMove) -> LocalMove:
+    """Return a move whose result is stored before it is read.
+
+    XLA on CPUs finds an element at a time where it tiles a part of which each device reads other
+    positions.
+    """
+    run, inner = move.run, move.phases
+
+    def stored(x: LazyView) -> LazyView:
+        return LazyView.of(lax.optimization_barrier(x.materialize()))
+
+    def phases(x: LazyView) -> Phases:
+        assert inner is not None
+        return stored((yield from inner(x)))
+
+    own = None if inner is None else phases
+    return replace(move, run=lambda x: stored(run(x)), phases=own)
+
+
+def _one_after_another(key: Key, steps: Sequence[LocalMove]) -> LocalMove:
+    """Return several moves as one."""
+    sent = tuple(each for step in steps for each in step.collectives)
+    senders = [step for step in steps if step.collectives]
+    middle = senders[0] if len(senders) == 1 else None
 
     def run(x: LazyView) -> LazyView:
-        for step in some:
+        for step in steps:
             x = step.run(x)
         return x
 
-    key = Key("in aligned blocks", old, new, device, before, after)
-    most = max(some, key=lambda step: step.workspace().most)
-    sent = tuple(each for step in some for each in step.collectives)
-    return LocalMove(key, sent, run, most.workspace, how="aligned")
+    def phases(x: LazyView) -> Phases:
+        for step in steps:
+            inner = step.phases if step is middle else None
+            x = step.run(x) if inner is None else (yield from inner(x))
+        return x
+
+    most = max(steps, key=lambda step: step.workspace().most)
+    found = LocalMove(key, sent, run, most.workspace)
+    if middle is None or middle.phases is None:
+        return found
+    return replace(found, phases=phases, sends=middle.sends)
 
 
 def _aligned(

@@ -1,14 +1,15 @@
 """Moves of tensors to other layouts: what each device does with its part.
 
 A replicated array has a layout too: one core, on every device. So laying out an array and
-replicating it are moves like any other. There are five ways to move:
+replicating it are moves like any other. There are six ways to move:
 
 * along a route (`gridlayout.layouts.route`): the exchange of the two layouts gives the collectives;
 * through the logical array, where there is no route: gather, unpack, pack, and keep the own part;
 * in pieces, where the other ways receive more than has to move: the boxes that an old and a new
   part have in common are sent one by one;
 * by borders, where blocks of the same dims are on the same devices and only their size differs;
-* by blocks near the old and the new ones that begin at the same positions.
+* by blocks near the old and the new ones that begin at the same positions;
+* between the same parts without tiles, which devices untile and tile.
 
 The machine chooses between them.
 """
@@ -33,7 +34,7 @@ from gridlayout.ops.moves.exchanged import exchanged, own_cores, sends_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.local_move import LocalMove, as_bits, move_of
 from gridlayout.ops.moves.pieces import run_pieces
-from gridlayout.ops.moves.reblocked import by_borders, in_aligned_blocks
+from gridlayout.ops.moves.reblocked import by_borders, in_aligned_blocks, without_tiles
 from gridlayout.ops.moves.sends import Phases, run_alone
 from gridlayout.ops.moves.workspace import Chain, of_chain
 from gridlayout.ops.moves.workspaces import (
@@ -52,6 +53,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.find_exchange import find_exchange
 from gridlayout.sharding.exchanges.pieces import Pieces, find_pieces
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
 
 
@@ -106,11 +108,14 @@ def _cheapest(ways: Sequence[LocalMove], device: DeviceGrid) -> LocalMove:
     more than has to move.
     """
     if not device.machine.bytes_decide:
-        seconds = [device.machine.seconds(way.collectives) for way in ways]
+        work = device.machine.work_seconds
+        seconds = [
+            device.machine.seconds(way.collectives) + work(nbytes=way.reordered) for way in ways
+        ]
         received = [total_bytes(way.collectives) / device.size for way in ways]
         return ways[fastest_of(seconds, received, device.machine.similar)]
-    (pieces,) = (way.pieces for way in ways if way.pieces is not None)
-    most = pieces.slack * pieces.moved
+    moved = [way.pieces.slack * way.pieces.moved for way in ways if way.pieces is not None]
+    most = min(moved) if moved else LIMITS.slack * min(total_bytes(w.collectives) for w in ways)
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]
     return min(good, key=lambda way: (len(way.collectives), total_bytes(way.collectives)))
 
@@ -141,8 +146,11 @@ def _ways(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> tuple[LocalMove, ...]:
     by_axes = _by_mesh_axes(old, new, device, before, after)
+    in_rows = list[LocalMove]()
+    if by_axes.collectives or by_axes.reads_by_device:
+        in_rows = without_tiles(old, new, device, before, after, _ways)
     if not by_axes.collectives:
-        return (by_axes,)
+        return ((in_rows or [by_axes])[0],)
     found = [by_axes]
     if len(by_axes.collectives) > 1 and device.machine.has_latency:
         exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
@@ -153,6 +161,8 @@ def _ways(
             if total_bytes(once.collectives) <= total_bytes(by_axes.collectives):
                 found.append(once)
         found += _replicated_between(old, new, device, before, after)
+    if in_rows:
+        return *found, *in_rows
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(by_axes, pieces) or pieces.schedule is None:
         return tuple(found)
