@@ -233,20 +233,24 @@ class Builder(Mover):
         return self.as_sharded(value) if value.layout or is_spread else self.replicated(value)
 
 
-def written_seconds(decision: Decision, machine: Machine) -> float:
+def written_seconds(decision: Decision, machine: Machine, fuses_moves: bool = False) -> float:
     """Return the seconds in which a device writes what the steps make; 0 if bytes decide.
 
-    What collectives hold meanwhile is written too.
+    What collectives hold meanwhile is written too. fuses_moves: whether XLA reorders a part where
+    it is read.
     """
     if not machine.has_latency:
         return 0.0
     outs = {out.at for out in decision.outs}
+    for step in reversed(decision.steps):
+        if step.is_view and outs.intersection(step.writes):
+            outs.update(k for k in step.reads if isinstance(k, int))
     made = {
         k
         for step in decision.steps
         if not step.is_view
         for k in step.writes
-        if not step.is_fused or k in outs
+        if not (step.is_fused or (fuses_moves and step.is_local_move)) or k in outs
     }
     nbytes = sum(decision.registers[k].device_bytes for k in made)
     nbytes += sum(step.workspace().most for step in decision.steps if step.collectives)

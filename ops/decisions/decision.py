@@ -15,6 +15,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Decide, Record
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.padding import Padding
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collective, Turn, total_bytes
@@ -99,6 +100,11 @@ class Step:
         made = object.__new__(Step)
         vars(made).update(vars(self), **changes)
         return made
+
+    @property
+    def is_local_move(self) -> bool:
+        """Whether each device only reorders its part."""
+        return isinstance(self.does, LocalMove) and not self.collectives
 
     @property
     def all_collectives(self) -> tuple[Collective, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from gridlayout.ops.decisions.factors import FactorsOf, whole
 from gridlayout.ops.decisions.flops import Flops, nothing
 from gridlayout.ops.decisions.shifted import Shifted
+from gridlayout.ops.decisions.tiled_dims import OfTiles
 
 Shape = tuple[int, ...]
 # A rule: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
@@ -58,7 +59,8 @@ class Record:
 
     of_part: the changed parameters of the op on parts of operands along factors that are through:
     `(params, shapes, shapes of the parts)`; None if they are the same. of_views: its results as
-    views of the array that its operands are views of; None for an op that computes.
+    views of the array that its operands are views of; None for an op that computes. of_tiles: for
+    an op that moves elements, the changed parameters on parts in tiles, if tiles stay whole.
 
     is_elementwise: each element of the result is a function of the operands' at the same index.
     is_reordered: the result has the operand's elements in another order or shape. is_permutation:
@@ -79,6 +81,7 @@ class Record:
     of_logical: Decide | None = None
     of_part: OfPart | None = None
     of_views: OfViews | None = None
+    of_tiles: OfTiles | None = None
     reason: str = ""
     is_fused: bool = False
     takes_fused: bool = False

@@ -52,6 +52,7 @@ from gridlayout.ops.primitives.table import (
     rules_version,
 )
 from gridlayout.ops.primitives.user_rules import is_user_rule
+from gridlayout.ops.primitives.whole_tiles import on_tiles
 
 # The note of a fallback for which a device grid's `core_map` is the reason.
 _NO_PLACEMENT = "the core_map places no grid that its rule needs"
@@ -104,8 +105,8 @@ def _offers(
         return found
     if tiled_operand(op, record_of(op.name), operands, env) is None:
         return found
-    other = _apply_rule(in_rows, op, operands, env, plan)
-    return faster_first(found, other, env) if isinstance(other, Decision) else found
+    others = [_apply_rule(rule, op, operands, env, plan) for rule in (on_tiles, in_rows)]
+    return faster_first(found, [each for each in others if isinstance(each, Decision)], env)
 
 
 def _by_rules(

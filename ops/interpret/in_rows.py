@@ -22,6 +22,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.sharding.choice import fastest_of
 
 
 def tiled_operand(op: Op, record: Record, operands: Sequence[Spec], env: Env) -> Layout | None:
@@ -57,17 +58,22 @@ def in_tiles(b: Builder, out: Value, like: Layout) -> Value:
     return b.as_sharded(out, b.in_tiles(out.spec, like).layout)
 
 
-def faster_first(found: Iterator[Decision], other: Decision, env: Env) -> Iterator[Decision]:
-    """Yield the faster of two ways to run an op, then those with its results.
+def faster_first(
+    found: Iterator[Decision], others: Sequence[Decision], env: Env
+) -> Iterator[Decision]:
+    """Yield the fastest of several ways to run an op, then those with its results.
 
-    found: the ways by the op's rules, the cheapest first. other: another one.
+    found: the ways by the op's rules, the cheapest first. others: other ways, preferred to these
+    where they are as fast, and reorder parts no more.
     """
     first = next(found)
-    best, rest = first, chain([other], found)
-    if _seconds(other, env) <= _seconds(first, env):
-        best, rest = other, chain([first], found)
+    ways = sorted([*others, first], key=lambda way: any(step.is_lazy for step in way.steps))
+    seconds = [_seconds(way, env) for way in ways]
+    received = [way.bytes_moved / env.device.size for way in ways]
+    best = ways[fastest_of(seconds, received, env.machine.similar)]
     yield best
-    yield from (each for each in rest if each.results == best.results)
+    rest = (way for way in ways[::-1] if way is not best)
+    yield from (each for each in chain(rest, found) if each.results == best.results)
 
 
 def _seconds(decision: Decision, env: Env) -> float:
@@ -76,8 +82,9 @@ def _seconds(decision: Decision, env: Env) -> float:
     sent = machine.price(decision.collectives, env.device.size)
     if not machine.has_latency:
         return sent
+    fuses = decision.record.takes_fused and not decision.collectives
     held = sum(step.workspace().most for step in decision.steps)
-    return sent + written_seconds(decision, machine) + machine.work_seconds(nbytes=held)
+    return sent + written_seconds(decision, machine, fuses) + machine.work_seconds(nbytes=held)
 
 
 def _tiled(spec: Spec) -> Sharded | None:

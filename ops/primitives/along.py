@@ -22,6 +22,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, most_bytes, spread
 from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions import tiled_dims
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering, along, dim_of
@@ -379,8 +380,15 @@ ALONG: dict[str, Record] = {
         is_fused=True,
         takes_fused=True,
         of_views=_views_repeated,
+        of_tiles=tiled_dims.repeated,
     ),
-    "stack": Record((mapped,), factors=_stacked, is_fused=True, takes_fused=True),
+    "stack": Record(
+        (mapped,),
+        factors=_stacked,
+        is_fused=True,
+        takes_fused=True,
+        of_tiles=tiled_dims.stacked,
+    ),
     "unstack": Record(
         *((mapped,), nothing, along(dim_of("axis", SHIFTED), keeps=False)),
         is_fused=True,

@@ -13,6 +13,7 @@ import jax
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim
+from gridlayout.ops.decisions import tiled_dims
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED
@@ -120,4 +121,6 @@ def _views_padded(params: Any, views: Sequence[Shifted | bytes | None]) -> list[
     return [x if isinstance(x, Shifted) else None]
 
 
-PADS: dict[str, Record] = {"pad": part_record(pad, _padded, of_views=_views_padded)}
+PADS: dict[str, Record] = {
+    "pad": part_record(pad, _padded, of_views=_views_padded, of_tiles=tiled_dims.padded)
+}

@@ -25,6 +25,7 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions import tiled_dims
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED, along, dim_of, dims_of
 from gridlayout.ops.decisions.flops import nothing
@@ -319,15 +320,26 @@ def _concatenated_numbers(b: Builder, op: Op, *values: Value) -> Value | None:
 
 
 PARTS: dict[str, Record] = {
-    "slice": part_record(slice_, _sliced, of_part=_of_part, of_views=_views_sliced),
-    "split": part_record(
-        split, dim_of("axis", SHIFTED), of_empty=empty.split, of_views=_views_split
+    "slice": part_record(
+        *(slice_, _sliced),
+        of_part=_of_part,
+        of_views=_views_sliced,
+        of_tiles=tiled_dims.sliced,
     ),
-    "rev": part_record(rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed),
+    "split": part_record(
+        *(split, dim_of("axis", SHIFTED)),
+        of_empty=empty.split,
+        of_views=_views_split,
+        of_tiles=tiled_dims.split,
+    ),
+    "rev": part_record(
+        rev, dims_of("dimensions", SHIFTED), of_views=_views_reversed, of_tiles=tiled_dims.reversed_
+    ),
     "concatenate": part_record(
         *(concatenate, dim_of("dimension", SHIFTED)),
         of_empty=empty.concatenate,
         of_logical=_concatenated_numbers,
         of_views=_views_joined,
+        of_tiles=tiled_dims.joined,
     ),
 }

@@ -1,0 +1,112 @@
+"""Functions of arrays in tiles: JAX's results, with little more work than without tiles."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from laid_out import assert_same, poisoned
+
+import gridlayout as gl
+
+COUNT = len(jax.devices())
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+
+FUNCTIONS = {
+    "sums": lambda x: (x.sum(0), x.sum(1), x.sum()),
+    "extremes": lambda x: (x.max(0), x.min(1), jnp.argmax(x, 1), jnp.any(x > 1, 0)),
+    "softmax": lambda x: jax.nn.softmax(x, 1) + jax.nn.softmax(x, 0),
+    "flips": lambda x: (x[::-1], x[:, ::-1], x[::-1, ::-1]),
+    "slices": lambda x: (x[8:], x[:, :16], x[8:24, 16:], x[3:], x[:, 5:7], x[::2]),
+    "pads": lambda x: (
+        jnp.pad(x, ((8, 0), (0, 16))),
+        lax.pad(x, 2.0, ((-8, 8, 0), (16, -16, 0))),
+        jnp.pad(x, 1),
+    ),
+    "joins": lambda x: (
+        jnp.concatenate([x, x[:8], x]),
+        jnp.concatenate([x[:, :16], x], 1),
+        jnp.concatenate([x, x], 1),
+    ),
+    "stacks": lambda x: (jnp.stack([x, x + 1]), jnp.stack([x, -x], 1), jnp.stack([x, x], -1)),
+    "copies": lambda x: (jnp.tile(x, (2, 3)), jnp.tile(x, (1, 2)), jnp.repeat(x, 2, 1)),
+    "parts": lambda x: (*jnp.split(x, [8, 16]), *jnp.split(x, [16], 1)),
+    "differences": lambda x: x[1:] - x[:-1],
+    "scan": lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x),
+    "moves": lambda x: x + x.T[: len(x)] if x.shape[0] == x.shape[1] else x,
+}
+# shape, grid and tile
+ARRAYS = [
+    ((32, 64), (1, 4), (8, 16)),
+    ((32, 64), (4, 1), (8, 16)),
+    ((32, 64), (1, 1), (8, 16)),
+    ((29, 51), (2, 1), (8, 16)),
+    ((29, 51), (1, 3), (8, 16)),
+    ((33, 33), (2, 4), (4, 4)),
+]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("shape", "grid", "tile"), ARRAYS)
+def test_results(name, shape, grid, tile):
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    layout = gl.GridLayout(shape, grid=grid, tile=tile, collapse=[])
+    found = gl.on_grid(FUNCTIONS[name])(poisoned(x, layout, DEVICE))
+    assert_same(found, jax.jit(FUNCTIONS[name])(x))
+
+
+def laid(shape, grid, tile=None):
+    layout = gl.GridLayout(shape, grid=grid, tile=tile, collapse=[])
+    return gl.put(np.ones(shape, np.float32), layout, DEVICE)
+
+
+WHOLE = {
+    "stack": lambda x: jnp.stack([x, x]),
+    "join": lambda x: jnp.concatenate([x, x], 1),
+    "flip": lambda x: x[:, ::-1],
+    "slice": lambda x: x[:, 16:40],
+    "pad": lambda x: jnp.pad(x, ((0, 0), (16, 32))),
+    "split": lambda x: jnp.split(x, [16, 48], 1),
+    "tile": lambda x: jnp.tile(x, (1, 3)),
+}
+
+
+@pytest.mark.skipif(COUNT < 2, reason="needs 2 devices")
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_tiles_are_not_untiled(name):
+    x = laid((64, 64), (2, 1), (8, 16))
+    text = gl.on_grid(WHOLE[name]).lower(x).as_text()
+    assert "transpose" not in text
+
+
+@pytest.mark.skipif(COUNT < 2, reason="needs 2 devices")
+def test_other_axes_stay_tiled():
+    x = laid((29, 51), (2, 1), (8, 16))
+    assert "transpose" not in gl.on_grid(lambda x: jnp.stack([x, x])).lower(x).as_text()
+
+
+def test_a_dim_at_a_time_is_reduced():
+    """XLA on CPUs computes an element after another where several dims are reduced at once."""
+    x = laid((64, 64), (2, 1), (8, 16))
+    text = gl.on_grid(lambda x: x.max(1)).lower(x).as_text()
+    assert text.count("stablehlo.reduce(") == 2
+    assert "optimization_barrier" in text[text.index("stablehlo.reduce(") :]
+
+
+@pytest.mark.skipif(COUNT < 2, reason="needs 2 devices")
+def test_tiled_arrays_receive_what_others_do():
+    grids = (2, COUNT // 2), (COUNT, 1)
+    shape = 8 * COUNT - 3, 8 * COUNT + 3
+    sent = [
+        gl.on_grid(lambda x, y: x + y).report(*(laid(shape, grid, tile) for grid in grids))
+        for tile in (None, (4, 4))
+    ]
+    assert sent[1].bytes_moved <= sent[0].bytes_moved
+
+
+def test_results_are_not_copied():
+    """XLA on CPUs copies a result for dims of extent 1 between others."""
+    x = laid((64, 64), (1, 2), (8, 16))
+    scanned = lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x)[1]  # noqa: E731
+    text = gl.on_grid(scanned).lower(x).compile().as_text()
+    assert "copy" not in text[text.index("ENTRY") :].split("ROOT")[1]
