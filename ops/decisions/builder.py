@@ -306,4 +306,4 @@ def cheapest_way(
         known = sorted((each for each in found if each[2] is not best), key=lambda each: each[0])
         return [way for _, _, way in known]
 
-    return Choice(again, others)
+    return Choice(best, others, again)

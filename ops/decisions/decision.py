@@ -237,11 +237,13 @@ class Decision:
 class Choice:
     """Several alternative rules for one op on the same operands.
 
-    best: the cheapest on the machine. others: returns the others, on request.
+    best: the cheapest on the machine. others: returns the others, on request. again: does the same
+    as the best one, in less time if it was tried already.
     """
 
     best: Decide
     others: Callable[[], Sequence[Decide]]
+    again: Decide | None = None
 
 
 class Renumbering:

@@ -6,7 +6,7 @@ rules of users, traces nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -128,7 +128,9 @@ def _by_rules(
 
     for rule in _rules(op, operands, env):
         made, offered = proposed(rule), False
-        ways = chain([made.best], _lazily(made.others)) if isinstance(made, Choice) else ()
+        ways: Iterable[Decide] = ()
+        if isinstance(made, Choice):
+            ways = chain([made.again or made.best], _lazily(made.others))
         for found in map(proposed, ways):
             if isinstance(found, Decision):
                 yield found
