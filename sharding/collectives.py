@@ -318,6 +318,11 @@ def slice_at(x: jax.Array | np.ndarray, start: Any, count: int, dim: int) -> jax
     return lax.dynamic_slice_in_dim(x, start, count, dim, allow_negative_indices=False)
 
 
+def own_row(table: Any, axes: Axes) -> jax.Array:
+    """Return this device's row of a table that has one for each index along mesh axes."""
+    return lax.squeeze(slice_at(table, index_of(axes), 1, 0), (0,))
+
+
 def permute(x: jax.Array, axes: Axes, pairs: Sequence[tuple[int, int]]) -> jax.Array:
     """Send `x` between the pairs (from, to) along the axes; other devices get zeros."""
     return x if all(a == b for a, b in pairs) else lax.ppermute(x, axes, pairs)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from gridlayout.sharding.collectives import all_gather, index_of, permute, slice_at
+from gridlayout.sharding.collectives import all_gather, own_row, permute, slice_at
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, Segment, Slab
 
 Array = NDArray[np.int64]
@@ -117,7 +117,7 @@ def _own(table: NDArray[Any], border: Border) -> Any:
     """Return this device's entry of a table, one of NumPy's where all are equal."""
     if (table == table[0]).all():
         return table[0]
-    return lax.squeeze(slice_at(table, index_of(border.axes), 1, 0), (0,))
+    return own_row(table, border.axes)
 
 
 def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) -> jax.Array:

@@ -18,7 +18,7 @@ from gridlayout.arguments import Ints, Shape
 from gridlayout.layouts.program import ReshapeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import index_of, slice_at
+from gridlayout.sharding.collectives import own_row
 from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.exchanges.windows import Window
 
@@ -110,8 +110,7 @@ class Ends:
         """Return where this device's interval begins along dim `k` of the rows."""
         start: list[Any] = [np.uint32(0)] * rank
         if any(window.shifts):
-            shifts = jnp.asarray(window.shifts, jnp.uint32)
-            start[k] = row_of(shifts, index_of(window.axes))
+            start[k] = own_row(np.array(window.shifts, np.uint32), window.axes)
         return start
 
     def grown(self, held: jax.Array, shape: Shape) -> jax.Array:
@@ -119,11 +118,6 @@ class Ends:
         grow = [(0, n - m, 0) for n, m in zip(shape, held.shape, strict=True)]
         fill = jnp.asarray(self.fill, held.dtype)
         return held if shape == held.shape else lax.pad(held, fill, grow)
-
-
-def row_of(table: Any, place: Any) -> jax.Array:
-    """Return row `place` of a table."""
-    return lax.squeeze(slice_at(table, place, 1, 0), [0])
 
 
 def cut_box(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:

@@ -12,10 +12,10 @@ import numpy as np
 from jax import lax
 
 from gridlayout.arguments import Ints, Shape
-from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
+from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import all_to_all
-from gridlayout.sharding.collectives import index_of, once, permute, slice_at
+from gridlayout.sharding.collectives import once, own_row, permute
 from gridlayout.sharding.exchanges.pieces import AllToAll, Pieces, Round
 
 # This device's rows of tables that have one row per device, by the bytes of the table.
@@ -61,7 +61,7 @@ def _lookups(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, A
     if not tables:
         return {}
     joined = np.concatenate([*tables.values()], axis=1).astype(np.uint32)
-    row = lax.reshape(slice_at(joined, index_of(names), 1, 0), (joined.shape[1], 1))
+    row = lax.reshape(own_row(joined, names), (joined.shape[1], 1))
     parts = lax.split(row, [table.shape[1] for table in tables.values()])
     return {
         key: lax.squeeze(part, (0, 1)) if len(part) == 1 else part
@@ -150,7 +150,7 @@ class _Run(Ends):
 
     def _row(self, table: Ints) -> jax.Array:
         """Return this device's row of a table."""
-        return row_of(table.astype(np.uint32), index_of(self.names))
+        return own_row(table.astype(np.uint32), self.names)
 
     def _start(self, table: Ints) -> list[Any]:
         """Return this device's row of a round's table; integers where all devices have the same."""

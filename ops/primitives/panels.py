@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
@@ -25,7 +26,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import of_replicated
-from gridlayout.sharding.collectives import Collectives, index_of, permute
+from gridlayout.sharding.collectives import Collectives, own_row, permute
 from gridlayout.sharding.limits import LIMITS
 
 # A rule that takes the number of blocks per device too: `(builder, op, *values, slots)`.
@@ -69,7 +70,7 @@ class Panels:
             source = {to: at for at, to in pairs}
             places = [(source[d] * self.slots + slot) // self.devices for d in range(self.devices)]
             sent = permute(block, self.axes, pairs)
-            place = jnp.asarray(places)[index_of(self.axes)]
+            place = own_row(np.array(places, np.int32), self.axes)
             found = lax.dynamic_update_index_in_dim(found, sent, place, 0)
         return list(found)
 
@@ -82,7 +83,7 @@ class Panels:
             pairs = [(to, at) for at, to in self._pairs(slot)]
             source = dict(pairs)
             places = [(source[d] * self.slots + slot) // self.devices for d in range(self.devices)]
-            place = jnp.asarray(places)[index_of(self.axes)]
+            place = own_row(np.array(places, np.int32), self.axes)
             block = lax.dynamic_index_in_dim(stacked, place, 0, keepdims=False)
             found.append(permute(block, self.axes, pairs))
         return found

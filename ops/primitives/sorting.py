@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
@@ -26,7 +27,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.panels import blocked_or_replicated
 from gridlayout.ops.primitives.ranks import descending
-from gridlayout.sharding.collectives import index_of, permute
+from gridlayout.sharding.collectives import index_of, own_row, permute
 
 Arrays = list[jax.Array]
 # How many elementwise functions take as long as a comparison; measured with XLA on CPUs.
@@ -124,10 +125,10 @@ def _merged(
     """
     both = [*pairs, *((j, i) for i, j in pairs)]
     theirs = [permute(x, axes, both) for x in mine]
-    role = [0] * devices
+    role = np.zeros(devices, np.int32)
     for i, j in pairs:
         role[i], role[j] = 1, 2
-    here = jnp.asarray(role)[index_of(axes)]
+    here = own_row(role, axes)
     low = [jnp.where(here == 1, a, b) for a, b in zip(mine, theirs, strict=True)]
     high = [jnp.where(here == 1, b, a) for a, b in zip(mine, theirs, strict=True)]
     taken = _taken(low[:keys], high[:keys])

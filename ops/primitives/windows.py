@@ -29,7 +29,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, receive
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import Collectives, index_of
+from gridlayout.sharding.collectives import Collectives, index_of, own_row, slice_at
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
 from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.limits import LIMITS
@@ -168,8 +168,7 @@ class Halo:
         x = lax.pad(x, fill, config)
         starts = np.array(reach.starts(border.n))
         firsts = np.arange(border.n) * reach.step + reach.offset - starts * reach.base
-        first = jnp.asarray(firsts, np.int32)[index_of(border.axes)]
-        return lax.dynamic_slice_in_dim(x, first, reach.length, dim)
+        return slice_at(x, own_row(firsts.astype(np.int32), border.axes), reach.length, dim)
 
 
 def zero_tail(x: jax.Array, dim: int, axes: Axes, extent: int) -> jax.Array:
