@@ -15,6 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental.layout import Layout as InMemory
+from jax.experimental.layout import with_layout_constraint
 
 from gridlayout import dtypes
 from gridlayout.caching import cached
@@ -207,7 +209,8 @@ def _times(
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     if is_turned:
-        a, left = lax.optimization_barrier(jnp.swapaxes(a, -1, -2)), len(batch) + 1
+        rows = InMemory(tuple(range(a.ndim)))  # one copy; behind a barrier, XLA makes two
+        a, left = with_layout_constraint(jnp.swapaxes(a, -1, -2), rows), len(batch) + 1
     dimensions = (((left,), (right,)), (batch, batch))
     return lax.dot_general(a, b, dimensions, **precision(op))
 
