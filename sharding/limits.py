@@ -41,9 +41,11 @@ class Limits:
     # -- plans --
 
     # A mesh is divided into more than two units, until none has more devices than this, and there
-    # are three, while the program has at most this number of ways to divide its nodes.
+    # are three, while the program has at most this number of ways to divide its nodes, those that
+    # are considered and all.
     devices_of_unit: int = 8
     ways: int = 6_000
+    all_ways: int = 40_000
     # In programs of more equations, equal equations share one choice. Equations are equal if their
     # neighbourhoods of this radius, in equations, are equal. The solver is given this number of
     # times at which most memory is in use.

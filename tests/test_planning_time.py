@@ -11,13 +11,16 @@ import pytest
 import tiers
 
 import gridlayout as gl
+from benchmarks.experts import prefill
 from gridlayout.errors import LayoutError
 from gridlayout.ops.choose.strategies import Strategies
+from gridlayout.ops.choose.ways import number_of_ways
 from gridlayout.ops.planning import clock, making, on_devices, priced, solved, traced
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
 from gridlayout.ops.solver.solve import Unsolved
+from gridlayout.sharding.limits import LIMITS
 
 CLOCKS = (clock, solve, search, integer, forests, neighbourhoods)
 CLOSE = 1e-9
@@ -235,3 +238,32 @@ def test_values_that_are_put_in_dram_at_once_leave_room_for_the_others():
     assert at_once.dram
     assert max(nbytes for _, nbytes in at_once.held) <= room
     assert sum(best.streamed.values()) <= sum(at_once.streamed.values()) * (1 + CLOSE)
+
+
+def test_a_large_program_is_not_divided_in_too_many_ways_to_list():
+    model = prefill("prefill", 256, 64, 16, 128, 256, 512, 2)
+    traced = traced_for(model.fn, model.args, gl.Machine("v5p 4x4x4").on((256, 16)), None)
+    graph = traced.inlined(None)
+    assert graph.is_large
+    assert number_of_ways(graph, traced.units(graph), all_ways=True) <= LIMITS.all_ways
+
+
+def test_choices_whose_search_was_ended_are_not_called_too_large(monkeypatch):
+    """A part of the time may end before the time does."""
+
+    def ended(*_):
+        calls.append(None)
+        if len(calls) > 1:
+            raise Unsolved
+        return first(*_)
+
+    calls, first = [], on_devices.solved
+    monkeypatch.setattr(on_devices, "solved", ended)
+    monkeypatch.setattr(on_devices, "made_for", lambda *_: too_large)
+    too_large = SimpleNamespace(
+        peak_bytes=1 << 40, time=1.0, simulation=SimpleNamespace(held_in=[], held=[])
+    )
+    monkeypatch.setattr(on_devices._Tries, "learn", lambda *_: True)
+    args, _ = CASES["small"]
+    with pytest.raises(LayoutError, match="no plan that fits the memory was found in 60 seconds"):
+        gl.plan(*args, machine=small(4.05))

@@ -39,7 +39,8 @@ class Units:
 
     idle: whether a dim may have fewer elements than the devices that divide it, if it has more than
     half as many. work: seconds that a device computes before each collective. margin: the share of
-    their time that measured collectives are taken to need more.
+    their time that measured collectives are taken to need more. listed: the divisions of arguments
+    and results, by shape, once they are known.
     """
 
     device: DeviceGrid
@@ -47,6 +48,7 @@ class Units:
     idle: bool = False
     work: float = 0.0
     margin: float = 0.0
+    listed: dict[Shape, list[Division]] = field(default_factory=dict, init=False)
     _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
     _moved: dict[Any, Sent] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)

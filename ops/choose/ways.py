@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,14 @@ from gridlayout.sharding.limits import LIMITS
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK))
 
 
-def number_of_ways(graph: Graph, units: Units) -> int:
-    """Return the most choices of all nodes, of which equal ones in large graphs count once."""
+def number_of_ways(graph: Graph, units: Units, all_ways: bool = False) -> int:
+    """Return the most choices of all nodes, of which equal ones in large graphs count once.
+
+    all_ways: those too that are not considered, because a node has too many.
+    """
     factors = [node.factors for node in graph.nodes if node.factors is not None]
-    counted, most = {*factors} if graph.is_large else factors, _most(graph)
-    return sum(min((1 + len(each.divisible)) ** len(units.axes), most) for each in counted)
+    counted, most = {*factors} if graph.is_large else factors, inf if all_ways else _most(graph)
+    return int(sum(min((1 + len(each.divisible)) ** len(units.axes), most) for each in counted))
 
 
 def _most(graph: Graph) -> int:
@@ -80,9 +83,11 @@ class Ways:
         key = *own, _near(node), passed
         if key not in self._known:
             choices = self._ways(node)
-            seconds = np.array([self._seconds(node, choice) for choice in choices])
-            few = self._fewer(node, choices)
-            self._known[key] = [choices[k] for k in few], seconds[few] * node.times
+            computed = self._computed(node, choices)
+            few = self._fewer(choices, computed)
+            choices = [choices[k] for k in few]
+            moved = np.array([self._moving(node, choice) for choice in choices])
+            self._known[key] = choices, (computed[few] + moved) * node.times
         return self._known[key]
 
     def undivided(self, node: Node) -> Choice | None:
@@ -192,15 +197,14 @@ class Ways:
         counts = ((f, self.units.count(units)) for f, units in along.items() if units)
         return along if all(factors.fits(f, n, self.units.idle) for f, n in counts) else None
 
-    def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
+    def _fewer(self, choices: Sequence[Choice], computed: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the indices of the choices to keep: if too many, those that compute fastest.
 
-        Those that use all units together, or none, are kept too.
+        Those that use all units together, or none, are kept too. computed: the seconds of each.
         """
         most = _most(self.graph) if self.most is None else self.most
         if len(choices) <= most:
             return np.arange(len(choices))
-        computed = np.array([self.computing(node, choice) for choice in choices])
         every = len(self.units.axes)
         kept = {
             k
@@ -266,9 +270,21 @@ class Ways:
 
     # -- costs of ways -----------------------------------------------------------------------------
 
-    def _seconds(self, node: Node, choice: Choice) -> float:
-        """Return the seconds of a device's computation and of its sums."""
-        seconds = self.computing(node, choice)
+    def _computed(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.float64]:
+        """Return the seconds of each choice's computation, which depend on the parts' extents."""
+        count, known = self.units.count, dict[Any, float]()
+        found = np.empty(len(choices))
+        for k, choice in enumerate(choices):
+            needs = (*choice.ins, choice.made, choice.out)
+            key = tuple(None if need is None else tuple(map(count, need)) for need in needs)
+            if key not in known:
+                known[key] = self.computing(node, choice)
+            found[k] = known[key]
+        return found
+
+    def _moving(self, node: Node, choice: Choice) -> float:
+        """Return the seconds in which a device sums partial results and receives borders."""
+        seconds = 0.0
         if choice.summed:
             dim = self.scattered_dim(node, choice)
             given = choice.summed, self.partial(node, choice), choice.scattered

@@ -16,6 +16,12 @@ def divisions(units: Units, shape: Shape) -> list[Division]:
     would choose them: all combinations would be too many to search. Grids of cores have rows and
     columns, so theirs are all as the device grid places them.
     """
+    if shape not in units.listed:
+        units.listed[shape] = _listed(units, shape)
+    return units.listed[shape]
+
+
+def _listed(units: Units, shape: Shape) -> list[Division]:
     rank = len(shape)
     if 0 in shape or not rank:
         return [((),) * rank]

@@ -108,6 +108,8 @@ class Traced:
             finer = Units.apart(self.device, stated, len(units.axes) + 1)
             if len(finer.axes) == len(units.axes) or number_of_ways(graph, finer) > LIMITS.ways:
                 break
+            if number_of_ways(graph, finer, all_ways=True) > LIMITS.all_ways:
+                break
             units = finer
         units = units.between(*graph.average_product)
         if idle and len(units.axes) > 2 and not graph.is_large:
