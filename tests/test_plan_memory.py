@@ -12,6 +12,7 @@ from random_networks import network
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.ops.graph.node import SLICE
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.priced import made_plan
 from gridlayout.ops.planning.traced import traced_for
@@ -414,3 +415,46 @@ def test_the_peak_is_what_the_compiled_program_sets_aside(name):
     found = compiled.memory_analysis()
     held = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
     assert plan.peak_bytes == pytest.approx(held - found.alias_size_in_bytes, rel=0.1)
+
+
+def test_a_copy_of_a_scanned_array_counts_while_its_loop_runs():
+    stack = f32(8, 256, 256)
+    traced = traced_for(scanned, (f32(64, 256), stack), "v5e 4x4", None)
+    strategies = traced.strategies(None).limited(1 << 40)
+    problem, graph = strategies.problem, strategies.graph
+    (rows,) = [n for n, node in enumerate(graph.nodes) if node.name == SLICE]
+    at, own = strategies.operand(1), strategies.variables[strategies.variable(rows)]
+    whole = [choice.ins[0] for choice in own.choices].index(((), (), ()))
+    found = [0] * len(problem.costs)
+    found[at] = next(
+        k for k, place in enumerate(strategies.variables[at].choices) if any(place.division)
+    )
+    costs, held = [], []
+    for k in (whole, whole + own.stays):  # where it is; a copy
+        found[strategies.variable(rows)] = k
+        costs.append(problem.cost(found))
+        held.append(max(strategies.room.held(found)))
+    assert costs[0] == np.inf
+    assert costs[1] < np.inf
+    assert held[1] - held[0] == np.prod(stack.shape) * 4
+
+
+def cached(cache, x, at):
+    new = lax.dynamic_update_slice_in_dim(cache, x, at, 1)
+    return jnp.einsum("bte,be->bt", new, x[:, 0]), new
+
+
+def test_the_bound_counts_a_cache_that_has_to_be_in_dram():
+    at = jax.ShapeDtypeStruct((), "int32")
+    plan = gl.plan(cached, bf16(64, 4096, 1024), bf16(64, 1, 1024), at, machine="n150")
+    assert plan.gap < 0.02
+    assert len(plan.simulation.dram) == 2
+
+
+def test_values_that_are_computed_where_they_are_read_take_no_l1():
+    def masked(x, at):
+        return jnp.where(jnp.arange(2048) <= at, x, -1e9).sum(-1)
+
+    at = jax.ShapeDtypeStruct((), "int32")
+    plan = gl.plan(masked, bf16(64, 32, 2048), at, machine="n150")
+    assert {"iota:0", "le:0"}.isdisjoint(each.name for each in plan.live_ranges)

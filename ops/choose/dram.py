@@ -5,7 +5,7 @@ A node reads and writes them while it computes, so only what takes longer than c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -53,26 +53,47 @@ class Dram:
                     more[k] += max(seconds - self._computed(node, choice), 0.0)
         return more
 
-    def reads(self) -> list[Fetch]:
-        """Return the seconds by which reading operands from DRAM takes longer than computing."""
-        own, found = self.variables, []
+    def transfers(self) -> list[Fetch]:
+        """Return the seconds by which transfers of what may be there take longer than computing.
+
+        These are operands, and their next values, which are where the operands are.
+        """
+        own, found = self.variables, list[Fetch]()
+        of = {v: v for v in range(len(own.given))}
+        for out, operand in zip(own.graph.outs, own.targets, strict=True):
+            if out is not None and isinstance(operand, int):
+                of.setdefault(out, operand)
         for n, node in enumerate(own.graph.nodes):
             own.each_step()
-            for position, v in enumerate(node.ins):
-                if v is None or v >= len(own.given) or node.factors is None or v in self.always:
+            at, values = own.variable(n), (*node.ins, *node.outs)
+            for position, v in enumerate(values) if node.factors is not None else ():
+                if v is None or v not in of or v in self.always or not own.graph.shapes[v]:
                     continue
-                at, consumer = own.operand(v), own.variable(n)
-                in_dram = np.array([place.in_dram for place in own.variables[at].choices])
-                if not in_dram.any() or not own.graph.shapes[v]:
-                    continue
-                more = []
-                for choice in own.variables[consumer].choices:
-                    need = None if choice is None else choice.ins[position]
-                    read = 0.0 if need is None else _reading(own.ways, v, need) * node.times
-                    more.append(max(read - self._computed(node, choice), 0.0) if read else 0.0)
-                prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
-                found.append(Fetch(at, prices, ((consumer, np.arange(len(more))),)))
+                if position < len(node.ins):
+                    needs = [
+                        None if x is None else x.ins[position] for x in own.variables[at].choices
+                    ]
+                    moved = [0.0 if x is None else _reading(own.ways, v, x) for x in needs]
+                else:
+                    held = own.held(at, position - len(node.ins))
+                    moved = [_writing(own.ways, v, x) for x in held]
+                found += self._transfer(node, at, own.operand(of[v]), moved)
         return found
+
+    def _transfer(
+        self, node: Node, at: int, operand: int, seconds: Sequence[float]
+    ) -> Iterator[Fetch]:
+        """Yield what transfers of one run, by choice of the node, add if the operand is there."""
+        own = self.variables.variables
+        in_dram = np.array([place.in_dram for place in own[operand].choices])
+        if in_dram.any() and any(seconds):
+            more = []
+            for choice, each in zip(own[at].choices, seconds, strict=True):
+                others = streaming(self.variables.ways, node, choice, self.always)
+                rest = others - self._computed(node, choice)
+                more.append(max(rest + each * node.times, 0.0) - max(rest, 0.0) if each else 0.0)
+            prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
+            yield Fetch(operand, prices, ((at, np.arange(len(more))),))
 
     def _computed(self, node: Node, choice: Choice | None) -> float:
         """Return the seconds that all runs of a node compute, while DRAM is being read."""

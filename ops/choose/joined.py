@@ -88,13 +88,14 @@ class Latencies:
 class Read:
     """The moves of a fetch: of a value from each place of its source to each form.
 
-    body: of the loop in which it moves. times: how often it does. count: how often it and the
-    values that equal it move.
+    stays: the forms, by number, that are read only where they are held. body: of the loop in which
+    it moves. times: how often it does. count: how often it and the values that equal it move.
     """
 
     value: int
     held: Sequence[Place]
     forms: Sequence[Division]
+    stays: Sequence[bool]
     body: Path
     times: float
     count: float

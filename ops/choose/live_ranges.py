@@ -19,7 +19,7 @@ def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
     value is copied to it at the end of each iteration. Constants of called functions have no live
     range: they are part of the compiled program.
     """
-    end, loops = len(graph.nodes), _loops(graph)
+    end, loops = len(graph.nodes), spans_of_loops(graph)
     found = {v: (n, n) for n, node in enumerate(graph.nodes) for v in node.outs}
     for n, node in enumerate(graph.nodes):
         around = [loops[path] for path in _paths(node) if path in loops]
@@ -79,7 +79,7 @@ def stored(graph: Graph, operands: int) -> Stored:
     return Stored(ranges, frozenset(parts))
 
 
-def _loops(graph: Graph) -> dict[Path, Span]:
+def spans_of_loops(graph: Graph) -> dict[Path, Span]:
     """Return the first and the last node of each loop, by its path."""
     found: dict[Path, Span] = {}
     loops = set(graph.loops)

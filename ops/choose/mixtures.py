@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import permutations
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ def _made(
             state = tuple(made.get(v, 0) for v in range(len(problem.costs)))
             yield state
             cost = cost or problem.cost(state)
-            if problem.excess(state) <= 0:
+            if problem.excess(state) <= 0 or cost == inf:
                 break
 
     def seconds(state: tuple[int, ...]) -> tuple[bool, float]:

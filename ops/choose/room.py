@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.live_ranges import Interval, changes, held_over_time, live_values
-from gridlayout.ops.choose.live_ranges import Stored, live_ranges, stored
+from gridlayout.ops.choose.live_ranges import Span, Stored, live_ranges, spans_of_loops, stored
 from gridlayout.ops.choose.variables import Variables
 from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.problem import Row
@@ -26,19 +26,26 @@ class Room:
     On devices, only what every program with these choices holds is counted at first: none fits
     where that exceeds a limit. Programs that were made, and did not fit, tell what else they hold.
 
-    capacity: bytes of a device, or of a core's L1; None for no limit. dram: values that do not
-    count, as they are, or may be, in the DRAM behind a chip's cores. more: for some choices of
-    variables, the bytes that their nodes hold in addition.
+    capacity: bytes of a device, or of a core's L1; None for no limit. left: values in the DRAM
+    behind a chip's cores. dram: these and values that may be there, which do not count. more: for
+    some choices of variables, the bytes that their nodes hold in addition.
     """
 
     of: Variables
     capacity: float | None
+    left: frozenset[int]
     dram: frozenset[int]
     more: dict[tuple[int, int], float]
 
     def _sizes(self, value: int, at: int, position: int) -> list[int]:
         """Return the bytes of a value in a device's own memory, for each choice of its variable."""
-        variable, held = self.of.variables[at], self.of.held(at, position)
+        variable = self.of.variables[at]
+        if value in self._copies:
+            (scanned,) = self.of.graph.nodes[variable.members[0]].ins
+            assert scanned is not None
+            copied = [x.ins[0] for x in variable.choices[variable.stays :]]
+            return [0] * variable.stays + [self.of.ways.held(scanned, x) for x in copied]
+        held = self.of.held(at, position)
         is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
         return [
             self.of.ways.held(value, x) if there else 0
@@ -51,7 +58,18 @@ class Room:
         graph, operands = self.of.graph, len(self.of.given)
         if self.of.units.machine.has_cores:
             return Stored(live_ranges(graph, operands), frozenset())
-        return stored(graph, operands)
+        ranges, parts = stored(graph, operands)
+        return Stored(ranges | self._copies, parts)
+
+    @cached_property
+    def _copies(self) -> dict[int, Span]:
+        """The live ranges of copies of scanned arrays; they have numbers after those of values."""
+        graph, found = self.of.graph, dict[int, Span]()
+        loops = spans_of_loops(graph) if graph.loops else {}
+        for n, node in enumerate(graph.nodes):
+            if self.of.variables[self.of.variable(n)].stays:
+                found[len(graph.shapes) + n] = loops[graph.body(node.path)]
+        return found
 
     @property
     def fullest(self) -> tuple[str, list[tuple[int, int]]]:
@@ -65,6 +83,7 @@ class Room:
             v: self._any_bytes(v) if at is None else min(self._sizes(v, *at))
             for v, at in self._known().items()
         }
+        sizes = {v: nbytes for v, nbytes in sizes.items() if nbytes}
         most, where, found = -1, "the start", list[tuple[int, int]]()
         for n, live in live_values(ranges, sizes, len(graph.nodes) + 1):
             if (total := sum(live.values())) > most:
@@ -83,7 +102,8 @@ class Room:
             source = self.of.source(v)
             if source is not None or self.of.units.machine.has_cores:
                 found[v] = None if v in parts else source
-        return found
+        first = len(self.of.graph.shapes)
+        return found | {v: (self.of.variable(v - first), 0) for v in self._copies}
 
     def _any_bytes(self, value: int) -> int:
         """Return the bytes of a value that depend on no variable: all of it, or its finest part."""
@@ -97,10 +117,12 @@ class Room:
         if self.capacity is None:
             return []
         known = {v: source for v, source in self._known().items() if v not in self.dram}
-        live = _Live(self, known)
         found: dict[Any, float] = {}
         ranges = {v: ends for v, ends in self._stored.ranges.items() if v in known}
         end = len(self.of.graph.nodes)
+        for v, operand in self._next_values():
+            known[v], ranges[v] = (self.of.operand(operand), 0), (end, end)
+        live = _Live(self, known)
         for n, began, ended in changes(ranges, end + 1, always=True):
             self.of.each_step()
             live.count(began, 1)
@@ -120,6 +142,15 @@ class Room:
                 usages[at] = usages[at] + used if at in usages else used
             rows.append(Row(self.capacity - whole, usages))
         return rows
+
+    def _next_values(self) -> Iterator[tuple[int, int]]:
+        """Yield the next values of operands, with these, if they do not count otherwise.
+
+        In the end, each is in the place of the operand, and takes as much.
+        """
+        for v, operand in zip(self.of.graph.outs, self.of.targets, strict=True):
+            if v in self.dram and isinstance(operand, int) and v not in self.left:
+                yield v, operand
 
     def _while_running(self, at: int) -> NDArray[np.float64]:
         """Return, for each choice of a node, the bytes that it holds besides values."""

@@ -116,7 +116,7 @@ class Strategies(Variables):
             needs = [(at, self._needs(at, position)) for at, position in mine]
             fetches.append(self._fetch(*values[key], (source[0], source[1]), needs, count))
         fetches += self._to_results()
-        fetches += dram.reads()
+        fetches += dram.transfers()
         self._apart = Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
         self._levels, self._first = sum_levels(self.graph), self._joined
         return self._with_joined()
@@ -176,11 +176,7 @@ class Strategies(Variables):
         variable = self.variables[at]
         held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
-        forms: dict[Division, int] = {}
-        consumers = []
-        for consumer, own in needs:
-            read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in own]
-            consumers.append((consumer, np.array(read)))
+        forms, stay, consumers = self.forms(needs)
         kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
         same = np.array([[a.division == b for b in forms] for a in kinds], bool)
@@ -192,7 +188,8 @@ class Strategies(Variables):
         if value in self.graph.folded:  # a move would move the transposed product to its consumers
             others = np.where(same.any(1)[rows, None], np.inf, 2 * prices)
             prices = np.where(same[rows] | (prices == 0), prices, others)
-        self._reads.append(Read(value, held, list(forms), body, times, count))
+        prices = np.where(same[rows] | ~np.array(stay, bool), prices, np.inf)
+        self._reads.append(Read(value, held, forms, stay, body, times, count))
         if variable.is_operand and len(held) == 1:
             self._join_operand(len(self._reads) - 1, size)
         return Fetch(at, prices, tuple(consumers))
@@ -261,7 +258,9 @@ class Strategies(Variables):
             prices = fetches[k].prices.copy()
             for row, place in enumerate(read.held):
                 for form, need in enumerate(read.forms):
-                    if (key := (*own, place.division, need)) in new and not place.in_dram:
+                    if read.stays[form] or place.in_dram:
+                        continue
+                    if (key := (*own, place.division, need)) in new:
                         prices[row, form] = self._exact[key][0] * read.count
             fetches[k] = fetches[k].with_prices(prices)
         self._apart = self._apart.with_terms(self._apart.costs, fetches)
@@ -383,7 +382,7 @@ class Strategies(Variables):
     @property
     def room(self) -> Room:
         """The memory of the values that are live at each node."""
-        return Room(self, self.capacity, self.dram | self.uncounted, self.more)
+        return Room(self, self.capacity, self.dram, self.dram | self.uncounted, self.more)
 
     @property
     def fits(self) -> bool:

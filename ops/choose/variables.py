@@ -22,7 +22,7 @@ from gridlayout.ops.choose.labels import labels
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import Node
+from gridlayout.ops.graph.node import SLICE, Node
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.stated_axes import StatedAxes
@@ -44,12 +44,15 @@ class Variable:
 
     members: the numbers of the operands or nodes. choices: the places of an operand, or the ways to
     run a node; None if nothing is known about it. seconds: the time of each choice for one member.
+    stays: of the rows of a scanned array, the number of choices, the first ones, that read it where
+    it is. The others are the same ones, with a copy of the array for the time of the loop.
     """
 
     is_operand: bool
     members: list[int]
     choices: list[Any]
     seconds: NDArray[np.float64]
+    stays: int = 0
 
 
 @dataclass(eq=False)
@@ -109,7 +112,9 @@ class Variables:
         if (stated := node.placed(self.units.device)) is not None:
             return self._stated(number, stated)
         choices, seconds = self.ways.of(node)
-        return Variable(False, [number], list(choices), seconds)
+        if node.name != SLICE or self.most is not None or self.units.machine.has_cores:
+            return Variable(False, [number], list(choices), seconds)
+        return Variable(False, [number], [*choices] * 2, np.tile(seconds, 2), len(choices))
 
     def _stated(self, number: int, stated: Sharded) -> Variable:
         """Return the variable of a node whose placement the program states.
@@ -160,6 +165,25 @@ class Variables:
         rank = len(node.factors.outs[position])
         whole: Division = ((),) * rank
         return [x.out if len(x.out) == rank else whole for x in variable.choices]
+
+    def forms(
+        self, needs: Sequence[tuple[int, Sequence[Division | None]]]
+    ) -> tuple[list[Division], list[bool], list[tuple[int, NDArray[np.int64]]]]:
+        """Return the forms of a value that are read, and which one each choice of variables reads.
+
+        needs: the variables, and what each reads the value as, by choice. The second list says of
+        each form whether it is read only where the value is held like that (`Variable.stays`).
+        """
+        numbers: dict[tuple[Division, bool], int] = {}
+        reads = []
+        for at, own in needs:
+            stays = self.variables[at].stays
+            read = [
+                -1 if need is None else numbers.setdefault((need, k < stays), len(numbers))
+                for k, need in enumerate(own)
+            ]
+            reads.append((at, np.array(read)))
+        return [form for form, _ in numbers], [stays for _, stays in numbers], reads
 
     def described(self, value: int) -> str:
         """Return the name or a description of a value, for error texts and reports."""

@@ -50,6 +50,17 @@ def on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> 
     return replace(best, bound=min(found.bound, bound))
 
 
+def _larger(strategies: Strategies, room: int) -> frozenset[int]:
+    """Return the values that nodes make and that do not fit L1, however they are divided."""
+    graph, found = strategies.graph, set[int]()
+    for v in graph.makers:
+        source = strategies.source(v)
+        if source is not None and (v not in graph.free or v in graph.outs):
+            least = min(strategies.ways.held(v, x) for x in {*strategies.held(*source)})
+            found |= {v} if least > room else set()
+    return frozenset(found)
+
+
 def _choices(strategies: Strategies) -> int:
     return sum(len(variable.choices) for variable in strategies.variables)
 
@@ -65,12 +76,13 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
 
     Raises NoRoom where no plan fits, and Unsolved where none that fits is known in time.
     """
-    far = frozenset[int]()
+    room, every = room_in_l1(traced.device.machine), frozenset(free.graph.makers)
+    far = _larger(free, room)
     if traced.space == "dram":
         outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])
-        far = frozenset(v for v in outs if v >= len(traced.specs))
+        far |= {v for v in outs if v >= len(traced.specs)}
+    if far:
         free = free.limited(None, far)
-    room, every = room_in_l1(traced.device.machine), frozenset(free.graph.makers)
     operands = free.limited(room, far, uncounted=every)
     first = solved(operands, clock.part(1 / 3), progress, LIMITS.memory_gap)
     if first is None:  # the error says which operands do not fit

@@ -148,7 +148,9 @@ class _Search:
                 rank = len(self.graph.shapes[v])
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
-        self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
+        computed = {v for v in self.graph.free if v not in self.graph.outs}  # where they are read
+        stored = ((v, division) for v, division in self.held.items() if v not in computed)
+        self.sizes = {v: strategies.ways.held(v, division) for v, division in stored}
         self.spans = live_ranges(self.graph, len(places))
         # For each value: (result number, bytes) of each of its relaid-out results.
         self.moved: dict[int, list[tuple[int, int]]] = {}
