@@ -13,8 +13,8 @@ import tiers
 import gridlayout as gl
 from benchmarks.experts import prefill
 from gridlayout.errors import LayoutError
+from gridlayout.ops.choose.counts import number_of_ways
 from gridlayout.ops.choose.strategies import Strategies
-from gridlayout.ops.choose.ways import number_of_ways
 from gridlayout.ops.planning import clock, making, on_devices, priced, solved, traced
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gridlayout import dtypes
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.choose.chains import divided, of_member
 from gridlayout.ops.choose.choice import Choice, scattered, scattered_dim
+from gridlayout.ops.choose.counts import most_ways
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks, windows
@@ -32,21 +33,6 @@ from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK))
-
-
-def number_of_ways(graph: Graph, units: Units, all_ways: bool = False) -> int:
-    """Return the most choices of all nodes, of which equal ones in large graphs count once.
-
-    all_ways: those too that are not considered, because a node has too many.
-    """
-    factors = [node.factors for node in graph.nodes if node.factors is not None]
-    counted, most = {*factors} if graph.is_large else factors, inf if all_ways else _most(graph)
-    return int(sum(min((1 + len(each.divisible)) ** len(units.axes), most) for each in counted))
-
-
-def _most(graph: Graph) -> int:
-    """Return the number of ways of a node that plans consider."""
-    return LIMITS.choices if graph.is_large else LIMITS.all_choices
 
 
 def _near(node: Node) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
@@ -85,9 +71,8 @@ class Ways:
             choices = self._ways(node)
             computed = self._computed(node, choices)
             few = self._fewer(choices, computed)
-            choices = [choices[k] for k in few]
-            moved = np.array([self._moving(node, choice) for choice in choices])
-            self._known[key] = choices, (computed[few] + moved) * node.times
+            moved = np.array([self._moving(node, choices[k]) for k in few])
+            self._known[key] = [choices[k] for k in few], (computed[few] + moved) * node.times
         return self._known[key]
 
     def undivided(self, node: Node) -> Choice | None:
@@ -202,7 +187,7 @@ class Ways:
 
         Those that use all units together, or none, are kept too. computed: the seconds of each.
         """
-        most = _most(self.graph) if self.most is None else self.most
+        most = most_ways(self.graph) if self.most is None else self.most
         if len(choices) <= most:
             return np.arange(len(choices))
         every = len(self.units.axes)

@@ -25,6 +25,7 @@ _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
 _BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
+_LESS_ROOMS = 6  # with less memory than the plans that fit, in which faster ones are looked for
 _QUICK = 0.25  # the share of all time in which choices are searched again with what a plan takes
 _MOST = 0.4  # the share of the remaining time for one try
 
@@ -92,8 +93,10 @@ def _divided(
     # If the default does not fit, only a complete problem can tell whether anything does.
     each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
-    tries = _Tries(traced, free, known.seconds, clock, progress)
+    room = traced.device.machine.device_capacity
+    tries = _Tries(traced, free, known.seconds, clock, progress, room)
     tries.go_on()
+    tries.with_less_room()
     if tries.first is None:
         return None
     if tries.best is not None:
@@ -102,7 +105,7 @@ def _divided(
         return known.with_bound(made.bound) if known.beats(made, traced.overlap) else made
     if known.plan is not None:
         return known.with_bound(tries.first.bound)
-    if not clock.left:
+    if tries.is_cut or not clock.left:
         raise Unsolved("no plan fits so far")
     return None
 
@@ -111,9 +114,11 @@ def _divided(
 class _Tries:
     """Plans made in turn, each of the best choices by what earlier programs took and held.
 
-    most: the seconds of the default plan. first: the first solution, whose bound is that of all.
-    best: the fastest plan that fits, with its solution, and the choices of which that is one. part:
-    of the room, that choices may take.
+    most: the seconds of the default plan. room: bytes of a device. first: the first solution, whose
+    bound is that of all. best: the fastest plan that fits, with its solution, and the choices of
+    which that is one. part: of the room, that choices may take. over: the last solution whose
+    program does not fit. least: the fewest bytes that a program holds which fits. is_cut: whether
+    the time ended a search.
     """
 
     traced: Traced
@@ -121,14 +126,13 @@ class _Tries:
     most: float
     clock: Clock
     progress: Any
+    room: int | None
     first: Solution | None = None
     best: tuple[Strategies, Solution, Plan] | None = None
     part: float = 1.0
-
-    @property
-    def room(self) -> int | None:
-        """The bytes of a device."""
-        return self.traced.device.machine.device_capacity
+    over: tuple[Solution, Plan] | None = None
+    least: float = inf
+    is_cut: bool = False
 
     @property
     def is_late(self) -> bool:
@@ -147,6 +151,9 @@ class _Tries:
             solution = self.solution(strategies, k)
             if solution is None and self.part < 1:
                 self.part = 1.0
+                if self.over is not None and not self.learn(*self.over):
+                    return
+                self.over = None
                 strategies = self.limited()
                 continue
             if solution is None or self.first is None or self.is_enough(solution):
@@ -156,12 +163,29 @@ class _Tries:
             if self.room is not None and made.peak_bytes > self.room:
                 strategies = self.with_less(k, solution, made)
             else:
+                self.least = min(made.peak_bytes, self.least)
                 if self.best is None or made.time < self.best[2].time:
                     self.best = strategies, found, made
                 is_last = self.is_late or k >= LIMITS.priced_again
                 if is_last or not _learned(strategies, solution, made):
                     return
             if strategies is None:
+                return
+
+    def with_less_room(self) -> None:
+        """While the best plan is above the bound, make plans that hold less than all that fit.
+
+        Prices are known better where others were chosen, so that these may be faster.
+        """
+        for _ in range(_LESS_ROOMS):
+            if self.best is None or self.free.graph.is_large or self.is_late:
+                return
+            if self.best[2].gap <= LIMITS.memory_gap or self.least == self.room:
+                return
+            self.room, self.part = int(self.least) - 1, 1.0
+            before = self.least
+            self.go_on()
+            if self.least == before:  # no other program that fits
                 return
 
     def solution(self, strategies: Strategies, k: int) -> Solution | None:
@@ -174,7 +198,7 @@ class _Tries:
         except (Expired, Unsolved):
             if self.first is None:
                 raise
-            self.part = 1.0
+            self.part, self.is_cut = 1.0, True
             return None
         self.first = self.first or found
         return found
@@ -188,16 +212,22 @@ class _Tries:
 
     def with_less(self, k: int, solution: Solution, made: Plan) -> Strategies | None:
         """Return the choices with what a program holds that does not fit; None if that is known."""
-        known = self.free.limited(self.room).room
         if self.free.graph.is_large and k < _BY_SHARE and self.clock.left:
             # Other choices have values of these kinds too.
+            known = self.free.limited(self.room).room
             self.part = max(known.held(solution.choices)) / made.peak_bytes
+            self.over = solution, made
             return self.limited()
-        held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
-        is_new = known.learn(solution.choices, held)
+        is_new = self.learn(solution, made)
         if k in _WITH_LESS:  # what is learned of some choices may be true of others too
             self.part *= _LESS_ROOM
         return self.limited() if self.clock.left and (is_new or self.part < 1) else None
+
+    def learn(self, solution: Solution, made: Plan) -> bool:
+        """Count what a program holds that does not fit; return whether anything is new."""
+        known = self.free.limited(self.room).room
+        held = zip(made.simulation.held_in, (n for _, n in made.simulation.held), strict=False)
+        return known.learn(solution.choices, held)
 
 
 def _learned(strategies: Strategies, solution: Solution, made: Plan) -> bool:

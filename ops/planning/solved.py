@@ -21,6 +21,7 @@ from gridlayout.sharding.limits import LIMITS
 
 _QUICK = 0.2  # the share of all time in which a problem is solved again
 _MIXTURES = 0.3  # the share of the remaining time to find assignments to begin with
+_OTHERS = 3  # of the assignments that were found before the best one, which are priced too
 _SAME = 1e-9  # the share by which costs differ because sums are rounded
 
 
@@ -78,6 +79,10 @@ def _priced(
     priced: seconds of choices, to which these are added. clock: ends the descents. Returns the
     seconds that some choices take and the problem does not state.
     """
+    others = () if strategies.graph.is_large else found.others[-_OTHERS:]
+    for each in others:  # by exact prices, one of them may be the best
+        strategies.refined(each)
+        priced[each] = strategies.problem.cost(each)
     strategies.refined(found.choices)
     exact = strategies.problem
     priced[found.choices] = exact.cost(found.choices)

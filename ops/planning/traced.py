@@ -20,10 +20,10 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import Policy, fill_devices, same_grid_and_tile
 from gridlayout.ops.choose.chains import with_chains
 from gridlayout.ops.choose.chosen import Stated
+from gridlayout.ops.choose.counts import number_of_ways
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
-from gridlayout.ops.choose.ways import number_of_ways
 from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.graph.digest import digest_of

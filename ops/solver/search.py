@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from math import fsum, inf
 from time import monotonic
@@ -17,6 +16,7 @@ from gridlayout.ops.solver.messages import Relaxation
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.multipliers import Multipliers
 from gridlayout.ops.solver.neighbourhoods import improve
+from gridlayout.ops.solver.part import ELIMINATION, TOLERANCE, Part
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.quick import quick
@@ -24,7 +24,7 @@ from gridlayout.ops.solver.terms import Expired, Infeasible
 
 Progress = Callable[[float, float, float], None]
 
-ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
+METHODS = ELIMINATION, INTEGER, LOCAL = ELIMINATION, "integer program", "local search"
 MOST_SHARED = 3  # variables that share a fetch, where not all fetches can be eliminated
 LARGEST_PROGRAM = 150_000  # unknowns of the largest integer program
 LARGEST_LAST_PROGRAM = 500_000  # the same after a local search that ends before the deadline
@@ -37,48 +37,6 @@ MESSAGES_SHARE = 0.4  # of the remaining time, for messages
 PROGRAM_SHARE = 0.6  # of the remaining time, for an integer program before a local search
 SWEEPS_PER_DESCENT = 8  # sweeps between descents from a sweep's assignment
 REPORT_SECONDS = 0.25  # seconds between reports of progress
-TOLERANCE = 1e-9  # relative difference below which costs and bounds count as equal
-
-
-@dataclass(eq=False)
-class Part:
-    """A part of the model that nothing links to the other parts.
-
-    chosen: the best feasible choices known, by the problem's numbers; cost: their cost. gap, spare:
-    the search of this part ends when the cost exceeds the bound by at most `gap` of the bound plus
-    `spare`.
-    """
-
-    model: Model
-    chosen: dict[int, int] | None = None
-    cost: float = inf
-    bound: float = 0.0
-    how: str = ELIMINATION
-    gap: float = TOLERANCE
-    spare: float = 0.0
-    starts: list[dict[int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        # Tables and prices are at least 0, so each variable's least cost is a lower bound.
-        self.bound = fsum([float(own.min()) for own in self.model.costs.values()])
-
-    @property
-    def is_solved(self) -> bool:
-        """Whether nothing better is possible, or only by less than the gap."""
-        return self.chosen is not None and self.cost <= self.bound * (1 + self.gap) + self.spare
-
-    def offer(self, chosen: dict[int, int]) -> bool:
-        """Keep choices if they are feasible and better than the best known; return whether."""
-        state = self.model.state(chosen)
-        cost = self.model.cost(state)
-        is_better = cost < self.cost and self.model.is_within(state)
-        if is_better:
-            self.chosen, self.cost = chosen, cost
-        return is_better
-
-    def raise_bound(self, bound: float) -> None:
-        """Keep a bound if it is better than the present one."""
-        self.bound = min(max(bound, self.bound), self.cost)
 
 
 class Search:
@@ -98,6 +56,7 @@ class Search:
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
         self.choices: tuple[int, ...] | None = None
+        self.others: tuple[tuple[int, ...], ...] = ()  # the best ones before it
         self.cost, self.floor = inf, 0.0
         self.starts: list[tuple[int, ...]] = []
         self.model: Model | None = None
@@ -129,6 +88,7 @@ class Search:
         if self.problem.excess(choices) > 0:
             return
         if (cost := self.problem.cost(choices)) < self.cost:
+            self.others += () if self.choices is None else (self.choices,)
             self.choices, self.cost = choices, cost
 
     def _join(self) -> None:
@@ -228,7 +188,8 @@ class Search:
         free = part.model.part(part.model.choices, limited=False)
         if (exact := self._without_limits(part, free)) is None:
             return False
-        if part.model.limits:
+        is_linked = any(part.model.tables.values()) or part.model.shared
+        if part.model.limits and is_linked:  # otherwise reductions leave little
             self._charge(part, exact)
         return True
 

@@ -7,7 +7,7 @@ that can handle it: exact elimination, an integer program, or a local search wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
 
@@ -26,12 +26,14 @@ class Solution:
     """A feasible assignment, its cost, and a proven lower bound of the cost of any assignment.
 
     how: the method that found it or proved that it is optimal; with several parts, the weakest one.
+    others: the best feasible assignments that were known before it, the last one best.
     """
 
     choices: tuple[int, ...]
     cost: float
     bound: float
     how: str
+    others: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     @property
     def gap(self) -> float:
@@ -86,7 +88,7 @@ def solve(
             f"no feasible assignment was found in {monotonic() - search.began:.3g} of {seconds:g} "
             "seconds; give more time or a start"
         )
-    return Solution(search.choices, search.cost, search.bound, search.how)
+    return Solution(search.choices, search.cost, search.bound, search.how, search.others)
 
 
 def _run(search: Search, on_interrupt: Callable[[], None]) -> None:
