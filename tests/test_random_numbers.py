@@ -201,8 +201,8 @@ def test_large_arrays_of_nothing_but_keys_are_laid_out():
     same(found[1], expected[1])
     rows = made.report(x, KEY).rows
     assert next(row for row in rows if row.primitive == "erf_inv").outputs[0].num_cores == 8
-    # So short a vector is sorted whole: each device makes all of it, and nothing is sent.
-    assert not any(row.collectives for row in rows if row.primitive == "sort")
+    # Merging blocks takes less time than sorting all of the vector on each device.
+    assert all(row.collectives for row in rows if row.primitive == "sort")
 
 
 # -- many keys -------------------------------------------------------------------------------------
