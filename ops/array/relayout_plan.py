@@ -211,7 +211,7 @@ def relayout_plan(
     if move is None:
         return staying
     others = tuple(
-        Alternative(_how(x), total_bytes(x.collectives), device.machine.seconds(x.collectives))
+        Alternative(_how(x), total_bytes(x.collectives), x.seconds(device.machine))
         for x in offered_moves(source, target, device, before, after)
         if x != move
     )

@@ -18,6 +18,7 @@ from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.exchanges.exchange import Exchange
 from gridlayout.sharding.exchanges.pieces import Pieces
+from gridlayout.sharding.machines.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class LocalMove:
         if way is None or way.gathers or way.transfers or way.final or way.slices:
             return False
         return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
+
+    def seconds(self, machine: Machine) -> float:
+        """Return the seconds of its collectives, and of what devices only reorder."""
+        return machine.seconds(self.collectives) + machine.work_seconds(nbytes=self.reordered)
 
     @property
     def reads_by_device(self) -> bool:

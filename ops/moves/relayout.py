@@ -108,10 +108,7 @@ def _cheapest(ways: Sequence[LocalMove], device: DeviceGrid) -> LocalMove:
     more than has to move.
     """
     if not device.machine.bytes_decide:
-        work = device.machine.work_seconds
-        seconds = [
-            device.machine.seconds(way.collectives) + work(nbytes=way.reordered) for way in ways
-        ]
+        seconds = [way.seconds(device.machine) for way in ways]
         received = [total_bytes(way.collectives) / device.size for way in ways]
         return ways[fastest_of(seconds, received, device.machine.similar)]
     moved = [way.pieces.slack * way.pieces.moved for way in ways if way.pieces is not None]
