@@ -21,6 +21,7 @@ _MOST_TRIES = 12  # of less and less L1, because gaps between values need some
 _LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried, if it is larger
 _WORSE = 1.1  # once choices take so many times the best plan's time, no less room is tried
 _SOON, _TIMES = 2.0, 4  # seconds to try less room: at least, and per second spent before
+_STORING = 1 / 4  # the share of the time to find which values of a program are in DRAM
 _FIRST = 2 / 3  # the share of the time for divisions into at most as many parts as elements
 
 
@@ -192,7 +193,8 @@ class _Tries:
         """Build the plan of some choices, unless L1 is too small for it."""
         found = replace(solution, bound=self.first.bound)
         try:
-            self.made.append(made_for(self.traced, strategies, found, self.clock))
+            clock = self.clock.part(_STORING)
+            self.made.append(made_for(self.traced, strategies, found, clock))
         except NoRoom as error:
             self.refused.append(error)
 
