@@ -139,7 +139,7 @@ class _Tries:
         """Build plans where L1 is too small for the first one; return the values in DRAM then."""
         self.search(self.room, far, self.clock.part(1 / 2))
         with suppress(NoRoom):
-            spaces = _spaces(self.free, self.first, self.clock)
+            spaces = _spaces(self.free, self.first, self.clock.part(_STORING))
             more = far | {v for v in spaces.dram if v >= len(self.traced.specs)}
             if more != far:
                 self.search(self.room, more, self.clock)
