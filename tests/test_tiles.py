@@ -46,6 +46,7 @@ ARRAYS = [
 ]
 
 
+@pytest.mark.few(26)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(("shape", "grid", "tile"), ARRAYS)
 def test_results(name, shape, grid, tile):
