@@ -41,24 +41,29 @@ TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placemen
 NEEDS_PYTHON = @test -n "$(PYTHON)" || \
 	{ echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 
-.PHONY: demo test test-all test-jax prove programs lint bench docs notebooks wheel versions release-check \
-	publish clean
+.PHONY: demo compiled test test-all test-jax prove programs lint bench docs notebooks wheel versions \
+	release-check publish clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO)/.installed
 	@mkdir -p build
 	$(DEMO)/bin/python -m gridlayout demo -o build/demo.html
 
-test: $(INSTALLED)
+# To bytecode, for processes that tests start: without it, each of them compiles the library again
+# where Python is told to write none.
+compiled: $(INSTALLED)
+	@$(RUN) -m compileall -q gridlayout sharding ops tests
+
+test: compiled
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
-test-all: $(INSTALLED)
+test-all: compiled
 	$(RUN) -m pytest --all-cases $(PYTEST_ARGS)
 
-test-jax: $(INSTALLED)
+test-jax: compiled
 	$(RUN) -m pytest $(TOUCH_JAX) $(PYTEST_ARGS)
 
-prove: $(INSTALLED)
+prove: compiled
 	$(RUN) -m tests.prove $(PROVE_ARGS)
 
 programs: $(INSTALLED)
