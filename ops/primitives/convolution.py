@@ -121,6 +121,7 @@ def _convolved(
     sent = b.collectives()
     with sent.of(0):
         halos = halos_of(b, sent, images, reaches, [x.dtype])
+    sent.compute()
     # A halo includes padding; along other dims the convolution does it.
     found = dict(halos)
     padding = [
