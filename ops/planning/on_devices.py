@@ -175,8 +175,11 @@ class _Tries:
     def with_less_room(self) -> None:
         """While the best plan is above the bound, make plans that hold less than all that fit.
 
-        Prices are known better where others were chosen, so that these may be faster.
+        Prices are known better where others were chosen, so that these may be faster. Nothing is
+        tried where a device has room for two of the best plan: there memory limits no choice.
         """
+        if self.room is None or 2 * self.least < self.room:
+            return
         for _ in range(_LESS_ROOMS):
             if self.best is None or self.free.graph.is_large or self.is_late:
                 return
