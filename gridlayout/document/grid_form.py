@@ -18,6 +18,16 @@ def as_grid(layout: Layout) -> GridLayout | None:
     return found
 
 
+def untiled(layout: Layout) -> Layout:
+    """Return the layout of the same parts without tiles.
+
+    >>> untiled(GridLayout((53, 63), grid=(3, 2), tile=(32, 32)))
+    GridLayout((53, 63), 'float32', grid=(3, 2))
+    """
+    own = as_grid(layout)
+    return layout if own is None or not own.tile else own.replace(tile=None, face=None)
+
+
 def grouped(layout: Layout) -> GridLayout | None:
     """`layout.grouped`: `as_grid` if each grid dim divides its own group of logical dims, or None.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
+from gridlayout.document import grid_form
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
@@ -34,10 +35,8 @@ def block_shape(spec: Sharded) -> Shape:
 
 def untiled(spec: Sharded) -> Sharded:
     """Return the spec of the same parts on the same devices, without tiles."""
-    own = as_grid(spec.layout)
-    if own is None or not own.tile:
-        return spec
-    return Sharded(own.replace(tile=None, face=None), spec.placement)
+    layout = grid_form.untiled(spec.layout)
+    return spec if layout is spec.layout else Sharded(layout, spec.placement)
 
 
 @cached

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.document.grid_form import as_grid
+from gridlayout.document.grid_form import as_grid, untiled
 from gridlayout.key import Key
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.moves.bordered import cut, receive
@@ -140,12 +140,6 @@ def without_tiles(
 def _is_local(old: Layout, new: Layout, device: DeviceGrid, at: Placement) -> bool:
     way = find_exchange(old, new.with_oob(None), device, at, at)
     return way is not None and not (way.gathers or way.transfers or way.final or way.slices)
-
-
-def untiled(layout: Layout) -> Layout:
-    """Return the layout of the same parts without tiles."""
-    own = as_grid(layout)
-    return layout if own is None or not own.tile else own.replace(tile=None, face=None)
 
 
 def _stored(move: LocalMove) -> LocalMove:
