@@ -130,6 +130,19 @@ class Shifted:
         """For each dim of the view along which one of the array is read, that dim."""
         return {row.dim: s for s, row in enumerate(self.rows) if row.dim is not None}
 
+    @cached_property
+    def boxes(self) -> list[tuple[int, int]]:
+        """Along each dim of the array, the first and the last position read; (0, -1) for none.
+
+        >>> Shifted.of((8,)).cut(0, 2, 8, 3).boxes
+        [(2, 5)]
+        """
+        found = []
+        for row in self.rows:
+            ends = [(run.first, run.last) for run in row.runs if not run.is_fill]
+            found.append((min(map(min, ends), default=0), max(map(max, ends), default=-1)))
+        return found
+
     def cut(self, d: int, start: int, limit: int, stride: int = 1) -> Shifted | None:
         """Return the positions start, start + stride, ... before `limit` along a dim."""
         if (start, limit, stride) == (0, self.shape[d], 1):

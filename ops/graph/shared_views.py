@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -38,18 +37,9 @@ class _View:
     view: Shifted
     members: tuple[int, ...] = ()
 
-    @cached_property
-    def boxes(self) -> list[tuple[int, int]]:
-        """Along each dim of the array, the first and the last position that it reads."""
-        found = []
-        for row in self.view.rows:
-            ends = [(run.first, run.last) for run in row.runs if not run.is_fill]
-            found.append((min(map(min, ends), default=0), max(map(max, ends), default=-1)))
-        return found
-
     def overlaps(self, other: _View) -> bool:
         """Whether both read some of the same elements, as far as boxes around them tell."""
-        pairs = zip(self.boxes, other.boxes, strict=True)
+        pairs = zip(self.view.boxes, other.view.boxes, strict=True)
         return all(a <= d and c <= b for (a, b), (c, d) in pairs)
 
 

@@ -154,7 +154,7 @@ def bordered(
     names = value.layout is not None and value.layout.mesh_axes is not None
     targets = [_target(b, spec, view, exact or names) for view in shown]
     x = b.as_spec(value, spec)
-    spec, shown, (x,) = _boxed(b, spec, shown, x)
+    spec, shown, x = _boxed(b, spec, shown, x)
     block = list(block_shape(spec))
     borders = [_border(b, spec, s, shown, targets, block) for s in range(value.ndim)]
     fills = {view.fill for view in shown} - {None}
@@ -184,12 +184,12 @@ def bordered(
 
 def _boxed(
     b: Builder, spec: Sharded, shown: Sequence[Shifted], x: Value
-) -> tuple[Sharded, Sequence[Shifted], Sequence[Value]]:
+) -> tuple[Sharded, Sequence[Shifted], Value]:
     """Return what views read of dims that no device divides, with the views of that.
 
     So what is sent along other dims is of these positions alone.
     """
-    shape, placed = spec.shape, spec.placement
+    shape, placed, block = spec.shape, spec.placement, block_shape(spec)
     boxes = [
         box if n == slots == 1 and box[1] else (0, extent)
         for box, extent, n, slots in zip(
@@ -198,18 +198,18 @@ def _boxed(
     ]
     lengths = tuple(limit - start for start, limit in boxes)
     if lengths == shape or max(placed.grid) == 1:
-        return spec, shown, [x]
+        return spec, shown, x
     assert isinstance(spec.layout, GridLayout)
     small = block_spec(lengths, spec.dtype, placed, spec.layout.memory_space)
 
-    def cut_to(part: Any) -> list[Any]:
-        starts, limits = [a for a, _ in boxes], list(block_shape(spec))
-        for s, (_, limit) in enumerate(boxes):
-            limits[s] = limit if lengths[s] < shape[s] else limits[s]
-        return [lax.slice(part.reshape(block_shape(spec)), starts, limits)]
+    starts = [start for start, _ in boxes]
+    limits = [start + n for start, n in zip(starts, block_shape(small), strict=True)]
 
-    moved = [view.moved([-start for start, _ in boxes]) for view in shown]
-    return small, moved, b.fused(cut_to, [x], [small])
+    def cut_to(part: Any) -> list[Any]:
+        return [lax.slice(part.reshape(block), starts, limits)]
+
+    (x,) = b.fused(cut_to, [x], [small])
+    return small, [view.moved([-start for start in starts]) for view in shown], x
 
 
 def _held(border: Border, width: int) -> Workspace:
@@ -326,10 +326,9 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
 def _boxes(shown: Sequence[Shifted]) -> list[tuple[int, int]]:
     """Return the positions of each dim that views read: the first, and the end; (0, 0) for none."""
     found = []
-    for s in range(len(shown[0].rows)):
-        some = [run for view in shown for run in view.rows[s].runs if not run.is_fill]
-        ends = [end for run in some for end in (run.first, run.last)]
-        found.append((min(ends), max(ends) + 1) if ends else (0, 0))
+    for ends in zip(*(view.boxes for view in shown), strict=True):
+        some = [(first, last) for first, last in ends if first <= last]
+        found.append((min(a for a, _ in some), max(b for _, b in some) + 1) if some else (0, 0))
     return found
 
 
