@@ -43,7 +43,6 @@ _NAMES = {
 ARRAY = {
     "full_tensor": "x.to_logical() is the whole array",
     "gather": "x.to_logical() is the whole array",
-    "global_shards": "x.storage.global_shards are those of its storage",
     "numpy": "np.asarray(x) is the array on the host",
     "plot": "x.draw() is a picture",
     "relayout": "gl.relayout(x, layout) moves it",
