@@ -2,8 +2,10 @@
 
 import gc
 import weakref
+from collections import Counter
 from unittest import mock
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,7 @@ import gridlayout as gl
 from gridlayout.caching import drop_all
 from gridlayout.ops.interpret import program_cache
 from gridlayout.ops.interpret.compiled import Compiled
-from gridlayout.ops.programs import running
+from gridlayout.ops.programs import regions, running
 from gridlayout.ops.programs.program import Program
 
 LAYERS = 6
@@ -43,24 +45,26 @@ def operands(tile=None):
     return arrays, laid
 
 
-def repeated(fn, *args):
-    """How often each function of repeated steps is called."""
-    calls = {}
+def equations(fn, *args):
+    """The equations of a call, with those inside of others."""
 
-    def count(jaxpr):
+    def walked(jaxpr):
         for eqn in jaxpr.eqns:
-            if eqn.params.get("name") == "repeated":
-                key = id(eqn.params["jaxpr"])
-                calls[key] = calls.get(key, 0) + 1
+            yield eqn
             for value in eqn.params.values():
                 inner = getattr(value, "jaxpr", value)
                 if hasattr(inner, "eqns"):
-                    count(inner)
+                    yield from walked(inner)
 
     # Tests of checkify, which import it, let traces see a call as one primitive.
     with mock.patch.object(Compiled, "is_traced_as_call", False):
-        count(jax.make_jaxpr(lambda: gl.on_grid(fn)(*args))().jaxpr)
-    return sorted(calls.values())
+        return list(walked(jax.make_jaxpr(lambda: gl.on_grid(fn)(*args))().jaxpr))
+
+
+def repeated(fn, *args):
+    """How often each function of repeated steps is called."""
+    calls = [eqn for eqn in equations(fn, *args) if eqn.params.get("name") == "repeated"]
+    return sorted(Counter(id(eqn.params["jaxpr"]) for eqn in calls).values())
 
 
 @pytest.mark.few(2)
@@ -375,3 +379,36 @@ def test_numbers_are_as_weakly_typed_as_jaxs(fn):
     lifted = gl.on_grid(fn)
     for got in (lifted(x, 2.0), jax.jit(lambda x: lifted(x, 2.0))(x)):
         assert (got.weak_type, got.dtype) == (expected.weak_type, expected.dtype)
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+@pytest.mark.parametrize("most", [6, 9, 256])
+def test_a_shard_map_has_few_operands_and_results_where_its_steps_divide(most):
+    # XLA's time for one grows with the square of their number.
+    def update(ws, gs, ms, x):
+        y = jnp.sort((x.T @ x).T[:1:-1, 2:], axis=0)  # by views, which are not cut from what reads
+        for w in ws:
+            y = jnp.tanh(y * w)
+        ms = [0.9 * m + g for m, g in zip(ms, gs, strict=True)]
+        return y, [w - 0.1 * m for w, m in zip(ws, ms, strict=True)], ms
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((11, 11), np.float32) for _ in range(18)]
+    trees = [arrays[:6], arrays[6:12], arrays[12:], rng.standard_normal((13, 13), np.float32)]
+    device = gl.DeviceGrid((2, 4))
+    laid = gl.put(trees, device)
+    expected = jax.jit(update)(*trees)
+    drop_all()
+    with mock.patch.object(regions, "_VALUES", most):
+        found = gl.on_grid(update)(*laid)
+        calls = equations(update, *laid)
+    drop_all()
+    found = jax.tree.map(np.asarray, found, is_leaf=lambda x: isinstance(x, gl.GridArray))
+    chex.assert_trees_all_close(found, jax.device_get(expected), rtol=1e-4, atol=1e-5)
+    shard_maps = [eqn for eqn in calls if eqn.primitive.name == "shard_map"]
+    sizes = [len(eqn.invars) + len(eqn.outvars) for eqn in shard_maps]
+    if most == 256:
+        assert len(sizes) == 1
+    else:
+        assert len(sizes) > 1
+        assert max(sizes) <= most

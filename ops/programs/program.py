@@ -1,8 +1,8 @@
 """`Program`: the decisions for a whole jaxpr as one list of steps, and running them.
 
-All steps that work on one device's parts run inside one `shard_map`, so devices send each other
+All steps that work on one device's parts run inside of `shard_map`, so devices send each other
 exactly the collectives of the decisions. Steps on whole storages (users' rules, calls to the host)
-run between two such regions.
+run between two such regions (`regions.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 import jax
@@ -23,16 +22,15 @@ from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.writer import needed
-from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.programs.padding import set_once
 from gridlayout.ops.programs.passes import Traffic
+from gridlayout.ops.programs.regions import Region, regions
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.machines.machine import Machine
 
 RELAYOUT = "relayout"  # the op of relayouts that no equation states
@@ -311,8 +309,8 @@ class Program:
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the results' storages from those of the operands; outside of `shard_map`."""
         held: dict[int, Any] = dict(enumerate(arrays))
-        for is_global, region in self._regions:
-            if is_global:
+        for region in self._regions:
+            if region.is_global:
                 run_steps(region.steps, held)
                 continue
             # XLA's partitioner fails on operands without elements, so these are made inside.
@@ -353,41 +351,12 @@ class Program:
         return self.registers[register].partition
 
     @cached_property
-    def _regions(self) -> list[tuple[bool, _Region]]:
-        """Runs of consecutive steps that are all global, or all local."""
+    def _regions(self) -> list[Region]:
         steps = list(zip(self.steps, self.scopes, strict=True))
-        groups = [(key, list(some)) for key, some in groupby(steps, lambda s: s[0].is_global)]
-        needed = {out.at for out in self.outs if isinstance(out.at, int)}
-        found: list[tuple[bool, _Region]] = []
-        for is_global, some in reversed(groups):
-            writes = dict.fromkeys(k for step, _ in some for k in step.writes)
-            reads = dict.fromkeys(k for step, _ in some for k in step.reads if isinstance(k, int))
-            outer = tuple(k for k in reads if k not in writes)
-            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in needed))))
-            needed |= set(outer)
-        return found[::-1]
+        return regions(steps, {out.at for out in self.outs if isinstance(out.at, int)})
 
 
 def program_in(body: Body) -> Program:
     """Return the program of a body."""
     assert isinstance(body.program, Program)
     return body.program
-
-
-@dataclass(frozen=True)
-class _Region:
-    """Steps that run together, with the registers that they read and that later steps need."""
-
-    steps: list[tuple[Step, str]]
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-
-    @property
-    def in_pieces(self) -> list[Pieces]:
-        """The moves that run in pieces."""
-        moves = [step.does for step, _ in self.steps if isinstance(step.does, LocalMove)]
-        return [move.pieces for move in moves if move.pieces is not None]
-
-    def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
-        run_steps(with_calls(self.steps, self.writes), held)
-        return tuple(array_at(held, k) for k in self.writes)
