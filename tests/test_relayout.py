@@ -320,3 +320,16 @@ def test_a_plan_s_totals_are_those_of_its_matrix(mesh):
             plan = gl.relayout_plan(a, b, on)
             assert plan.stays == np.trace(plan.bytes)
             assert plan.moved == plan.bytes.sum() - np.trace(plan.bytes)
+
+
+@pytest.mark.skipif(DEVICES < 4, reason="4 devices")
+@pytest.mark.filterwarnings("ignore::gridlayout.errors.LayoutWarning")  # blocks without elements
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_blocks_change_their_size_wherever_elements_end(rows):
+    device = gl.DeviceGrid((2, 2))
+    sizes = [None, *(n for n in (2, 3, 4, 6) if 2 * n >= rows)]
+    for n, m in itertools.permutations(sizes, 2):
+        shape = rows, 6
+        old, new = (gl.GridLayout(shape, grid=(2, 2), shard_shape=(k, None)) for k in (n, m))
+        x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(gl.relayout(poisoned(x, old, device), new), x)

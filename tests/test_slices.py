@@ -152,11 +152,14 @@ def check(fn, given, seed):
         ours, theirs = Counter(), Counter()
         for each in way.collectives:
             ours[each.kind] += each.total_bytes
+            theirs[each.kind] += each.receivers - 1  # bytes of a device are rounded up
         for kind, _, nbytes in compiled_collectives(text, device.size):
             theirs[OURS[kind]] += nbytes
         assert not ours - theirs, where  # the test besides makes the result whole
     places = {tuple(physical(spec) for spec in way.results) for way, *_ in ways}
-    assert len(places) == 1, f"{where}: results lie elsewhere, by how they are made"
+    plain = not any("linear=" in repr(each) for each in layouts)
+    if plain and all(sum(map(len, each.groups)) == len(each.shape) for each in layouts):
+        assert len(places) == 1, f"{where}: results lie elsewhere, by how they are made"
     return ways
 
 

@@ -24,6 +24,8 @@ def receive(x: jax.Array, border: Border, dim: int, fill: Any = 0) -> jax.Array:
 
     fill: what is there in place of slabs that a device does not receive.
     """
+    if border.is_local:
+        return x
     if border.gathered is not None:
         return all_gather(lax.slice_in_dim(x, *border.gathered, axis=dim), border.axes, dim)
     sent = [_slice(x, slab.starts, slab.width, border, dim) for slab in border.every_slab]

@@ -156,7 +156,7 @@ class Halo:
         """
         border, reach = self.border, self.reach
         fill = jnp.asarray(fill, x.dtype)
-        x = x if border.is_local else receive(x, border, dim, fill)
+        x = receive(x, border, dim, fill)
         x, mask = cut(x, border, 0, dim, fill)
         if mask is not None:
             x = fill_outside(x, mask, dim, fill)
