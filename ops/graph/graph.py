@@ -137,6 +137,8 @@ class Graph:
 
     def body(self, path: Path) -> Path:
         """Return the path of the innermost inlined loop around a node; () if there is none."""
+        if not self._loops:
+            return ()
         inside = (path[:n] for n in range(len(path) - 1, 0, -1))
         return next((each for each in inside if each in self._loops), ())
 

@@ -33,20 +33,22 @@ class Kernels:
     shapes: Sequence[Shape]
     views: frozenset[int]
     body: Callable[[Path], Path]
+    _view: list[bool] = field(default_factory=list)  # of each node, whether it is one
     _source: dict[int, int] = field(default_factory=dict)  # of a view: the value that it shows
     _kernels: list[frozenset[int]] = field(default_factory=list)  # of each node, by their last one
     _inside: set[int] = field(default_factory=set)  # the values that are not stored
 
     def traffic(self) -> dict[tuple[int, ...], Traffic]:
         """Return what each node reads and writes, by its results."""
-        for node in self.nodes:
-            if self._is_view(node):
+        self._view = [self._is_view(node) for node in self.nodes]
+        for node, is_view in zip(self.nodes, self._view, strict=True):
+            if is_view:
                 assert node.ins[0] is not None
                 self._source[node.outs[0]] = self._shown(node.ins[0])
         self._find_kernels()
         found, seen = {}, dict[int, set[int]]()
-        for node, kernels in zip(self.nodes, self._kernels, strict=True):
-            if self._is_view(node) or node.name in STATED:
+        for node, is_view, kernels in zip(self.nodes, self._view, self._kernels, strict=True):
+            if is_view or node.name in STATED:
                 found[node.outs] = Traffic((0,) * len(node.ins), (False,) * len(node.outs))
                 continue
             reads = tuple(self._read(node, v, kernels, seen) for v in node.ins)
@@ -83,7 +85,7 @@ class Kernels:
         stored = {self._shown(v) for v in self.results if v is not None}
         for n, node in enumerate(self.nodes):
             for v in (self._shown(v) for v in node.ins if v is not None):
-                if not self._is_view(node):
+                if not self._view[n]:
                     consumers.setdefault(v, []).append(n)
                 elif not node.record.takes_fused and node.outs[0] not in self.views:
                     stored.add(v)
@@ -109,8 +111,8 @@ class Kernels:
         """Return what depends on the values, of which none is added yet."""
         operands = {
             v: [self._shown(k) for k in node.ins if k is not None]
-            for node in self.nodes
-            if not self._is_view(node)
+            for node, is_view in zip(self.nodes, self._view, strict=True)
+            if not is_view
             for v in node.outs
         }
         return Dependents(dict(enumerate(map(prod, self.shapes))), operands)
