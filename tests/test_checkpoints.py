@@ -131,6 +131,24 @@ def test_arrays_come_back_in_other_layouts(saved, mesh):
         np.testing.assert_array_equal(np.asarray(found[name]), counted(layout), name)
 
 
+def test_a_tree_comes_back_to_the_mesh_in_use_or_one_like_that_of_the_save(saved):
+    path, tree = saved
+    names = ["uneven", "tiled"]
+    found = gl.restore(path)
+    assert list(found) == sorted(LAYOUTS)
+    for name in names:
+        assert (found[name].layout, found[name].device) == (LAYOUTS[name], tree[name].device)
+    mesh = jax.make_mesh((2, 3), ("a", "b"), devices=jax.devices()[:6])
+    with jax.set_mesh(mesh):
+        for found in (gl.restore(path), gl.restore(path, {n: LAYOUTS[n] for n in names})):
+            for name in names:
+                assert (found[name].layout, found[name].device) == (
+                    LAYOUTS[name],
+                    gl.DeviceGrid(mesh),
+                )
+                same(np.asarray(found[name]), counted(LAYOUTS[name]))
+
+
 def test_layouts_in_the_forms_of_put(saved):
     path, _ = saved
     device = gl.DeviceGrid((4,))
@@ -717,6 +735,8 @@ def test_plain_checkpoints_load_into_any_layout(tmp_path, trees):
         checkpointer.wait_until_finished()
         check(checkpointer.restore(tmp_path / "a", like), like)
     check(gl.restore(tmp_path / "a", like), like)
+    with pytest.raises(gl.LayoutError, match=r"'n'.*nor the checkpoint has devices.*set a mesh"):
+        gl.restore(tmp_path / "a")
     found = gl.restore(tmp_path / "a", DEVICE, {"*/w": LAYOUTS["tiled"]})
     assert found["params"]["w"].layout == LAYOUTS["tiled"]
     np.testing.assert_array_equal(np.asarray(found["params"]["w"]), A)

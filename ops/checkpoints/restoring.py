@@ -31,7 +31,7 @@ from gridlayout.ops.trees.layouts import (
     requested_layouts,
 )
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
-from gridlayout.sharding.device_argument import of_mesh
+from gridlayout.sharding.device_argument import device_in_use, of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call
 
@@ -43,7 +43,7 @@ _WHAT = "gl.restore"
 
 def restore(
     path: str | PathLike[str],
-    like_or_device: Any,
+    like_or_device: Any = None,
     layouts: Any = None,
     *,
     progress: ReportProgress | bool | None = None,
@@ -56,10 +56,12 @@ def restore(
     * A `gl.DeviceGrid`: restore the whole tree, in dicts and lists, on these devices. `GridArray`s
       get the layouts that they were saved in, other arrays their type. In checkpoints that
       `gl.save` did not write, plain arrays of rank 1 and more are laid out as `gl.put` does.
+    * None: the whole tree too, on the devices of the mesh that `jax.set_mesh` has set, or else on a
+      mesh like that of the save.
     * A tree: the result has its structure. A `GridArray`, with or without data, gives a `GridArray`
       in its layout on its devices. A `gl.Layout` gives one in that layout, and a
       `jax.ShapeDtypeStruct` the saved array, in its saved layout if it has one; both on the devices
-      of the tree's first `GridArray`, or else on a mesh like that of the save. A
+      of the tree's first `GridArray`, or else as for None. A
       `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a `jax.Array` with that
       sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are not restored. Leaves
       that checkpoints don't hold, such as functions, are taken from the tree.
@@ -94,7 +96,8 @@ def restore(
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
 
-    like, layouts = of_mesh(like_or_device), of_mesh(layouts)
+    like = device_in_use() if like_or_device is None else of_mesh(like_or_device)
+    layouts = of_mesh(layouts)
     device = _device_of(like, layouts)
     if device is not None:
         device.check_has_devices(_WHAT)
@@ -121,7 +124,8 @@ def _device_of(like: Any, layouts: Any) -> DeviceGrid | None:
         raise LayoutError("gl.restore(path, device, layouts) takes devices once, not twice")
     first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
     found = given[0] if given else first
-    return device_of_specs(like) if found is None and has_specs(like) else found
+    found = device_of_specs(like) if found is None and has_specs(like) else found
+    return device_in_use() if found is None else found
 
 
 def _share(device: DeviceGrid) -> tuple[int, int]:
@@ -160,7 +164,7 @@ class _Tree:
         self, contents: Contents, like: Any, layouts: Any, device: DeviceGrid | None
     ) -> None:
         self.contents, self.device = contents, device
-        self.is_whole = isinstance(like, DeviceGrid)
+        self.is_whole = like is None or isinstance(like, DeviceGrid)
         leaves, self.structure = leaves_of(contents.tree if self.is_whole else self._filled(like))
         saved = [self._saved(leaf) for leaf in leaves]
         both = list(zip(leaves, saved, strict=True))
@@ -241,8 +245,7 @@ class _Tree:
             return saved.record.layout
         if self.contents.by_gridlayout or not saved.shape or not self.is_whole:
             return None
-        assert self.device is not None
-        return fill_devices(saved.shape, saved.dtype, None, self.device)
+        return fill_devices(saved.shape, saved.dtype, None, self._device(saved))
 
     def _device(self, saved: SavedLeaf) -> DeviceGrid:
         if self.device is not None:
@@ -251,7 +254,8 @@ class _Tree:
             return saved.record.device()
         raise LayoutError(
             "neither the tree nor the checkpoint has devices for it: pass the tree of "
-            "gl.put(structs, device, layouts), or gl.restore(path, device, layouts)"
+            "gl.put(structs, device, layouts), or gl.restore(path, device, layouts), or set a mesh "
+            "with jax.set_mesh(mesh)"
         )
 
     def read(self, progress: ReportProgress | bool | None) -> Any:
