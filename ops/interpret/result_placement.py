@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import most_bytes
@@ -83,7 +84,7 @@ class ResultPlacement:
         rows = enumerate(self.specs)
         return replace(self, specs=tuple(specs.get(k, spec) for k, spec in rows))
 
-    @property
+    @cached_property
     def updates_operands(self) -> bool:
         """Whether several results are the next values of operands, as in a step of training."""
         return sum(own is not None for own in self.operand_layouts) > 1
