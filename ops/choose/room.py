@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gridlayout.live_ranges import Interval, changes, held_over_time, live_values
 from gridlayout.ops.choose.live_ranges import Span, Stored, live_ranges, spans_of_loops, stored
 from gridlayout.ops.choose.variables import Variables
-from gridlayout.ops.graph.node import Node, Path
+from gridlayout.ops.graph.node import Path
 from gridlayout.ops.solver.problem import Row
 from gridlayout.sharding.limits import LIMITS
 
@@ -198,11 +198,11 @@ class Room:
 
         held: the bytes of a device, by the paths of equations. Returns whether anything is new.
         """
-        counted, nodes = self.held(choices), self.of.graph.nodes
-        is_new = False
+        if self.capacity is None:
+            return False
+        counted, is_new = self.held(choices), False
         for path, nbytes in held:
-            own = [n for n, node in enumerate(nodes) if path and _is_inside(node, path)]
-            if self.capacity is None or nbytes <= self.capacity or not own:
+            if nbytes <= self.capacity or not (own := self.of.inside(path)):
                 continue
             n = max(own, key=counted.__getitem__)
             if (missing := nbytes - counted[n]) > 0:
@@ -210,11 +210,6 @@ class Room:
                 self.more[key] = self.more.get(key, 0.0) + missing
                 counted[n], is_new = nbytes, True
         return is_new
-
-
-def _is_inside(node: Node, path: Path) -> bool:
-    """Return whether a node, or one of its members, is an equation of a path, or within it."""
-    return any(each.path[: len(path)] == path for each in node.equations)
 
 
 class _Live:

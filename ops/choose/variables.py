@@ -22,7 +22,7 @@ from gridlayout.ops.choose.labels import labels
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import SLICE, Node
+from gridlayout.ops.graph.node import SLICE, Node, Path
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.stated_axes import StatedAxes
@@ -230,6 +230,19 @@ class Variables:
         if not self._by_path:
             self._by_path.update({node.path: node for node in self.graph.nodes})
         return self._by_path[path]
+
+    def inside(self, path: Path) -> Sequence[int]:
+        """Return the numbers of the nodes that are the equation of a path, or within it."""
+        return self._inside.get(path, ())
+
+    @cached_property
+    def _inside(self) -> dict[Path, list[int]]:
+        found: dict[Path, list[int]] = {}
+        for n, node in enumerate(self.graph.nodes):
+            paths = (each.path for each in node.equations)
+            for outer in {path[:k] for path in paths for k in range(1, len(path) + 1)}:
+                found.setdefault(outer, []).append(n)
+        return found
 
     def operand(self, number: int) -> int:
         """Return the variable of an operand."""
