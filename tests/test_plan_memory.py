@@ -417,12 +417,12 @@ def test_the_peak_is_what_the_compiled_program_sets_aside(name):
     assert plan.peak_bytes == pytest.approx(held - found.alias_size_in_bytes, rel=0.1)
 
 
-@pytest.mark.parametrize("fn", (scanned, lambda x, w: jnp.tanh(x @ w[0] * 2 + 1)))
+@pytest.mark.parametrize("fn", [scanned, lambda x, w: jnp.tanh(x @ w[0] * 2 + 1)])
 def test_what_is_inside_an_equation_is_found_by_its_path(fn):
     strategies = traced_for(fn, (f32(64, 256), f32(8, 256, 256)), "v5e 4x4", None).strategies(None)
     nodes = strategies.graph.nodes
     equations = [(n, each.path) for n, node in enumerate(nodes) for each in node.equations]
-    for path in {path[:k] for _, path in equations for k in range(1, 1 + len(path))}:
+    for path in {own[:k] for _, own in equations for k in range(1, 1 + len(own))}:
         expected = {n for n, each in equations if each[: len(path)] == path}
         assert [*strategies.inside(path)] == sorted(expected), path
     assert not strategies.inside((len(nodes) + 1000,))
