@@ -21,6 +21,7 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.exchanges import overlaps
 from gridlayout.sharding.exchanges.overlaps import find_overlaps
 from gridlayout.sharding.exchanges.pieces import find_pieces
 from gridlayout.sharding.exchanges.rounds import Messages, coloured, most_at_one
@@ -434,6 +435,40 @@ def test_overlaps_are_each_element_once_and_where_it_lies(shape):
         found = np.zeros_like(expected)
         np.add.at(found, (rows.source, rows.target), rows.sizes.prod(axis=1))
         np.testing.assert_array_equal(found, expected, err_msg=f"{a} {b}")
+
+
+def test_overlaps_found_in_blocks_are_the_same(monkeypatch):
+    found = []
+    for pairs in (1 << 20, 1, 5):
+        monkeypatch.setattr(overlaps, "_BLOCK", pairs)
+        for a, b in itertools.permutations(layouts((5, 7)).values(), 2):
+            if not (find_blocks(a) and find_blocks(b)):
+                continue
+            device = abstract((2, 4))
+            places = [device.placement(layout.core_shape) for layout in (a, b)]
+            if windows := find_windows([find_blocks(layout) for layout in (a, b)], places):
+                order = tuple(k for window in windows[1] for k in window.atoms)
+                found.append(find_overlaps(windows, order, device, 1 << 20))
+    assert len(found) > 60
+    for each, other in zip(found, found[len(found) // 3 :], strict=False):
+        for name in ("source", "target", "sizes", "sent", "put"):
+            np.testing.assert_array_equal(getattr(each, name), getattr(other, name))
+
+
+def test_too_many_overlaps_are_given_up_before_all_are_found(monkeypatch):
+    # Each of 4096 columns meets each of 4096 rows.
+    blocks = []
+    real = overlaps._blocks
+    monkeypatch.setattr(
+        overlaps, "_blocks", lambda *args: (blocks.append(1) or each for each in real(*args))
+    )
+    device = abstract((64, 64))
+    a, b = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((4096, 1), (1, 4096)))
+    places = [device.placement(layout.core_shape) for layout in (a, b)]
+    windows = find_windows([find_blocks(layout) for layout in (a, b)], places)
+    order = tuple(k for window in windows[1] for k in window.atoms)
+    assert find_overlaps(windows, order, device, 1 << 16) is None
+    assert len(blocks) < 9
 
 
 def test_blocks_are_the_layout_without_its_tiles():

@@ -6,7 +6,7 @@ combined as a product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -19,7 +19,8 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.rounds import Messages, most_at_one
 from gridlayout.sharding.exchanges.windows import Window
 
-_MOST_PAIRS = 1 << 24  # most pairs of boxes that are compared at once
+_MOST_PAIRS = 1 << 24  # most pairs of boxes that are compared
+_BLOCK = 1 << 18  # of which so many at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,49 +80,75 @@ class _Table:
             len(rows),
         )
 
-    def intersect(self, other: _Table) -> _Table | None:
+    @property
+    def nonempty(self) -> _Table:
+        """The boxes that hold something."""
+        holds = np.ones(self.count, np.bool_)
+        for atom, low in self.low.items():
+            holds &= low < self.high[atom]
+        return self if holds.all() else self.at(np.flatnonzero(holds))
+
+    def intersect(self, other: _Table, most: int) -> _Table | None:
         """Return the nonempty intersections of all boxes with all boxes of another table.
 
-        None if too many pairs would have to be compared.
+        None if there are more than `most`, or if too many pairs would have to be compared.
         """
         both = sorted(self.low.keys() & other.low.keys())
-        if (rows := self._meeting(other, both)) is None:
+        if (pairs := self._meeting(other, both)) is None:
             return None
-        a, b = self.at(rows[0]), other.at(rows[1])
+        kept: list[tuple[Ints, Ints]] = []
+        for rows, others in pairs:
+            meets = np.ones(len(rows), np.bool_)
+            for atom in both:
+                begin = np.maximum(self.low[atom][rows], other.low[atom][others])
+                meets &= begin < np.minimum(self.high[atom][rows], other.high[atom][others])
+            kept.append((rows[meets], others[meets]))
+            if sum(len(some) for some, _ in kept) > most:
+                return None
+        rows, others = (np.concatenate(some) for some in zip(*kept, strict=True))
+        a, b = self.at(rows), other.at(others)
         low = {atom: np.maximum(a.low[atom], b.low[atom]) for atom in both}
         high = {atom: np.minimum(a.high[atom], b.high[atom]) for atom in both}
-        found = _Table(a.numbers | b.numbers, a.low | b.low | low, a.high | b.high | high, a.count)
-        meets = np.ones(a.count, np.bool_)
-        for atom in both:
-            meets &= low[atom] < high[atom]
-        return found if meets.all() else found.at(np.flatnonzero(meets))
+        return _Table(a.numbers | b.numbers, a.low | b.low | low, a.high | b.high | high, a.count)
 
-    def _meeting(self, other: _Table, atoms: Sequence[int]) -> tuple[Ints, Ints] | None:
+    def _meeting(self, other: _Table, atoms: Sequence[int]) -> Iterator[tuple[Ints, Ints]] | None:
         """Return the pairs of boxes, as row numbers, that intersect along one of the atoms.
 
         Of the atoms along which the other table's boxes can be sorted, the one with the fewest
-        pairs is used. None if there are too many pairs.
+        pairs is used. They come in blocks. None if there are too many pairs.
         """
-        least, found = self.count * other.count, None
+        least, count = self.count * other.count, other.count
+        order, first = np.arange(count), np.zeros(self.count, np.int64)
+        counts = np.full(self.count, count)
         for atom in atoms:
-            order = np.argsort(other.low[atom], kind="stable")
-            low, high = other.low[atom][order], other.high[atom][order]
+            sort = np.argsort(other.low[atom], kind="stable")
+            low, high = other.low[atom][sort], other.high[atom][sort]
             if (np.diff(high) < 0).any():
                 continue
-            first = np.searchsorted(high, self.low[atom], "right")
-            counts = np.maximum(np.searchsorted(low, self.high[atom], "left") - first, 0)
-            if counts.sum() < least:
-                least, found = int(counts.sum()), (order, first, counts)
-        if least > _MOST_PAIRS:
-            return None
-        if found is None:
-            return np.divmod(np.arange(least), max(other.count, 1))
-        order, first, counts = found
-        inside = np.arange(least) - np.repeat(np.cumsum(counts) - counts, counts)
-        mine = np.repeat(np.arange(self.count), counts)
-        others = order[np.repeat(first, counts) + inside]
+            begin = np.searchsorted(high, self.low[atom], "right")
+            meeting = np.maximum(np.searchsorted(low, self.high[atom], "left") - begin, 0)
+            if meeting.sum() < least:
+                least, order, first, counts = int(meeting.sum()), sort, begin, meeting
+        return None if least > _MOST_PAIRS else _blocks(order, first, counts)
+
+
+def _blocks(order: Ints, first: Ints, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield pairs of row numbers, sorted, in blocks of about `_BLOCK` pairs; at least one block.
+
+    Each row meets `counts` of the rows that `order` lists, from `first` on.
+    """
+    ends = np.cumsum(counts)
+    at = 0
+    while at < max(len(counts), 1):
+        before = ends[at - 1] if at else 0
+        end = max(int(np.searchsorted(ends, before + _BLOCK, "right")), at + 1)
+        own = counts[at:end]
+        inside = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
+        mine = np.repeat(np.arange(at, at + len(own)), own)
+        others = order[np.repeat(first[at:end], own) + inside]
         rows = np.lexsort((others, mine))
-        return mine[rows], others[rows]
+        yield mine[rows], others[rows]
+        at = end
 
 
 class _Finder:
@@ -146,7 +173,7 @@ class _Finder:
             found = self._shared([every[place] for place in places])
             if found is None or joined.count * found.count > self.most:
                 return None
-            both = joined.intersect(found)
+            both = joined.intersect(found, self.most)
             assert both is not None  # at most `most` pairs
             joined = both
         return self._on_devices(joined.numbers, joined.low, joined.high, joined.count)
@@ -159,7 +186,9 @@ class _Finder:
             numbers, boxes = window.table
             low: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 0].T, strict=True))
             high: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 1].T, strict=True))
-            both = found.intersect(_Table({(side, k): numbers}, low, high, len(boxes)))
+            own = _Table({(side, k): numbers}, low, high, len(boxes)).nonempty
+            # All windows cover the array, so that later ones only divide what is found.
+            both = found.intersect(own, self.most)
             if both is None:
                 return None
             found = both
