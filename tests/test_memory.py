@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from processes import run_alone
 
 import gridlayout as gl
+from gridlayout.ops.programs.memory import _Buffer, _set_live_ranges
 
 SHAPE = (256, 384)
 # What XLA sets aside is another number in other versions.
@@ -329,3 +330,21 @@ def test_a_body_that_runs_twice_is_held_as_if_it_ran_once():
         gl.on_grid(partial(looped, count=count), device=device).report(x, w) for count in (1, 4)
     )
     assert once.peak_bytes <= often.peak_bytes <= once.peak_bytes + 2 * 64 * 64 * 4 // 8
+
+
+def test_what_many_pieces_read_is_visited_once():
+    class Reads(set):
+        visits = 0
+
+        def __iter__(self):
+            self.visits += 1
+            return super().__iter__()
+
+    one, two = Reads(range(3)), Reads([1, 3, 50])
+    found = [_Buffer(8, 8, set()) for _ in range(3)]
+    found += [_Buffer(8, 8, one) for _ in range(100)]
+    found += [_Buffer(8, 8, two) for _ in range(100)]
+    _set_live_ranges(found, [*range(len(found))], {0})
+    assert [each.last for each in found[:4]] == [203, 202, 102, 202]
+    assert found[50].last == 202
+    assert (one.visits, two.visits) == (1, 1)

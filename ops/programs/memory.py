@@ -313,10 +313,13 @@ def _order(found: list[_Buffer], earliest: bool) -> list[int]:
 def _set_live_ranges(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
     for time, n in enumerate(order):
         found[n].first = found[n].last = time
+    latest: dict[int, int] = {}  # of the buffers that read the same others: pieces of one buffer
     for each in reversed(found):  # consumers before what they read
         time = each.last if each.is_fused else each.first
-        for k in each.reads:
-            found[k].last = max(found[k].last, time)
+        if time > latest.get(id(each.reads), -1):
+            latest[id(each.reads)] = time
+            for k in each.reads:
+                found[k].last = max(found[k].last, time)
     for n in outs:
         found[n].last = len(order)
 
