@@ -11,6 +11,10 @@ from tiers import few
 import gridlayout as gl
 from gridlayout.ops.choose import chosen
 from gridlayout.ops.interpret import planner
+from gridlayout.ops.planning.clock import Clock
+from gridlayout.ops.planning.priced import made_plan
+from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.solver.solve import Solution
 
 MACHINE = gl.Machine("v5e 4x4")
 
@@ -74,6 +78,32 @@ def test_a_program_takes_what_its_choice_was_priced_at(
     assert len(found) >= count // 2
     assert np.mean(abs(found - 1) <= 0.01) >= share, ratios
     assert abs(np.log(found)).max() <= np.log(worst), ratios
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("machine", "dtype"), [("n150", "float32"), ("v5e 4x4", "bfloat16")])
+def test_partial_products_take_what_they_are_priced_at(machine, dtype):
+    """Blocks are in whole tiles, and wide sums, before the devices add them up."""
+
+    def fn(x, y):
+        return jnp.einsum("hqk,hkd->qhd", x, y)
+
+    args = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((8, 128, 128), (8, 128, 16))]
+    traced = traced_for(fn, args, machine, None)
+    strategies = traced.strategies(None)
+    nodes = strategies.graph.nodes
+    (n,) = [n for n, node in enumerate(nodes) if node.name == "dot_general"]
+    own = strategies.variables[strategies.variable(n)].choices
+    rest, seen = [0] * len(strategies.problem.costs), set()
+    for k, choice in enumerate(own):
+        if not choice.summed or (kind := (choice.scattered, choice.made)) in seen or len(seen) > 8:
+            continue
+        seen.add(kind)
+        rest[strategies.variable(n)] = k
+        plan = made_plan(traced, strategies, Solution((*rest,), 0.0, 0.0, ""), Clock(60.0))
+        (row,) = [each for each in plan.simulation.equations if each.name == "dot_general:0"]
+        assert row.compute == pytest.approx(strategies.ways.computing(nodes[n], choice)), choice
+    assert {scattered for scattered, _ in seen} == {True, False}
 
 
 def draw(*shape):

@@ -310,7 +310,7 @@ class Ways:
             return 0.0
         graph, out, ins, pieces = self.graph, node.outs[0], self._read(node, choice), 0
         if node.record.multiplies:
-            flops, outs = self._multiplied(node, choice), [self._made(out, choice.made)]
+            flops, outs = self._multiplied(node, choice), [self._made(node, choice)]
             pieces = windows(node.op, self.part(out, choice.made))
         else:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
@@ -323,13 +323,16 @@ class Ways:
         used = {u for need in (*choice.ins, choice.made) for units in need or () for u in units}
         return self.units.count(sorted(used))
 
-    def _made(self, product: int, division: Division) -> int:
+    def _made(self, node: Node, choice: Choice) -> int:
         """Return the bytes of a device's block of a product, which may be made transposed."""
-        order = self.graph.permutation(product)
-        if order is None:
-            return self.nbytes(product, division)
-        part = self.part(product, division)
-        return self.graph.nbytes(product, self.units.machine.padded(tuple(part[d] for d in order)))
+        part, order = self.part(node.outs[0], choice.made), self.graph.permutation(node.outs[0])
+        block = part if order is None else tuple(part[d] for d in order)
+        return dtypes.nbytes(self.units.machine.padded(block), self._dtype(node, choice))
+
+    def _dtype(self, node: Node, choice: Choice) -> np.dtype[Any]:
+        """Return the dtype in which a result is made: a wide one for what devices add up."""
+        dtype = self.graph.dtypes[node.outs[0]]
+        return sum_dtype(dtype) if node.record.multiplies and choice.summed else dtype
 
     def made_at(self, value: int, division: Division) -> float:
         """Return the seconds to compute a free value, and all that it depends on, in a division."""
@@ -368,11 +371,10 @@ class Ways:
 
     def partial(self, node: Node, choice: Choice) -> int:
         """Return the bytes of a device's partial result, which is not padded."""
-        dtype = self.graph.dtypes[node.outs[0]]
-        wide = sum_dtype(dtype) if node.record.multiplies else dtype
-        key = "partial", self.graph.shapes[node.outs[0]], wide, choice.made
+        dtype = self._dtype(node, choice)
+        key = "partial", self.graph.shapes[node.outs[0]], dtype, choice.made
         if key not in self._bytes:
-            self._bytes[key] = dtypes.nbytes(self.part(node.outs[0], choice.made), wide)
+            self._bytes[key] = dtypes.nbytes(self.part(node.outs[0], choice.made), dtype)
         return self._bytes[key]
 
     def _read(self, node: Node, choice: Choice) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
+from gridlayout.dtypes import sum_dtype
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_shape, untiled
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
@@ -121,7 +122,7 @@ def _computing(
         ]
     outs = [_passed(out.spec, machine) for out in decision.outs]
     if record.multiplies:
-        outs.append(max(_partial_bytes(decision) - sum(outs), 0))
+        outs.append(max(_partial_bytes(decision, machine) - sum(outs), 0))
     dtype = op.ins[0].dtype if op.ins else None
     pieces = windows(op, _part(decision.outs[0].spec)) if record.multiplies else 0
     given = ins, outs, machine, transposed(op), dtype, traffic, pieces
@@ -156,8 +157,11 @@ def _busy(
     return min(machine.work_seconds(flops, dtype=dtype), total), total
 
 
-def _partial_bytes(decision: Decision) -> int:
-    """Return the bytes of a partial result that the devices add up and scatter; 0 if none does."""
+def _partial_bytes(decision: Decision, machine: Machine) -> int:
+    """Return the bytes of a product that the devices add up, as each makes it; 0 if they do not."""
+    asked = decision.op.requested
+    if isinstance(asked, Requested) and asked.made is not None:
+        return _passed(asked.made, machine, sum_dtype(asked.made.dtype)) if asked.summed else 0
     sums = [each for each in decision.collectives if each.kind == REDUCE_SCATTER]
     return max(
         (
