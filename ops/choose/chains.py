@@ -14,10 +14,12 @@ from gridlayout.ops.choose.division import Division
 from gridlayout.ops.decisions.factors import Dims
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node
+from gridlayout.ops.graph.once import once
 
 _BROADCAST = "broadcast_in_dim"  # can be the first operation of a chain
 
 
+@once
 def with_chains(graph: Graph) -> Graph:
     """Return a graph of the same values, with each chain as one node in place of its last one.
 

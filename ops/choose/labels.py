@@ -9,9 +9,11 @@ from typing import Any
 from gridlayout.ops.decisions.stated import STATED
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node
+from gridlayout.ops.graph.once import once
 from gridlayout.sharding.limits import LIMITS
 
 
+@once
 def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
     """Return digests of operands and of nodes; equal ones have equal neighbourhoods."""
     made = {v: (n, k) for n, node in enumerate(graph.nodes) for k, v in enumerate(node.outs)}

@@ -12,9 +12,11 @@ from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.stated import CONSTRAINTS
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Atom
+from gridlayout.ops.graph.once import once
 from gridlayout.sharding.processes.jaxprs import common_text
 
 
+@once
 def digest_of(graph: Graph) -> str:
     """Return a digest of a program.
 

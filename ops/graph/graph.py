@@ -43,6 +43,7 @@ from gridlayout.ops.graph.node import (
     Path,
     Shape,
 )
+from gridlayout.ops.graph.once import once
 from gridlayout.ops.graph.shared_views import Views
 from gridlayout.ops.graph.simplified import Simplified
 from gridlayout.ops.primitives.user_rules import is_user_rule
@@ -58,7 +59,7 @@ class Graph:
     closed: the jaxpr. constants: the values of its constants, and of those of called functions.
     calls: the number of named calls. trips: the assumed trip count of loops of unknown length; None
     where bodies of loops are not inlined. loops: the paths of loops whose bodies are inlined, outer
-    loops first.
+    loops first. kept: results of functions of this graph (`once`).
     """
 
     closed: Any = field(repr=False)
@@ -71,6 +72,7 @@ class Graph:
     results: list[Atom] = field(default_factory=list)
     calls: int = 0
     loops: list[Path] = field(default_factory=list)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, closed: Any, trips: int | None = None) -> Graph:
@@ -85,6 +87,7 @@ class Graph:
             made.nodes = made._live()
         return made
 
+    @once
     def inlined(self, trips: int) -> Graph:
         """Return the graph of what runs, with bodies of loops inlined; trips: as in the class."""
         return Graph.of(self.closed, trips)
