@@ -11,15 +11,17 @@ import pytest
 import tiers
 
 import gridlayout as gl
-from benchmarks.experts import prefill
+from benchmarks.experts import prefill, training
 from gridlayout.errors import LayoutError
 from gridlayout.ops.choose.counts import number_of_ways
+from gridlayout.ops.choose.mixtures import mixtures
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.planning import clock, making, on_devices, priced, solved, traced
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
 from gridlayout.ops.solver.solve import Unsolved
+from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
 
 CLOCKS = (clock, solve, search, integer, forests, neighbourhoods)
@@ -238,6 +240,29 @@ def test_values_that_are_put_in_dram_at_once_leave_room_for_the_others():
     assert at_once.dram
     assert max(nbytes for _, nbytes in at_once.held) <= room
     assert sum(best.streamed.values()) <= sum(at_once.streamed.values()) * (1 + CLOSE)
+
+
+def expired():
+    raise Expired
+
+
+def test_a_mixture_that_fits_is_known_when_the_time_is_over():
+    """For a training step whose default, in data parallel, does not fit."""
+    model = training("scan", 8, 32, 16, 64, 96, 80, 3, scan=True)
+    traced = traced_for(model.fn, model.args, gl.Machine("v5e 4x4"), None)
+    free = traced.strategies(None)
+    for room in (None, 1 << 21, 1 << 20):
+        strategies = free.limited(room)
+        made = mixtures(strategies, strategies.problem, expired)
+        assert 1 <= len(made) <= 5
+        assert strategies.problem.excess(made[0]) <= 0
+        assert strategies.problem.cost(made[0]) < float("inf")
+    chip = gl.Chip("small", (1, 1), {"dram": 3 << 19})
+    rates, links = gl.Rates(flops=2e14, memory=8e11), gl.Links(4.5e10, latency=1e-6, wrap=True)
+    machine = gl.Machine(chip, mesh=(4, 4), links=links, rates=rates)
+    plan = gl.plan(model.fn, *model.args, machine=machine, seconds=0)
+    assert plan.how != "as by default"
+    assert plan.peak_bytes <= 3 << 19
 
 
 def test_a_large_program_is_not_divided_in_too_many_ways_to_list():

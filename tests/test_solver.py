@@ -393,6 +393,19 @@ def test_unsolved():
         solve.solve(exact_sum(), 0)
 
 
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_further_starts_are_asked_for_once_and_also_after_the_time(seconds):
+    problem, asked = exact_sum(), []
+    known = solve.solve(problem, 60, methods=(INTEGER,))
+
+    def more():
+        asked.append(None)
+        return [known.choices]
+
+    assert solve.solve(problem, seconds, methods=(LOCAL,), more=more).choices == known.choices
+    assert len(asked) == 1
+
+
 def test_messages_go_on_while_no_assignment_is_known(monkeypatch):
     """Until they stall: only then do the multipliers of limits rise."""
     charged = []

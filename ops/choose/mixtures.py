@@ -47,11 +47,17 @@ def mixtures(
 ) -> list[list[int]]:
     """Return the best assignments of mixtures, those that fit first; none if there are no kinds.
 
-    each_step: called now and then; if it raises Expired, the result is what is known.
+    each_step: called now and then; if it raises Expired, the result is what is known. That is at
+    least the first mixture, with less memory where it does not fit.
     """
     found: dict[tuple[int, ...], tuple[bool, float]] = {}
+
+    def step() -> None:
+        if len(found) > len(PRICES) or min(found.values(), default=(True, inf)) < (False, inf):
+            each_step()
+
     with suppress(Expired):
-        for made in _made(variables, problem, each_step):
+        for made in _made(variables, problem, step):
             found[made] = problem.excess(made) > 0, problem.cost(made)
     return [[*each] for each in sorted(found, key=lambda each: (*found[each], each))[:BEST]]
 

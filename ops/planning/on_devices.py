@@ -20,7 +20,7 @@ from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
-_PRICING = 0.5  # the time to price a plan that was chosen, as a share of that of the default plan
+_PRICING = 0.75  # the time to price a plan that was chosen, as a share of that of the default plan
 _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
 _BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
@@ -92,6 +92,7 @@ def _divided(
     """
     # If the default does not fit, only a complete problem can tell whether anything does.
     each_step = no_step if known.plan is None else clock.check
+    each_step()
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
     room = traced.device.machine.device_capacity
     tries = _Tries(traced, free, known.seconds, clock, progress, room)

@@ -8,6 +8,7 @@ all. Limits have multipliers (`multipliers.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import fsum, inf
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.multipliers import Multipliers
-from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.terms import Shared, no_step
 
 SURE = 1e-9  # a choice is dropped if the bound with it exceeds the best cost by this fraction
 
@@ -36,10 +37,13 @@ class DividedFetch:
 
 
 class Relaxation:
-    """Messages of a model; costs above a ceiling count as the ceiling."""
+    """Messages of a model; costs above a ceiling count as the ceiling.
 
-    def __init__(self, model: Model, most: float) -> None:
-        self.model, self.most = model, most
+    each_step: is called now and then, and ends the passing of messages by raising.
+    """
+
+    def __init__(self, model: Model, most: float, each_step: Callable[[], None] = no_step) -> None:
+        self.model, self.most, self.each_step = model, most, each_step
         self.ceiling = 2 * most or 1.0 if most < inf else model.ceiling
         self.multipliers = Multipliers(model)
         self.order = list(model.choices)
@@ -48,6 +52,7 @@ class Relaxation:
         self.own = dict(self.fixed)
         self.tables: dict[int, dict[int, np.ndarray]] = {v: {} for v in self.order}
         for v, w in model.pairs():
+            each_step()
             table = np.minimum(model.table(v, w), self.ceiling)
             self.tables[v][w], self.tables[w][v] = table, table.T.copy()
         self.parted = [DividedFetch(s, np.minimum(s.prices, self.ceiling)) for s in model.shared]
@@ -68,6 +73,7 @@ class Relaxation:
         return found
 
     def _add_part(self, each: DividedFetch, consumer: int, part: np.ndarray) -> None:
+        self.each_step()
         source, read = each.shared.source, each.shared.reads[consumer]
         added = part @ read.T
         self.tables[source][consumer] += added
@@ -78,6 +84,7 @@ class Relaxation:
         state: dict[int, int] = {}
         messages, later = self.messages, self.later[0 if forward else 1]
         for v in self.order if forward else reversed(self.order):
+            self.each_step()
             into = messages[v]
             total = self.own[v].copy()
             choice = self.own[v].copy()
@@ -103,6 +110,7 @@ class Relaxation:
         for each in self.parted:
             source = each.shared.source
             for consumer, read in each.shared.reads.items():
+                self.each_step()
                 rest = self._rest(source, consumer)
                 rest -= rest.min()
                 width = max(int(read.sum(1).max()), 1)
@@ -136,6 +144,7 @@ class Relaxation:
             terms.append(float(total.min()))
             more[v] = total - terms[-1]
         for v, near in self.tables.items():
+            self.each_step()
             for w in near:
                 if v < w:
                     rest = self._rest(v, w)

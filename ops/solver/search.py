@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from math import fsum, inf
 from time import monotonic
 
@@ -51,7 +51,7 @@ class Search:
         gap: float = 0.0,
         more: Callable[[], Sequence[Sequence[int]]] = tuple,
     ) -> None:
-        self.gap, self.more = max(gap, TOLERANCE), more
+        self.gap, self.more = max(gap, TOLERANCE), cache(more)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
@@ -117,8 +117,11 @@ class Search:
     def complete(self) -> None:
         """Combine the parts' choices without further search; `quick` fills in missing ones.
 
-        There may still be no assignment afterwards, if the quick ones are infeasible.
+        The caller's further assignments are asked for if they were not yet. There may still be no
+        assignment afterwards, if all are infeasible.
         """
+        for start in self.more():
+            self.start(start)
         if self.model is None:
             if self.choices is None:
                 made = Model.of(self.problem)
@@ -334,7 +337,7 @@ class Search:
 
     def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
         """Pass messages; return which choices of the part may be in a better assignment."""
-        relaxation = Relaxation(part.model, part.cost)
+        relaxation = Relaxation(part.model, part.cost, self.in_time)
         descent = Descent(part.model, self.in_time)
         until = monotonic() + MESSAGES_SHARE * (self.deadline - monotonic())
         kept = {v: np.ones(len(own), bool) for v, own in part.model.costs.items()}

@@ -62,7 +62,7 @@ def solve(
     methods: which of `METHODS` may be used after the reductions and a first descent. gap: the
     search ends when the cost exceeds the bound by at most this fraction of the bound. on_interrupt:
     called when an interrupt ends the search. more: called for further starts where elimination does
-    not solve the problem.
+    not solve the problem; also after the time, so it is to know when that ends.
 
     The result is the same in every process, unless a method's share of the time runs out. Among
     assignments of equal cost, it need not be the first in lexicographic order. A timeout or an
