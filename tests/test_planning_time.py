@@ -4,6 +4,7 @@ import itertools
 import time
 from threading import Event
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -292,3 +293,50 @@ def test_choices_whose_search_was_ended_are_not_called_too_large(monkeypatch):
     args, _ = CASES["small"]
     with pytest.raises(LayoutError, match="no plan that fits the memory was found in 60 seconds"):
         gl.plan(*args, machine=small(4.05))
+
+
+class Found(NamedTuple):
+    """A plan as `_Tries` compares it."""
+
+    peak_bytes: int
+    time: float
+    bound: float = 1.0
+
+    @property
+    def gap(self):
+        return self.time / self.bound - 1
+
+
+class Listed(on_devices._Tries):
+    """Tries that find the first of some plans that fits, because its price is the least."""
+
+    def __init__(self, plans, room, spent=0.0):
+        over = SimpleNamespace(spent=spent, seconds=60.0, left=60.0 - spent)
+        graph = SimpleNamespace(graph=SimpleNamespace(is_large=False))
+        super().__init__(None, graph, float("inf"), over, None, room)
+        self.plans, self.rooms = plans, []
+
+    def go_on(self):
+        self.rooms.append(self.room)
+        made = next((each for each in self.plans if each.peak_bytes <= self.room), None)
+        if made is not None:
+            self.least = min(made.peak_bytes, self.least)
+            if self.best is None or made.time < self.best[2].time:
+                self.best = None, None, made
+
+
+@pytest.mark.parametrize(
+    ("plans", "room", "spent", "rooms", "time"),
+    [
+        ([(90, 3.0), (80, 4.0), (70, 2.0), (60, 5.0)], 100, 0, [100, 89, 79, 69, 59], 2.0),
+        ([(90, 3.0), (80, 1.005), (70, 1.0)], 100, 0, [100, 89], 1.005),  # close to the bound
+        ([(40, 3.0), (30, 2.0)], 100, 0, [100], 3.0),  # there is room for two of it
+        ([(90, 3.0), (80, 2.0)], 100, 16, [100], 3.0),  # late
+        ([(90 - 2 * k, 9.0 - k) for k in range(9)], 100, 0, [100, *range(89, 78, -2)], 3.0),
+    ],
+)
+def test_plans_in_less_room_than_all_that_fit_are_tried(plans, room, spent, rooms, time):
+    tries = Listed([Found(*each) for each in plans], room, spent)
+    tries.go_on()
+    tries.with_less_room()
+    assert (tries.rooms, tries.best[2].time) == (rooms, time)

@@ -388,6 +388,22 @@ def exact_sum():
     return Problem(([0, 0],) * 24, (), (taken, left))
 
 
+def test_the_others_of_a_solution_fit_and_the_last_is_the_best():
+    seen = 0
+    for seed in range(4):
+        problem = limited_problem(seed)
+        worst = np.argmin(list(problem.rows[0].usages.values()), axis=1)
+        found = solve.solve(problem, starts=[worst])
+        costs = [problem.cost(each) for each in found.others]
+        assert all(problem.excess(each) <= 0 for each in found.others)
+        assert costs == sorted(costs, reverse=True)
+        assert found.choices not in found.others
+        assert found.cost < min(costs, default=inf)
+        assert tuple(worst) in found.others
+        seen += len(costs)
+    assert seen > 4
+
+
 def test_unsolved():
     with pytest.raises(Unsolved, match="give more time or a start"):
         solve.solve(exact_sum(), 0)
