@@ -56,8 +56,9 @@ def plan(
     paths, which start with the argument's name; `with_layout` in `fn` fixes other values. trips:
     the assumed trip count of loops of unknown length. seconds: the time limit, by the clock on the
     wall, from the end of tracing. It includes the pricing of the default plan, which is always
-    made, and about what it takes to price the plan that is found. The search ends sooner if the
-    plan is proven to be the best.
+    made, and about what it takes to price the plan that is found. The first is never cut short,
+    nor is the second where the default does not fit the memory. The search ends sooner if the plan
+    is proven to be the best.
     progress: called with the time of the best plan, the bound, and the elapsed seconds.
     memory_space: for chips of several cores, the space of arguments and results: "dram", as in
     compiled programs, or "l1", or the chip's own name of one; by default whichever takes the least
@@ -67,9 +68,10 @@ def plan(
 
     When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
     yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be
-    0. Chips of several cores have no default plan, and it may not fit the memory of other devices:
-    then the first interrupt is raised, and a `LayoutError` states that the time was too short. A
-    second interrupt is raised, and so is one during tracing.
+    0. Where the default does not fit the memory, it is a mixture of data and tensor parallelism.
+    Where that does not fit either, and on chips of several cores, which have no default plan, the
+    first interrupt is raised, and a `LayoutError` states that the time was too short. A second
+    interrupt is raised, and so is one during tracing.
 
     Except on chips of several cores, no plan takes longer than the default (with `overlap`, by the
     time with overlap), both with arguments as
