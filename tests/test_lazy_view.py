@@ -65,6 +65,12 @@ def test_few_operations_are_made():
         return seen.reshape(6, 5).transpose((1, 0)).materialize()
 
     assert operations(merged, (2, 3, 5)) == ["reshape", "transpose"]
+
+    def of_batches(x):  # so that the elements of a batch are found by the positions in it
+        return LazyView.of(x).transpose((0, 1, 3, 2, 4)).reshape(2, 6, 35).materialize()
+
+    turned = jax.make_jaxpr(of_batches)(np.zeros((2, 2, 5, 3, 7))).eqns[0]
+    assert turned.outvars[0].aval.shape == (2, 2, 3, 5, 7)
     ones = lambda x: LazyView.of(x).transpose((0, 3, 1, 2)).materialize()  # noqa: E731
     assert operations(ones, (1, 4, 1, 6)) == ["transpose"]
     assert operations(lambda x: LazyView.of(x).transpose((1, 0, 2)).materialize(), (1, 4, 6)) == [

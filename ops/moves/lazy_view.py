@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 import jax
 from jax import lax
@@ -90,15 +92,21 @@ class LazyView:
         return LazyView.of(whole).reshape(*ones, *whole.shape)
 
     def materialize(self) -> jax.Array:
-        """Return the array of this view, by at most one transpose of as few dims as possible."""
+        """Return the array of this view, by at most one transpose, of as few dims as possible.
+
+        But where a dim of the view ends, one of the transpose does: XLA on CPUs finds the elements
+        of a dim one by one where it joins parts of several dims.
+        """
+        if self.is_in_order or 0 in self.shape:
+            return lax.reshape(self.array, self.shape)
         runs: list[list[int]] = []  # digits that stay adjacent
+        ends, at = set(accumulate(self.shape, mul)), 1
         for k in self.order:
-            if runs and runs[-1][-1] == k - 1:
+            is_inside, at = at not in ends, at * self.digits[k]
+            if runs and runs[-1][-1] == k - 1 and is_inside:
                 runs[-1].append(k)
             else:
                 runs.append([k])
-        if len(runs) < 2 or 0 in self.shape:
-            return lax.reshape(self.array, self.shape)
         extents = [prod(self.digits[k] for k in run) for run in runs]
         places = sorted(range(len(runs)), key=lambda i: runs[i])
         before, after = tuple(extents[i] for i in places), tuple(extents)
