@@ -111,3 +111,20 @@ def test_results_are_not_copied():
     scanned = lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x)[1]  # noqa: E731
     text = gl.on_grid(scanned).lower(x).compile().as_text()
     assert "copy" not in text[text.index("ENTRY") :].split("ROOT")[1]
+
+
+def held_by(fn, x):
+    """The temporary bytes of a device."""
+    return gl.on_grid(fn).lower(x).compile().memory_analysis().temp_size_in_bytes
+
+
+@pytest.mark.skipif(COUNT < 2, reason="needs 2 devices")
+def test_a_pad_between_positions_writes_only_its_result():
+    x = laid((64, 64), (2, 1), (8, 16))
+    assert held_by(lambda x: lax.pad(x, 0.0, ((0, 0, 1), (0, 0, 0))), x) == 0
+
+
+@pytest.mark.skipif(COUNT != 8, reason="needs 8 devices")
+def test_borders_are_read_from_tiles():
+    x = laid((256, 512), (8, 1), (32, 32))
+    assert held_by(lambda x: x[1:] - x[:-1], x) <= 3 * 512 * 4

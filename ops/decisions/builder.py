@@ -250,11 +250,32 @@ def written_seconds(decision: Decision, machine: Machine, fuses_moves: bool = Fa
         for step in decision.steps
         if not step.is_view
         for k in step.writes
-        if not (step.is_fused or (fuses_moves and step.is_local_move)) or k in outs
+        if k in outs
+        or not (step.is_fused or (fuses_moves and step.is_local_move and _is_fused(decision, k)))
     }
     nbytes = sum(decision.registers[k].device_bytes for k in made)
     nbytes += sum(step.workspace().most for step in decision.steps if step.collectives)
     return machine.work_seconds(nbytes=nbytes)
+
+
+def _is_fused(decision: Decision, k: int) -> bool:
+    """Whether all steps that read a register compute the elements that they need of it themselves.
+
+    Those with collectives do if they send pieces, which their workspace holds.
+    """
+    nbytes = decision.registers[k].device_bytes
+    for step in decision.steps:
+        if k not in step.reads:
+            continue
+        if step.collectives:
+            fuses = step.workspace().most < nbytes
+        elif step.is_view:
+            fuses = all(_is_fused(decision, made) for made in step.writes)
+        else:
+            fuses = step.takes_fused or step.is_local_move or decision.record.takes_fused
+        if not fuses:
+            return False
+    return True
 
 
 def cheapest_way(

@@ -82,9 +82,12 @@ def _seconds(decision: Decision, env: Env) -> float:
     sent = machine.price(decision.collectives, env.device.size)
     if not machine.has_latency:
         return sent
-    fuses = decision.record.takes_fused and not decision.collectives
     held = sum(step.workspace().most for step in decision.steps)
-    return sent + written_seconds(decision, machine, fuses) + machine.work_seconds(nbytes=held)
+    return (
+        sent
+        + written_seconds(decision, machine, fuses_moves=True)
+        + machine.work_seconds(nbytes=held)
+    )
 
 
 def _tiled(spec: Spec) -> Sharded | None:

@@ -77,7 +77,8 @@ def _pad_inside(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
             x = halo.run(x, d, fill)
         return [lax.pad(x, fill, own).reshape(out.local_shape)]
 
-    (found,) = b.run(kernel, [b.as_spec(value, spec), b.replicated(fill)], [out], sent)
+    run = b.run if sent.found else b.fused
+    (found,) = run(kernel, [b.as_spec(value, spec), b.replicated(fill)], [out], collectives=sent)
     return b.nearest(found, part_layouts(b, value, _padded_dims(op), op.out))
 
 
