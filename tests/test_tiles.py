@@ -31,6 +31,10 @@ FUNCTIONS = {
     "stacks": lambda x: (jnp.stack([x, x + 1]), jnp.stack([x, -x], 1), jnp.stack([x, x], -1)),
     "copies": lambda x: (jnp.tile(x, (2, 3)), jnp.tile(x, (1, 2)), jnp.repeat(x, 2, 1)),
     "parts": lambda x: (*jnp.split(x, [8, 16]), *jnp.split(x, [16], 1)),
+    "groups": lambda x: (
+        x.reshape(len(x), -1, x.shape[1] // (4 if x.shape[1] == 64 else 3)).sum((0, 2)),
+        x.reshape(len(x), -1, x.shape[1] // (4 if x.shape[1] == 64 else 3)).max(1),
+    ),
     "differences": lambda x: x[1:] - x[:-1],
     "scan": lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x),
     "moves": lambda x: x + x.T[: len(x)] if x.shape[0] == x.shape[1] else x,
@@ -128,3 +132,18 @@ def test_a_pad_between_positions_writes_only_its_result():
 def test_borders_are_read_from_tiles():
     x = laid((256, 512), (8, 1), (32, 32))
     assert held_by(lambda x: x[1:] - x[:-1], x) <= 3 * 512 * 4
+
+
+@pytest.mark.skipif(COUNT != 8, reason="needs 8 devices")
+@pytest.mark.parametrize("tile", [None, (32, 32)])
+def test_dims_of_a_reshape_are_reduced_where_they_are(tile):
+    def groups(x):
+        y = x.reshape(16, 64, 8, 16)
+        return y - y.mean((1, 3), keepdims=True)
+
+    layout = gl.GridLayout((16, 64, 128), grid=(2, 4, 1), tile=tile, collapse=[])
+    x = np.random.default_rng(0).standard_normal((16, 64, 128), np.float32)
+    given = poisoned(x, layout, DEVICE)
+    assert_same(gl.on_grid(groups)(given), groups(x))
+    made = gl.on_grid(groups).report(given)
+    assert made.bytes_moved <= 4 * 8 * 8 * 8 * 2

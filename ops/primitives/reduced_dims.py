@@ -15,6 +15,7 @@ from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.ops.decisions.blocks import as_blocks, untiled
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.specs import Sharded, Spec
@@ -125,6 +126,10 @@ def separate(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
         x = b.relayout(x, layout)
     if layout.groups and _is_separate(layout, axes):
         return x, 0
+    assert isinstance(x.spec, Sharded)
+    blocks = as_blocks(untiled(x.spec), b.device)  # each dim in a grid dim of its own
+    if blocks is not None:
+        return b.as_spec(x, blocks), 0
     return b.relayout(x, separated_layout(layout, axes)), len(axes)
 
 

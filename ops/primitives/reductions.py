@@ -8,7 +8,7 @@ all-reduced, by a user's function or bit by bit, run with the reduced dims unsha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -113,7 +113,18 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
         return thin
     whole = without_dims(target or reduced.layout, axes, op.out.dtype, added)
     most = most_bytes(whole.data_bytes, [target or reduced.layout], b.device)
-    return _relaid_out(b, thin, out, whole, most)
+    return _in_tiles_of(b, own, _relaid_out(b, thin, out, whole, most))
+
+
+def _in_tiles_of(b: Builder, own: Any, thin: Value) -> Value:
+    """Return the result in tiles, if the operand was in tiles and was reduced without them."""
+    spec = thin.spec
+    if isinstance(spec, Deferred) and spec.target_layout is not None:
+        there = b.sharded(spec.target_layout)
+        tiled = b.in_tiles(there, own.layout).layout
+        assert isinstance(tiled, GridLayout)
+        return thin.with_spec(replace(spec, target_layout=tiled))
+    return b.as_spec(thin, b.in_tiles(spec, own.layout)) if isinstance(spec, Sharded) else thin
 
 
 def _reduce_parts(
