@@ -397,3 +397,26 @@ def test_a_step_of_a_table_of_classes_holds_its_scores_twice():
     held = fn.lower(*given).compile().memory_analysis().temp_size_in_bytes
     scores = 8 * 64 * 1024 * 4
     assert held < 2.5 * scores
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("grid", [(8, 1), (2, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_extremes_of_segments_are_combined(grid, dtype):
+    """Each device combines its own rows; padding and rows of no segment change nothing."""
+    device, random = gl.DeviceGrid((2, 4)), np.random.default_rng(0)
+    x = (100 * random.standard_normal((1021, 13))).astype(dtype)
+    if dtype == "float32":
+        x[7, 2] = np.nan
+    own = random.integers(-1, 17, 1021).astype(np.int32)
+    laid = poisoned(x, gl.GridLayout(x.shape, dtype, grid, collapse=[]), device)
+    rows = poisoned(own, gl.GridLayout(own.shape, "int32", grid[:1]), device)
+
+    def extremes(x, own):
+        start = jnp.full((16, 13), 50, x.dtype)
+        return jax.ops.segment_max(x, own, 16), start.at[own].min(x, mode="drop")
+
+    fn = gl.on_grid(extremes)
+    assert_same(fn(laid, rows), extremes(x, own))
+    received = fn.report(laid, rows).bytes_moved / device.size
+    assert received < 5 * 16 * 13 * 4

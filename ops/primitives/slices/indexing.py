@@ -195,7 +195,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if op.name == "scatter" and op.params.get("update_jaxpr") is not None:
         return None
     if op.requested is not None and op.name == "scatter-add":
-        return served.scatter_add_requested(b, op, op.requested, value, indices, updates)
+        return served.scatter_requested(b, op, op.requested, value, indices, updates)
     s = SliceDims.of_scatter(op, value, updates)
     if s.full_dims != sorted(s.full_dims):
         return None
@@ -204,9 +204,9 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
         return cheapest_way(b, op, ways, value, indices, updates)
     if not s.full_dims and (few := _add_to_replicated(b, op, value, indices, updates)) is not None:
         return few
-    ways = [_scatter_by_relayout, served.scatter, served.scatter_add]
+    ways = [_scatter_by_relayout, served.scatter, served.scatter_partial]
     ways += [*([_scatter_unsharded] if s.full_dims else []), _scatter_in_place]
-    ways.append(partial(served.scatter_add, scattered=True))
+    ways.append(partial(served.scatter_partial, scattered=True))
     return cheapest_way(b, op, ways, value, indices, updates)
 
 

@@ -2,8 +2,8 @@
 
 A gather reads the slices that a device has, with zeros for others, and sums them over the devices
 that divide the indexed dims. A scatter writes the updates that fall into the block and drops the
-others. Batch dims stay divided. If the updates of a scatter-add are divided, each device adds its
-own, and these partial sums are added up.
+others. Batch dims stay divided. If the updates of a scatter-add, -max or -min are divided, each
+device combines its own, and these partial results are combined.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from gridlayout.ops.primitives.slices.logical_indices import (
     fill_value,
     in_shape,
 )
+from gridlayout.ops.primitives.slices.partial_results import PARTIAL
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import (
     DROP,
@@ -37,7 +38,6 @@ from gridlayout.ops.primitives.slices.slicing import (
     relaid_out_result,
     slices_layout,
 )
-from gridlayout.ops.products.divided import summed
 from gridlayout.sharding.collectives import index_of
 
 Shape = tuple[int, ...]
@@ -272,16 +272,19 @@ def _with_own_updates(
     return found
 
 
-def scatter_add(
+def scatter_partial(
     b: Builder, op: Op, value: Value, indices: Value, updates: Value, scattered: bool = False
 ) -> Value | None:
-    """Rule for a scatter-add of divided updates: each device adds its own, then these are summed.
+    """Rule for a scatter of divided updates: devices combine their own, then these partial results.
 
     scattered: whether each device gets a part of the sums, along the first indexed dim, else all.
     """
     own, s = as_blocks(updates.spec, b.device), SliceDims.of_scatter(op, value, updates)
     numbers = op.params["dimension_numbers"]
-    if own is None or op.name != "scatter-add" or numbers.operand_batching_dims:
+    how = PARTIAL.get(op.name)
+    if own is None or how is None or (scattered and how.reduce is not None):
+        return None
+    if numbers.operand_batching_dims or not how.takes(op.out.dtype):
         return None
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
     lead = _cores(own, rows)
@@ -300,19 +303,19 @@ def scatter_add(
         out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over)})
     at = _like_rows(b, indices, lead, rows)
     requested = Requested((None, at, own), made, out, over, scattered)
-    found = scatter_add_requested(b, op, requested, value, indices, updates)
+    found = scatter_requested(b, op, requested, value, indices, updates)
     if value.layout is None:
         return found
     return b.as_sharded(found, value.layout)
 
 
-def scatter_add_requested(
+def scatter_requested(
     b: Builder, op: Op, requested: Requested, value: Value, *others: Value
 ) -> Value:
-    """Rule for a scatter-add whose operands and result are divided as the plan requests.
+    """Rule for a scatter whose operands and result are divided as requested.
 
-    A device adds the updates that it has and that fall into its block. If these are partial sums,
-    they are summed first and then added to the array.
+    A device combines the updates that it has and that fall into its block. If these are partial
+    results, they are combined first and then with the array.
     """
     s = SliceDims.of_scatter(op, value, others[1])
     specs = [spec for spec in requested.ins[1:] if spec is not None]
@@ -334,18 +337,19 @@ def scatter_add_requested(
             return [added(x.reshape(block), at, new).reshape(local)]
 
         return b.run(write, [operand, indices, updates], [made])[0]
-    # Updates in the padding must not be added.
-    updates = b.with_padding(updates, 0)
+    how = PARTIAL[op.name]
+    neutral = how.neutral(dtype)
+    updates = b.with_padding(updates, dtypes.oob_value(neutral, dtype))  # it changes nothing
     (part,) = b.run(
-        lambda at, new: [added(jnp.zeros(block, dtype), at, new)],
+        lambda at, new: [added(jnp.full(block, neutral, dtype), at, new)],
         [indices, updates],
         [Local(block, dtype)],
     )
-    total = summed(b, part, requested, dtype, dtype)
-    if _is_zero(value):
+    total = how.reduced(b, part, requested, dtype)
+    if how.reduce is None and _is_zero(value):
         return total
     operand = b.as_spec(value, out)
-    return b.run(lambda x, y: [x + y], [operand, total], [out])[0]
+    return b.run(lambda x, y: [how.combine(x, y)], [operand, total], [out])[0]
 
 
 def _is_number(value: Value) -> bool:
