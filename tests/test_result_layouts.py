@@ -299,3 +299,22 @@ def fixture_compilations():
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield lambda: len(seen)
     jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+def test_small_arrays_that_all_devices_have_are_not_gathered():
+    device, layout = gl.DeviceGrid((2, 4)), gl.GridLayout((64, 40), grid=(2, 4), collapse=[])
+    x = np.random.default_rng(0).standard_normal((64, 40), np.float32)
+    order, bias = np.arange(40, dtype=np.int32)[::-1].copy(), np.ones(40, np.float32)
+
+    def fn(x, bias):
+        return (x + bias) * jnp.asarray(bias)[order].sum() + jnp.asarray(x.shape).max()
+
+    given = gl.put(x, layout, device)
+    np.testing.assert_allclose(gl.on_grid(fn)(given, bias), fn(x, bias), rtol=1e-5)
+    assert gl.on_grid(fn).report(given, bias).bytes_moved == 0
+    # But a large result is divided.
+    outer = gl.on_grid(lambda x: x @ x.T, device=device)
+    rows = np.random.default_rng(0).standard_normal((512, 4), np.float32)
+    assert outer(rows).layout.num_cores == 8
+    assert outer.report(rows).rows[-1].outputs[0].num_cores == 8

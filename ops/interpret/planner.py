@@ -168,9 +168,14 @@ def _plan_with(
 
 
 def _lay_out_operand(b: Builder, x: Value) -> Value:
-    """Return an operand as rules take it: arrays laid out, single numbers and keys replicated."""
+    """Return an operand as rules take it: single numbers and keys replicated, arrays laid out.
+
+    A small array that all devices have stays there until an operation needs a part of it.
+    """
     if x.ndim == 0 or is_of_keys(x.spec):
         return b.replicated(x)
+    if isinstance(x.spec, Replicated) and not b.env.is_large(x.spec):
+        return x
     return b.as_sharded(x)
 
 
