@@ -315,3 +315,27 @@ def test_integers_have_extremes():
     fn = pool(np.int32(-(2**31)), lax.max, (1, 1, 3, 3), (1, 1, 1, 1), "SAME")
     laid = poisoned(x, gl.GridLayout(x.shape, "int32", grid=(2, 4)), DEVICE)
     np.testing.assert_array_equal(np.asarray(gl.on_grid(fn)(laid)), fn(x))
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize(("groups", "sends"), [(12, False), (4, False), (6, True)])
+def test_groups_of_features_are_divided(groups, sends):
+    """A device convolves its groups, if each device has as many."""
+    device, random = gl.DeviceGrid((2, 4)), np.random.default_rng(0)
+    x = random.standard_normal((3, 7, 12, 5), np.float32)
+    kernel = random.standard_normal((24, 12 // groups, 3, 3), np.float32)
+
+    def convolve(x, kernel):
+        return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", feature_group_count=groups)
+
+    x = x.transpose(0, 2, 1, 3)
+    grids = (2, 4, 1, 1), (4, 1, 1, 1)
+    laid = [
+        poisoned(each, gl.GridLayout(each.shape, "float32", grid, collapse=[]), device)
+        for each, grid in zip((x, kernel), grids, strict=True)
+    ]
+    fn = gl.on_grid(convolve)
+    assert_same(fn(*laid), convolve(x, kernel))
+    (row,) = [row for row in fn.report(*laid).rows if row.primitive == "conv_general_dilated"]
+    assert groups % row.outputs[0].grid[1] == 0
+    assert sends or not row.bytes_moved

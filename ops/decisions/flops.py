@@ -86,7 +86,9 @@ def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
     else:
         features, inputs = made[numbers.out_spec[1]], op.ins[0].shape[numbers.lhs_spec[1]]
         taps = of_convolution(op) // max(2 * per_result(op), 1)
-        depth = -(-taps * lhs[numbers.lhs_spec[1]] // max(inputs, 1))
+        depth = taps  # of a group's features, which devices do not divide
+        if op.params["feature_group_count"] == 1:
+            depth = -(-taps * lhs[numbers.lhs_spec[1]] // max(inputs, 1))
         # Devices divide windows that are larger than the result.
         dims = zip(*(spec[2:] for spec in numbers), strict=True)
         for left, right, to in dims:

@@ -3,7 +3,8 @@
 The images and the result are divided along batch and spatial dims, on the cores of the images.
 The kernel is replicated. Where the window is larger than the result, as in the gradient of a
 kernel, the window is divided instead of the result, and partial sums are all-reduced. If the result
-is smaller than the images, the contracted feature dim is divided in the same way.
+is smaller than the images, the contracted feature dim is divided in the same way. Groups of
+features may be divided too, in images, kernel and result.
 """
 
 from __future__ import annotations
@@ -72,9 +73,18 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     extents |= {d.left: d.window.size if d.divides_window else aval.shape[d.out] for d in dims}
     if alone and prod(aval.shape) < prod(lhs.shape):
         extents |= {feature: lhs.shape[feature]}
-    layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
+    like, groups = lhs.layout or b.env.template, _groups(op.params)
+    of_groups = {feature: groups} if groups > 1 else {}
+    layout = blocks(like, lhs.shape, extents | of_groups, lhs.dtype)
+    if groups % b.placement(layout).slots[feature] and of_groups:
+        layout = blocks(like, lhs.shape, extents, lhs.dtype)
     out = _convolved(b, op, _divided_as(b, op, layout, rhs, dims), lhs, rhs, dims)
     return b.relayout(out, b.result_layout(op, lhs))
+
+
+def _groups(p: Mapping[str, Any]) -> int:
+    """Return the number of groups of features that devices may divide."""
+    return int(p["feature_group_count"]) if p["batch_group_count"] == 1 else 1
 
 
 def _spatial(p: Mapping[str, Any], kernel: Shape, out: Shape) -> list[_Dim]:
@@ -95,12 +105,16 @@ def _divided_as(
 ) -> Requested:
     """Return the placements of a convolution by those of its images, in blocks by `layout`."""
     numbers, placed = op.params["dimension_numbers"], b.placement(layout)
-    (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
+    (batch, feature), (wide, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
+    has_groups = _groups(op.params) > 1
     # The divided dims of the kernel are divided as the corresponding dims of the images.
-    along = {inputs: feature} | {d.right: d.left for d in dims if d.divides_window}
-    kernel = _divided_like(y.shape, y.dtype, placed, along)
+    along = {d.right: d.left for d in dims if d.divides_window}
+    along |= {} if has_groups else {inputs: feature}
+    own = {wide: feature} if has_groups else {}
+    kernel = _divided_like(y.shape, y.dtype, placed, along | own)
     # So are those of the result; partial sums along the other mesh axes are added up.
     made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.divides_window}
+    made |= {numbers.out_spec[1]: feature} if has_groups else {}
     out = _divided_like(op.out.shape, op.out.dtype, placed, made)
     summed = tuple(a for k in along.values() for a in placed.axes[k])
     return Requested((Sharded(layout, placed), kernel), out, out, summed)
@@ -134,12 +148,15 @@ def _convolved(
     y = _with_zeros(b, y, [numbers.rhs_spec[1], *window])
     b.device_flops = of_blocks(op, block_shape(images), block_shape(out), b.device.machine)
     local = block_shape(out) if requested.scattered else out.local_shape
+    feature, groups = numbers.lhs_spec[1], op.params["feature_group_count"]
+    if groups > 1:
+        groups //= images.placement.slots[feature] // images.placement.per_device[feature]
 
     def convolve(x: jax.Array, y: jax.Array) -> list[jax.Array]:
         x, y = local_blocks(x), local_blocks(y)
         for k, halo in halos:
             x = halo.run(x, k, 0)
-        result = _convolve_block(op, padding, dilation, x, y, wide)
+        result = _convolve_block(op, padding, dilation, groups, x, y, wide)
         return [as_storage(result, out.placement.per_device).reshape(local)]
 
     if not summing:
@@ -188,7 +205,13 @@ def _reaches(
 
 
 def _convolve_block(
-    op: Op, padding: list[tuple[int, int]], dilation: list[int], a: Any, b: Any, dtype: Any
+    op: Op,
+    padding: list[tuple[int, int]],
+    dilation: list[int],
+    groups: int,
+    a: Any,
+    b: Any,
+    dtype: Any,
 ) -> jax.Array:
     p = op.params
     return lax.conv_general_dilated(
@@ -199,7 +222,7 @@ def _convolve_block(
         lhs_dilation=dilation,
         rhs_dilation=p["rhs_dilation"],
         dimension_numbers=p["dimension_numbers"],
-        feature_group_count=p["feature_group_count"],
+        feature_group_count=groups,
         batch_group_count=p["batch_group_count"],
         precision=p["precision"],
         preferred_element_type=dtype,
@@ -216,6 +239,8 @@ def _factors(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     if groups == (1, 1):
         made.add(THROUGH, (1, wide), (out, numbers.out_spec[1]))
         made.add(SUMMED, (0, feature), (1, inner))
+    elif groups[1] == 1:
+        made.add(THROUGH, (0, feature), (1, wide), (out, numbers.out_spec[1]), exact=groups[0])
     for d in _spatial(params, ins[1], outs[0]):
         if _reach_of(d, ins[0], outs[0]) is None:
             made.add(SHIFTED, (0, d.left), (out, d.out))
