@@ -23,6 +23,7 @@ import numpy as np
 
 from gridlayout.arguments import as_int
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 
 _LIMIT = 1 << 30
 # What an entry of `cached` takes, with its keys, if nothing else is stated: measured.
@@ -260,6 +261,7 @@ class _Caches:
 _CACHES = _Caches()
 
 
+@public
 def clear() -> None:
     """Drop all that the library has cached: plans, tables of indices, compiled programs.
 
@@ -288,6 +290,7 @@ def drop_all() -> None:
     _CACHES.clear(wait=False)
 
 
+@public
 def nbytes() -> int:
     """Return an estimate of the bytes that the library's caches hold on the host.
 
@@ -300,6 +303,7 @@ def nbytes() -> int:
     return sum(_CACHES.filled) + _CACHES.program_bytes
 
 
+@public
 def limit(nbytes: int | None = None) -> int:
     """Return the most bytes that the library's caches may hold on the host; 1 GiB by default.
 

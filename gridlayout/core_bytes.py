@@ -23,12 +23,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import pack_host, unpack_host
+from gridlayout.public import public
 from gridlayout.tenstorrent import bfp
 
 Bytes = NDArray[np.uint8]
 TILE = 32 * 32  # elements per tile of a block format
 
 
+@public
 def to_bytes(x: Any, layout: Layout) -> Bytes:
     """Return the bytes of each core's buffer.
 
@@ -62,6 +64,7 @@ def to_bytes(x: Any, layout: Layout) -> Bytes:
     return encoded(held, layout).reshape(*layout.core_shape, layout.bytes_per_core)
 
 
+@public
 def from_bytes(data: Any, layout: Layout) -> NDArray[Any]:
     """Return the logical array of the bytes of cores; padding is ignored.
 

@@ -15,6 +15,13 @@ class LayoutError(ValueError):
     """
 
 
+class ArgumentsError(LayoutError, TypeError):
+    """Raised where arguments are missing, are too many, or have names that a function lacks.
+
+    As Python raises a `TypeError` for these, it is one as well.
+    """
+
+
 class PlacementError(LayoutError):
     """Raised where a device grid can't place a grid of cores, because of its `core_map`.
 

@@ -24,6 +24,7 @@ from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
 from gridlayout.layouts.strides import elements_per_byte, row_major
+from gridlayout.public import public
 from gridlayout.strided import StridedLayout, as_dims, contiguous
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ MADE_FOR: dict[str, tuple[str, ...]] = {
 strided = StridedLayout
 
 
+@public
 def image2d(
     shape: Sequence[int], dtype: DTypeLike, axis: int, align: int, *, oob: Any = None
 ) -> StridedLayout:
@@ -91,6 +93,7 @@ def image2d(
     return StridedLayout(dims, strides, dtype, size=prod(dims[:axis]) * row, oob=oob)
 
 
+@public
 def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> int:
     """The number of channels to which MegEngine's NCHW64 transform pads `channels`.
 
@@ -113,6 +116,7 @@ def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> in
     return -(-channels // unit) * unit
 
 
+@public
 class FormatLayout(Layout):
     """A tensor of logical shape (N, C, H, W) in a data format (MegEngine, "format").
 
@@ -211,7 +215,7 @@ def _warn_of_type(name: str, kind: str) -> None:
         f"format {name} is made for {' and '.join(MADE_FOR[name])}, not {kind}: its blocks "
         f"feed units that multiply small integers; use {' or '.join(others)}",
         LayoutWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

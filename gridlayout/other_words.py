@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-from gridlayout.errors import LayoutError
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 
 # Names that users try in `gl.`, and what they are looking for.
 _NAMES = {
@@ -85,7 +78,24 @@ _DEVICES = (
     "the devices are those of machine=, of gl.on_grid(fn, device), of the arrays, or of the mesh "
     "that jax.set_mesh(mesh) has set"
 )
-PLANNING = {"device": _DEVICES, "devices": _DEVICES, "mesh": _DEVICES}
+PLANNING = {
+    **{"chip": "machine= is a chip with its mesh", "device": _DEVICES},
+    **{"devices": _DEVICES, "mesh": _DEVICES},
+}
+_OF_SHARDING = "gl.GridLayout.of(shape, sharding) is the layout of a sharding of JAX"
+LAYING_OUT = {
+    "cores": "grid= is the grid of cores",
+    "mesh": _OF_SHARDING,
+    "order": "linear= is a map that may order dims",
+    "padding": "oob= is the value of the padding",
+    "sharding": _OF_SHARDING,
+    "spec": _OF_SHARDING,
+}
+DEVICES = {
+    "axis_names": "jax.make_mesh(shape, names) names the axes, and its mesh is taken",
+    "devices": "jax.sharding.Mesh(devices, names) is a mesh of some devices, and is taken",
+    "shape": "the number of devices along each axis comes first, without a name",
+}
 
 
 def name_words(name: str, own: list[str]) -> str:
@@ -111,27 +121,3 @@ def _words(name: str, words: Mapping[str, str], own: list[str], of: str) -> str:
         return f": {words[name]}"
     near = get_close_matches(name, own, 1)
     return f": did you mean {of}{near[0]}?" if near else ""
-
-
-def knows_keywords(
-    words: Mapping[str, str],
-) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Decorate a function: for these keywords it raises a `LayoutError` that says what to do.
-
-    >>> knows_keywords({"mesh": "give the mesh as device="})(lambda x, device=None: x)(3, mesh=4)
-    Traceback (most recent call last):
-    gridlayout.errors.LayoutError: gl.<lambda> has no keyword mesh: give the mesh as device=
-    """
-
-    def decorate(fn: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-        @wraps(fn)
-        def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-            for name in kwargs:
-                if name in words:
-                    said = words[name]
-                    raise LayoutError(f"gl.{fn.__name__} has no keyword {name}: {said}")
-            return fn(*args, **kwargs)
-
-        return call
-
-    return decorate

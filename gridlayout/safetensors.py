@@ -19,6 +19,7 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.files import opened
+from gridlayout.public import public
 
 # The longest header that the format allows, and the most dims of a NumPy array.
 _MOST_HEADER, _MOST_DIMS = 100_000_000, 64
@@ -31,6 +32,7 @@ _DTYPES: dict[str, Any] = {
 }
 
 
+@public
 def open_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray[Any, Any]]:
     """Return the tensors of a safetensors file by name, in file order, as memory maps.
 

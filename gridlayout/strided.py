@@ -32,6 +32,7 @@ from gridlayout.layouts.strides import (
     strided_steps,
     unaligned_stride,
 )
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -45,6 +46,7 @@ Cut: TypeAlias = "slice | int"
 MAX_DIMS = 7
 
 
+@public
 class StridedLayout(Layout):
     """A tensor of `shape` whose element `i` is `sum(stride * i)` elements from element 0.
 
@@ -357,6 +359,7 @@ layout = StridedLayout
 ORDERS = ("row_major", "column_major")
 
 
+@public
 def contiguous(
     shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
 ) -> StridedLayout:

@@ -13,6 +13,7 @@ from gridlayout.document.text import read_grid_layout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import Reader
+from gridlayout.public import public
 from gridlayout.tenstorrent.metal_layout_text import read_metal
 from gridlayout.tenstorrent.tt_metal_text import read_print, starts_print
 from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
@@ -25,6 +26,7 @@ _OLD = re.compile(r"[#!]tt\.[a-z_]{1,40}")
 _AROUND = 40
 
 
+@public
 def parse(text: str) -> Layout:
     """Return the layout that `text` describes.
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gridlayout.public import public
 
+
+@public
 @dataclass(frozen=True)
 class Cost:
     """The cost of an operation.

@@ -23,6 +23,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.layouts.mesh_axes import MeshAxes
+from gridlayout.other_words import DEVICES
+from gridlayout.public import public
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.machines.default_machine import FAST, default_machine
 from gridlayout.sharding.machines.machine import Machine
@@ -47,6 +49,7 @@ from gridlayout.tenstorrent.core_maps import CoreMap
 _HOST = "pinned_host"
 
 
+@public(words=DEVICES)
 class DeviceGrid:
     """A mesh of JAX devices that virtual core grids are folded onto.
 

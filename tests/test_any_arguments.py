@@ -1,7 +1,7 @@
 """Whatever a public function is given in place of an argument, it works or raises `LayoutError`.
 
 Every argument of every call in `CALLS` takes each of `ANYTHING` in turn: values of wrong types, and
-of the right type that no layout has. A wrong number of arguments is Python's own `TypeError`.
+of the right type that no layout has. `test_public.py` gives too few, too many, and unknown names.
 """
 
 import inspect

@@ -10,8 +10,10 @@ from gridlayout.affine.expressions import AffineExpr, as_expr, checked, constant
 from gridlayout.affine.printing import dim_list
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 
 
+@public
 class AffineSet:
     """The indices that meet all constraints; MLIR's integer set.
 

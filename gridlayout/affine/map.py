@@ -32,6 +32,7 @@ from gridlayout.affine.search import exact_range
 from gridlayout.arguments import int64
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
 
@@ -40,6 +41,7 @@ __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "lin
 _MAX_DIMS = 1 << 12
 
 
+@public
 class AffineMap:
     """A map from indices to indices: one expression per result, all over `num_dims` dims.
 

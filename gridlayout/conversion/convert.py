@@ -10,6 +10,7 @@ from gridlayout.conversion.candidates import SYSTEMS
 from gridlayout.conversion.losses import Loss, losses
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout, check_layout
+from gridlayout.public import public
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Conversion:
     __repr__ = __str__
 
 
+@public
 def convert(layout: Layout, to: str) -> Conversion:
     """Convert a layout to another system, with as few losses as possible.
 

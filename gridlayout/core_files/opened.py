@@ -28,12 +28,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.files import opened
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import row_major
+from gridlayout.public import public
 
 _MAPS = 64  # files of one core that are mapped at a time
 
 Progress = Callable[[int], None]
 
 
+@public
 def open_bytes(path: str | os.PathLike[str], *, check: bool = True) -> BytesFile:
     """Open what `gl.save_bytes` wrote; its bytes are memory-mapped and read on request.
 
@@ -56,6 +58,7 @@ def open_bytes(path: str | os.PathLike[str], *, check: bool = True) -> BytesFile
     return BytesFile(read_sidecar(as_path(path)), as_flag(check, "check"))
 
 
+@public
 def load_bytes(path: str | os.PathLike[str], *, progress: Progress | None = None) -> NDArray[Any]:
     """Return the logical array that `gl.save_bytes` wrote; padding is ignored.
 
@@ -79,6 +82,7 @@ def load_bytes(path: str | os.PathLike[str], *, progress: Progress | None = None
     return found._read(tuple(map(range, found.shape)), progress)
 
 
+@public
 class BytesFile:
     """The bytes of cores in files, opened by `gl.open_bytes`: memory-mapped and read-only.
 

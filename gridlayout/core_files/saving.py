@@ -30,10 +30,12 @@ from gridlayout.core_files.staged import Staged, staged
 from gridlayout.core_files.windows import consecutive, physical_windows
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.public import public
 
 Progress = Callable[[int], None]
 
 
+@public
 def save_bytes(
     x: Any,
     layout: Layout | None = None,

@@ -41,12 +41,15 @@ from gridlayout.layouts.mesh_axes import Axes, as_entries, as_mesh_axes, axes_te
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.other_words import LAYING_OUT
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
 
+@public(words=LAYING_OUT)
 class GridLayout(Layout):
     """A logical tensor collapsed onto a virtual grid of cores (tt-mlir, "Tensor Layout").
 
@@ -360,7 +363,7 @@ def _warn_of_waste(shape: Shape, grid: Shape, linear: AffineMap, collapsed: Shap
         f"keeps them as well, {linear}: {prod(collapsed)} positions for {prod(shape)} elements. "
         f"Give collapse=[] to join no dims, or linear={str(linear)!r} to confirm this map",
         LayoutWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

@@ -12,9 +12,11 @@ from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
+from gridlayout.public import public
 from gridlayout.tables.names import MAX_PROGRAMS, check_count
 
 
+@public
 def compare(
     *programs: Any,
     names: Sequence[str] | None = None,

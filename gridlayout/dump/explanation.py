@@ -33,6 +33,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.summary import Summary
+from gridlayout.public import public
 from gridlayout.text import parse
 
 MAX_LIMIT = 1 << 16
@@ -45,6 +46,7 @@ Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
+@public
 class Explanation(Contents):
     """The costs of a dump's layouts. `str` gives tables, `to_json` JSON, `to_html` a page.
 
@@ -158,6 +160,7 @@ def explain(source: Any, *arguments: Any, **options: Unpack[Options]) -> Any:
     """Return a table of a tree of arrays."""
 
 
+@public
 def explain(
     source: Any,
     *arguments: Any,

@@ -16,6 +16,7 @@ from pathlib import Path
 from gridlayout.explorer.parameters import facts, parameters_of
 from gridlayout.layouts.layout import Layout
 from gridlayout.palette import colours
+from gridlayout.public import public
 
 # In the order of definition: a file uses names of earlier files at load time.
 SCRIPTS = (
@@ -24,6 +25,7 @@ SCRIPTS = (
 )
 
 
+@public
 @dataclass(frozen=True, repr=False)
 class Explorer:
     """An explorer. html: the complete page. path: the file that contains it, if there is one.
@@ -51,6 +53,7 @@ class Explorer:
         return f"Explorer({self.title!r}, {len(self.html.encode()):,} B of HTML{where})"
 
 
+@public
 def explore(
     layout: Layout, path: str | Path | None = None, open_browser: bool | None = None
 ) -> Explorer:
@@ -83,7 +86,7 @@ def explore(
         explorer.save(file)
     # Without a display, a terminal browser might be found, which would wait for keys.
     if open_browser and file is not None and not (has_display() and _opened(file)):
-        warnings.warn(f"no browser opened: open the page from the file {file}", stacklevel=2)
+        warnings.warn(f"no browser opened: open the page from the file {file}", stacklevel=3)
     return explorer
 
 

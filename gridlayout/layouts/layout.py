@@ -26,6 +26,7 @@ from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
 from gridlayout.other_words import layout_words
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gridlayout.svg import Drawing
 
 
+@public
 class Layout(Mapped):
     """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from gridlayout.arguments import Shape, as_shape, one_of, positive, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
+from gridlayout.public import public
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
@@ -32,6 +33,7 @@ def as_space(word: Any, known: Sequence[str] = MEMORY_SPACES) -> str:
     return one_of(_NAMES.get(word, word) if isinstance(word, str) else word, known, "memory_space")
 
 
+@public
 @dataclass(frozen=True)
 class Chip:
     """A chip's core grid and the usable bytes of its memory spaces.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gridlayout.layouts.memory import CHIPS, MEMORY_SPACES, Chip, Fit, number, size
 from gridlayout.layouts.padding import bounded_share, elements_per_core
 from gridlayout.layouts.reader import dims_text
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
 _NAMES = f"{_ROWS}; white-space: nowrap; overflow-wrap: normal; word-break: normal"
 
 
+@public
 @dataclass(frozen=True)
 class Summary:
     """A readable description of a layout: lines of at most 100 columns, or an HTML table.

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from gridlayout.arguments import Shape, as_items, as_shape, positive
 from gridlayout.errors import LayoutError
 from gridlayout.mli.tensors import TensorLayout
+from gridlayout.public import public
 
 Pads = Sequence[Sequence[int]]
 
 
+@public
 def conv2d(
     x: TensorLayout,
     weights: TensorLayout,
@@ -46,6 +48,7 @@ def conv2d(
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
 
+@public
 def group_conv2d(
     x: TensorLayout,
     weights: TensorLayout,
@@ -74,6 +77,7 @@ def group_conv2d(
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
 
+@public
 def depthwise_conv2d(
     x: TensorLayout,
     weights: TensorLayout,
@@ -100,6 +104,7 @@ def depthwise_conv2d(
     return _feature_map(x, _windows(x, kernel, stride, padding, dilation), kernel[3])
 
 
+@public
 def transpose_conv2d(
     x: TensorLayout,
     weights: TensorLayout,
@@ -127,6 +132,7 @@ def transpose_conv2d(
     return _feature_map(x, extents, kernel[3])
 
 
+@public
 def pool2d(
     x: TensorLayout,
     kernel: Sequence[int],
@@ -146,6 +152,7 @@ def pool2d(
     return _feature_map(x, _windows(x, _pair(kernel, "kernel"), stride, padding), x.shape[2])
 
 
+@public
 def fully_connected(x: TensorLayout, weights: TensorLayout) -> TensorLayout:
     """The output of a fully connected layer, which reads x's elements in memory order.
 

@@ -9,9 +9,11 @@ from typing import Any
 from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.mli.tensors import TensorLayout, as_order
+from gridlayout.public import public
 from gridlayout.strided import StridedLayout
 
 
+@public
 @dataclass(frozen=True)
 class Mov:
     """A move from one tensor to another: pads, crops, subsamples, permutes; created by `mov`.
@@ -60,6 +62,7 @@ class Mov:
         return tuple(back) if inside else None
 
 
+@public
 def mov(
     source: TensorLayout,
     *,

@@ -15,6 +15,7 @@ from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import as_permutation, row_major, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MAX_RANK = 4
 
 
+@public
 class TensorLayout(Layout):
     """A tensor whose dims are named by the letters of `layout`, the outermost dim first.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.sophon.chip import Chip
 from gridlayout.sophon.local_memory import LocalLayout
 from gridlayout.sophon.occupancy import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MAX_TENSORS = 64
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class MemoryMap:
     """Tensors in the local memory of one chip, by name; created by `memory_map`.
@@ -149,6 +151,7 @@ class MemoryMap:
         return lines
 
 
+@public
 def memory_map(tensors: Mapping[str, LocalLayout]) -> MemoryMap:
     """Return the map of tensors in local memory: their addresses and their conflicts.
 

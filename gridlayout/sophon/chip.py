@@ -11,8 +11,10 @@ from typing import Any
 
 from gridlayout.arguments import as_count, as_int
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 
 
+@public
 @dataclass(frozen=True, repr=False)
 class Chip:
     """A chip of `npus` NPUs with `npu_bytes` bytes of local memory each.

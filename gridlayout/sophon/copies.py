@@ -13,6 +13,7 @@ from itertools import islice
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.boxes import NONE, Box, is_unit, matrix_boxes, packed, tensor_boxes
 from gridlayout.sophon.local_memory import LocalLayout, local
@@ -83,6 +84,7 @@ class Copy:
     __repr__ = __str__
 
 
+@public
 def copy(source: Tensor, destination: Tensor) -> Copy:
     """Return the moves that copy a tensor, possibly to other strides and another storage mode.
 

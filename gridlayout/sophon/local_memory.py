@@ -19,6 +19,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.memory import Chip as GridChip
 from gridlayout.layouts.memory import Fit, size
+from gridlayout.public import public
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip
 from gridlayout.sophon.tensors import Tensor, storage_argument
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 
+@public
 def local(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -75,6 +77,7 @@ def local(
     )
 
 
+@public
 def matrix(
     rows: int,
     cols: int,
@@ -116,6 +119,7 @@ def matrix(
     return LocalLayout((rows, cols), kind, *place, name=name, allocation=allocation, oob=oob)
 
 
+@public
 class LocalLayout(Tensor):
     """A tensor or a matrix in local memory; created by `local` and `matrix`.
 

@@ -18,6 +18,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.caching import array_bytes, cached
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.sophon.local_memory import LocalLayout
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Reuse:
     index: tuple[int, ...] | None
 
 
+@public
 def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     """Return the first byte that two tensors of one chip share, or None.
 
@@ -79,6 +81,7 @@ def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     return Overlap(*found, held_at(first, *found), held_at(second, *found))
 
 
+@public
 def reuse(tensor: LocalLayout, other: LocalLayout) -> Reuse | None:
     """Return the first byte of another tensor in an empty block of this tensor, or None.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_count
 from gridlayout.layouts.call_text import call_text
+from gridlayout.public import public
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.tensors import Tensor, storage_argument
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 
+@public
 def system(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -47,6 +49,7 @@ def system(
     return SystemLayout(shape, kind, strides, count, start=start, oob=oob)
 
 
+@public
 class SystemLayout(Tensor):
     """A tensor in system memory; created by `system`. Its buffer ends with its last element."""
 

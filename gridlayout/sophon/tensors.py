@@ -16,6 +16,7 @@ from gridlayout.arguments import Shape, as_index
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import check_offset
 from gridlayout.layouts.layout import Layout
+from gridlayout.public import public
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import Chip
 
@@ -37,6 +38,7 @@ class ViewElement:
     elements: tuple[tuple[int, ...] | None, ...]
 
 
+@public
 class Tensor(Layout):
     """A tensor (N, C, H, W) or a matrix; created by `local`, `matrix` and `system`.
 

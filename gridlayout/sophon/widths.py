@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gridlayout import dtypes
 from gridlayout.arguments import as_count
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.sophon.chip import BM1684, Chip, as_chip
 from gridlayout.sophon.strides import channels_per_npu, check_start, unit
 
@@ -42,6 +43,7 @@ class Width:
         )
 
 
+@public
 def best_width(
     rows: int, cols: int, dtype: DTypeLike, chip: Chip = BM1684, *, start: int = 0
 ) -> Width:

@@ -16,9 +16,11 @@ from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Held
 from gridlayout.layouts.steps import Join, Pad, Split, Step, Unit
+from gridlayout.public import public
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
+@public
 class ChipLayout(Layout):
     """The layout of a stack of tensors, one per chip, each in the layout `local`.
 

@@ -20,6 +20,7 @@ from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text
+from gridlayout.public import public
 from gridlayout.tables.columns import aligned
 from gridlayout.tenstorrent.metal_layout import MetalLayout, grid_multiple_alignments
 from gridlayout.tenstorrent.sharding import block_sharded
@@ -75,6 +76,7 @@ class Comparison:
     __repr__ = __str__
 
 
+@public
 def compare(
     shape: Sequence[int],
     grid: Sequence[int] = (1, 1),

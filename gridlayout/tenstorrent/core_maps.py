@@ -21,11 +21,13 @@ from gridlayout.arguments import MAX_ELEMENTS, Shape, as_flag, as_int, positive
 from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
+from gridlayout.public import public
 
 # Rectangles are found by trial division up to the square root of this.
 _MAX_CORES = 1 << 32
 
 
+@public
 @dataclass(frozen=True)
 class CoreMap:
     """The map from a virtual core to (device, y, x), and its inverse.
@@ -102,6 +104,7 @@ class CoreMap:
         return CoreMap(grid, devices, rectangle, maps[0], back)
 
 
+@public
 def device_map(
     grid: Sequence[int],
     mesh: Sequence[int] | None = None,
@@ -155,6 +158,7 @@ def device_map(
     )
 
 
+@public
 def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
     """Return the squarest rectangle (rows, columns) of `cores` cores that fits the chip.
 
@@ -177,6 +181,7 @@ def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
     )
 
 
+@public
 def dram_map(banks: int, page_bytes: int, base: int = 0) -> AffineMap:
     """Return the map from a byte address in an interleaved buffer to (bank, byte in the bank).
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.metal_layout import spans_of, tile_alignments
 
@@ -21,6 +22,7 @@ _SIDE = 32
 _MOST_CORES = 1 << 16
 
 
+@public
 def grid_aware_alignments(
     shape: Sequence[int], grid: Sequence[int], collapsed_intervals: Any = None
 ) -> Shape:

@@ -13,6 +13,7 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, contiguous
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
@@ -20,6 +21,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 _BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
 
 
+@public
 def from_document(layout: GridLayout) -> TtnnLayout:
     """Return the `ttnn_layout` with the same placement as a document layout.
 
@@ -40,6 +42,7 @@ def from_document(layout: GridLayout) -> TtnnLayout:
     return found
 
 
+@public
 def from_compiler(layout: GridLayout) -> TtnnDocument:
     """Return the document's TTNN layout with the same placement as a compiler layout.
 
@@ -96,6 +99,7 @@ class MeshLowering:
     layout: TtnnLayout | TtnnDocument
 
 
+@public
 def lower_to_mesh(layout: GridLayout, *, as_document: bool = False) -> MeshLowering:
     """Lower a layout whose first grid dim divides only d0 to a TTNN mesh tensor.
 

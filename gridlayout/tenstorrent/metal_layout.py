@@ -26,6 +26,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import PAGE, align
 from gridlayout.tenstorrent.tiles import as_tile
 
@@ -39,6 +40,7 @@ ARRANGEMENTS = ("sharded", "interleaved")
 _SIDE = 32
 
 
+@public
 class MetalLayout(Layout):
     """tt-mlir's current `metal_layout`: align and join, divide exactly by the tile and the grid.
 
@@ -225,6 +227,7 @@ def intervals_of(intervals: Any, rank: int) -> Intervals:
     return tuple(spans)
 
 
+@public
 def tile_alignments(
     shape: Sequence[int],
     collapsed_intervals: Any = None,
@@ -264,6 +267,7 @@ def grid_multiple_alignments(
     return tuple(found)
 
 
+@public
 def host_strides(
     shape: Sequence[int], dim_alignments: Sequence[int], collapsed_intervals: Any = None
 ) -> tuple[Shape, int]:

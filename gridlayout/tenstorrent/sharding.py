@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import merged
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _ALIGNED_BYTES = 64
 
 
+@public
 def height_sharded(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -47,6 +49,7 @@ def height_sharded(
     )
 
 
+@public
 def width_sharded(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -69,6 +72,7 @@ def width_sharded(
     )
 
 
+@public
 def block_sharded(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -98,6 +102,7 @@ def block_sharded(
     )
 
 
+@public
 def sharded_across(
     shape: Sequence[int],
     dtype: DTypeLike,
@@ -123,6 +128,7 @@ def sharded_across(
     )
 
 
+@public
 def as_2d(layout: TensorLayout) -> TensorLayout | None:
     """Return the 2-D sharding with the same placement as an ND sharding; None if there is none.
 
@@ -159,6 +165,7 @@ def as_2d(layout: TensorLayout) -> TensorLayout | None:
         return None
 
 
+@public
 def squeeze_rank(tensor: Sequence[int], shard: Sequence[int]) -> tuple[Shape, Shape]:
     """Return a tensor and its shard with the fewest dims that give the same shards in order.
 

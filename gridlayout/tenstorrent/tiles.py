@@ -22,6 +22,7 @@ from gridlayout.affine.map import AffineMap
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.public import public
 
 ORDERS = ("faces", "swizzled", "transposed")
 # Tile -> face. A tile of fewer than 16 rows has faces with the same number of rows.
@@ -46,6 +47,7 @@ def as_tile(tile: Any, tile_format: Any) -> Shape | None:
     return found
 
 
+@public
 def face_of(tile: Shape) -> Shape:
     """The face of a tile as (rows, columns); `LayoutError` unless it is one of the 12 legal tiles.
 
@@ -100,6 +102,7 @@ def split_tile(
     return face_row, face_column, row, column
 
 
+@public
 def tile_map(tile: Shape = (32, 32), order: str = "faces") -> AffineMap:
     """The map from a row and a column of a tile to the offset of the element, in elements.
 

@@ -23,6 +23,7 @@ from gridlayout.layouts.buffers import check_offset
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import align, logical_strides, merged, padded_shape
 from gridlayout.tenstorrent.tiles import face_of, page_order, page_tile, split_tile
 
@@ -40,6 +41,7 @@ _ARGUMENTS = (
 )
 
 
+@public
 class TensorLayout(Layout):
     """tt-metal's layout of a tensor: aligned dims, divided into shards that cores hold in pages.
 

@@ -23,12 +23,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import row_major
+from gridlayout.public import public
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 
+@public
 class TtnnDocument(Layout):
     """A tensor packed into a plane by its strides; shards divide the plane (tt-mlir, "Terms").
 

@@ -24,6 +24,7 @@ from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.layouts.strides import row_major
+from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.tiles import as_tile
 
@@ -40,6 +41,7 @@ Core = tuple[int, int]
 Ranges = tuple[tuple[Core, Core], ...]
 
 
+@public
 class TtnnLayout(Layout):
     """tt-mlir's current `ttnn_layout`: pad to tiles, collapse, divide by the grid.
 
@@ -272,6 +274,7 @@ class TtnnLayout(Layout):
 ttnn = TtnnLayout
 
 
+@public
 def interleaved_shard_shape(
     shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = None
 ) -> Shape:

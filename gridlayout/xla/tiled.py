@@ -24,6 +24,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.public import public
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -39,6 +40,7 @@ _PLAIN: dict[str, Any] = {
 Tiles = tuple[Shape, ...]
 
 
+@public
 class XlaLayout(Layout):
     """The layout of an XLA array.
 
@@ -250,6 +252,7 @@ class XlaLayout(Layout):
 layout = XlaLayout
 
 
+@public
 def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayout:
     """The layout of a `jax.experimental.layout.Layout`, for an array of `shape` and `dtype`.
 
@@ -268,6 +271,7 @@ def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayo
     return layout(shape, dtype, tuple(reversed(tuple(order))), tiles or (), element_bits=bits)
 
 
+@public
 def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
     """The usual tiles of TPU programs for an array of this shape, with the last dim minor.
 

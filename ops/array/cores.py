@@ -24,6 +24,7 @@ from gridlayout.dtypes import oob_value
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.public import public
 from gridlayout.sharding import extremes
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -58,6 +59,7 @@ class Cores:
             _here.reset(token)
 
 
+@public
 def core_index(dim: int | None = None) -> Any:
     """Return this core's coordinate along grid dim `dim`, an int32; by default a tuple of all.
 
@@ -69,6 +71,7 @@ def core_index(dim: int | None = None) -> Any:
     return _index(cores.names(_dim(cores, dim)))
 
 
+@public
 def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0) -> jax.Array:
     """Return `x` of the core `offset` places before this one along grid dim `dim`.
 
@@ -133,16 +136,19 @@ def _exchanged(
     return out
 
 
+@public
 def psum(x: Any, dim: int | Sequence[int]) -> jax.Array:
     """Return the sum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("psum", lax.psum, x, dim, 0)
 
 
+@public
 def pmax(x: Any, dim: int | Sequence[int]) -> jax.Array:
     """Return the maximum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("pmax", partial(_extreme, extremes.pmax), x, dim, -1)
 
 
+@public
 def pmin(x: Any, dim: int | Sequence[int]) -> jax.Array:
     """Return the minimum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
     return _reduced("pmin", partial(_extreme, extremes.pmin), x, dim, 1)
@@ -177,6 +183,7 @@ def _no_derivative(reduce: Callable[..., Any], names: Any, primals: Any, tangent
     raise NotImplementedError(f"Differentiation rule for {reduce.__name__!r} not implemented")
 
 
+@public
 def all_gather(x: Any, dim: int = 0) -> jax.Array:
     """Return all cores' `x` along a grid dim, stacked in front. For use inside `gl.map_shards`."""
     cores = _cores("all_gather")

@@ -38,6 +38,7 @@ from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.other_words import ARRAY
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.processes.agreement import check_has_part, joint_call, layout_lines
@@ -157,6 +158,7 @@ class GridArray(Shown, metaclass=_Meta):
     def __index__(self) -> int:
         return operator.index(self.to_logical())
 
+    @public
     def locate(self, index: Sequence[int]) -> DeviceLocation:
         """Return the location of an element: device, core and position in the core's buffer.
 
@@ -186,6 +188,7 @@ class GridArray(Shown, metaclass=_Meta):
             call.agree(self.layout, lambda: layout_lines(("array", self.layout)))
             return call.ran(without_idle(_in_device_memory(self), shape, self.device))
 
+    @public
     def to_logical(self, sharding: Sharding | None = None) -> jax.Array:
         """Return the logical array, a `jax.Array`; also with several processes.
 
@@ -217,6 +220,7 @@ class GridArray(Shown, metaclass=_Meta):
                 found = logical_as(storage, self.layout, self.device, target)
                 return call.ran(found if found is not None else _placed_as(self, storage, target))
 
+    @public
     def local_boxes(self) -> list[tuple[slice, ...]]:
         """Return the boxes of the logical array that this process's devices hold, each once.
 
@@ -234,6 +238,7 @@ class GridArray(Shown, metaclass=_Meta):
         self.device.check_has_devices("GridArray.local_boxes")
         return [slices_of(box) for box in boxes_here(self.layout, self.device)]
 
+    @public
     def local(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
         """Return a box of the logical array as a new NumPy array, read from this process's devices.
 
@@ -267,6 +272,7 @@ class GridArray(Shown, metaclass=_Meta):
             array = np.asarray(self.to_logical())
         return array if dtype is None else array.astype(dtype)
 
+    @public
     def with_oob(self, oob: Any) -> GridArray:
         """Return the same data with its padding set to `oob`; None: with unknown padding."""
         layout = self.layout.with_oob(oob)
@@ -277,6 +283,7 @@ class GridArray(Shown, metaclass=_Meta):
             storage = padded(_in_device_memory(self), layout, self.device)
             return placed(in_layout_memory(storage, layout, self.device), layout, self.device)
 
+    @public
     def block_until_ready(self) -> GridArray:
         """Wait until the data is computed, and return this array."""
         check_has_data(self, "GridArray.block_until_ready")
@@ -315,10 +322,8 @@ class GridArray(Shown, metaclass=_Meta):
         raise AttributeError(f"'GridArray' object has no attribute {name!r}: {self._instead(name)}")
 
     def _instead(self, name: str) -> str:
-        lifted = (
-            "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
-            "logical array"
-        )
+        lifted = "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its"
+        lifted += " logical array"
         if name.startswith("_"):  # JAX requests such names very often
             return lifted
         if name in ARRAY:

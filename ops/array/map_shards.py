@@ -34,6 +34,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.padding import fill_padding, valid_mask
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
@@ -42,6 +43,7 @@ from gridlayout.sharding.processes.jaxprs import jaxpr_lines
 from gridlayout.sharding.processes.programs import AgreedJit
 
 
+@public
 def map_shards(
     fn: Callable[..., Any], *arrays: Any, out: Any, padding: Any = None, mask: bool = False
 ) -> Any:

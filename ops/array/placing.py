@@ -23,6 +23,7 @@ from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_layout_memory
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
@@ -136,6 +137,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
 _pack_and_place = jitted(1, 2)(pack_and_place)
 
 
+@public
 def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
     """Return data that was laid out elsewhere as a `GridArray`; its padding may hold anything.
 

@@ -22,6 +22,7 @@ from gridlayout.layouts.folding import primes
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -99,6 +100,7 @@ def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
     return grid
 
 
+@public
 def fill_devices(
     shape: Sequence[int], dtype: DTypeLike, like: Layout | None, device: DeviceGrid
 ) -> GridLayout:

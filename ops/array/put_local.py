@@ -27,11 +27,13 @@ from gridlayout.ops.array.in_parts import (
 )
 from gridlayout.ops.array.placing import host_array
 from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
 
+@public
 def put_local(
     pieces: Any,
     layout: Layout,

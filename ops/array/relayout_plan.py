@@ -21,6 +21,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.relayout import find_move, nothing_moves, offered_moves
+from gridlayout.public import public
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -169,6 +170,7 @@ def _matrix_lines(bytes: NDArray[np.int64]) -> list[str]:
     return [head, *rows]
 
 
+@public
 def relayout_plan(
     source: GridArray | Layout, target: Layout, device: DeviceGrid | None = None
 ) -> RelayoutPlan:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from gridlayout.layouts.memory import Chip
 from gridlayout.layouts.summary import Summary
 from gridlayout.ops.array.treescope_repr import folded_line
+from gridlayout.public import public
 from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.ops.array.grid_type import GridType
 
 
+@public
 class Shown:
     """The methods by which an array of a `GridType` is shown; a stack shows the layout of each."""
 

@@ -31,6 +31,7 @@ from gridlayout.ops.trees.layouts import (
     requested_layouts,
 )
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import device_in_use, of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 _WHAT = "gl.restore"
 
 
+@public
 def restore(
     path: str | PathLike[str],
     like_or_device: Any = None,

@@ -21,6 +21,7 @@ from gridlayout.ops.checkpoints.files import write_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.replacing import CheckpointPaths, folder_path
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines, local_data
 from gridlayout.sharding.processes.elements import Compared
@@ -34,6 +35,7 @@ _SECONDS = 1200
 _numbers = count()
 
 
+@public
 def save(
     path: str | PathLike[str],
     tree: Any,
@@ -96,6 +98,7 @@ def save(
     return saving
 
 
+@public
 class Saving:
     """A save that `gl.save` has started; `wait()` waits for it."""
 

@@ -39,7 +39,8 @@ from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
-from gridlayout.other_words import KEYWORDS, knows_keywords
+from gridlayout.other_words import KEYWORDS
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device, default_device, device_in_use
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.svg import Drawing
@@ -65,7 +66,7 @@ def on_grid(
 ) -> Callable[[Callable[..., Any]], OnGrid]: ...
 
 
-@knows_keywords(KEYWORDS)
+@public(words=KEYWORDS)
 def on_grid(
     fn: Any = _UNSTATED,
     device: DeviceGrid | Mesh | AbstractMesh | None = None,

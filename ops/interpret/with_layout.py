@@ -24,6 +24,7 @@ from gridlayout.ops.array.policy import is_replicated, replicated
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.interpret.logical_jaxpr import is_tracing
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.logical_sharding import layout_of_spec
@@ -64,6 +65,7 @@ def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
 batching.primitive_batchers[_with_layout_p] = _no_vmap
 
 
+@public
 def with_layout(value: Any, layout: Layout | Sharding | PartitionSpec | str) -> Any:
     """Return `value` relaid out to `layout`, inside a function for `gl.on_grid`.
 
@@ -133,5 +135,5 @@ def _warn_of_waste(layout: Layout) -> None:
         "elements; more than half of a layout's storage should be elements. Give a grid and a "
         "tile that are no larger than the tensor, or leave the layout of the value to gl.on_grid",
         LayoutWarning,
-        stacklevel=3,
+        stacklevel=4,
     )

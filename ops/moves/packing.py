@@ -36,11 +36,13 @@ from gridlayout.layouts.program import (
 )
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Path = Literal["program", "gather"]
 
 
+@public
 def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
     """Return the physical array of a logical one.
 
@@ -60,6 +62,7 @@ def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
     return run_pack(x, layout, _as_path(path))
 
 
+@public
 def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
     """Return the logical array of a physical one, whatever its padding holds.
 

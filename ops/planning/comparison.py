@@ -17,6 +17,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.equation import Equation
 from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Simulation
+from gridlayout.public import public
 from gridlayout.svg import Drawing
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
@@ -75,6 +76,7 @@ class Counterparts:
         return None not in self.equations
 
 
+@public
 @dataclass(frozen=True)
 class TimeComparison:
     """The times of several programs on one machine; made by `gl.compare` of a plan and dumps.

@@ -22,7 +22,8 @@ from gridlayout.ops.planning.spaces import MOST_LISTED, End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
-from gridlayout.other_words import PLANNING, knows_keywords
+from gridlayout.other_words import PLANNING
+from gridlayout.public import public
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machines.chips import check_figure
 from gridlayout.sharding.machines.machine import Machine
@@ -31,7 +32,7 @@ _QUICKLY = 5.0  # seconds to search for whether a larger mesh has enough memory
 _MOST_DOUBLED = 12  # how often a mesh is doubled to find one with enough memory
 
 
-@knows_keywords(PLANNING)
+@public(words=PLANNING)
 def plan(
     fn: Callable[..., Any],
     *args: Any,
@@ -126,7 +127,7 @@ def check_search(seconds: Any, progress: Any, takes: str) -> None:
     check_progress(progress, f"({takes})")
 
 
-@knows_keywords(PLANNING)
+@public(words=PLANNING)
 def simulate(
     fn: Callable[..., Any],
     *args: Any,

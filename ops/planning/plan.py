@@ -27,6 +27,7 @@ from gridlayout.ops.planning.trees import Trees
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
+from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing
@@ -51,15 +52,15 @@ class Alternative:
         return f"{'*' if self.is_chosen else ' '} {duration(self.time):>12}  {self.words}"
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Plan(ByPath):
     """The layouts of a program's arguments, results and equations for a machine; see `gl.plan`.
 
     layouts: of each argument by its path, such as `params/w1`; None for arguments without a layout,
     such as scalars. results: of each result. bound: by the same figures, no plan of the same
-    strategies takes fewer seconds, one operation after another. simulation: the cost of the planned
-    program. device: the mesh that it is for. how: the method that found it. trees: the structures
-    of arguments and results.
+    strategies takes fewer seconds, one operation after another. simulation: the program's cost.
+    device: the mesh. how: the method that found it. trees: structures of arguments and results.
     """
 
     layouts: Mapping[str, Layout | None]

@@ -18,6 +18,7 @@ from gridlayout.ops.choose.chosen import Chosen, Stated
 from gridlayout.ops.choose.division import Units
 from gridlayout.ops.planning.plan import FORMAT, VERSION, Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation
+from gridlayout.public import public
 from gridlayout.records import checked
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.text import parse
@@ -26,6 +27,7 @@ _MOST_BYTES = 1 << 28
 _MOST_ROUNDS = 64  # of a product
 
 
+@public
 def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
     """Return a plan that `plan.save(path)` has written.
 

@@ -23,6 +23,7 @@ from gridlayout.ops.planning.traced import Traced, as_machine, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.trees.leaves import is_grid
+from gridlayout.public import public
 from gridlayout.sharding.machines.machine import Machine
 
 DEFAULT = "default"
@@ -32,6 +33,7 @@ _MOST_COUNTS = 1024
 _MOVES = ("transpose", "reshape", "convert_element_type", "squeeze", "broadcast_in_dim")
 
 
+@public
 def scaling(
     fn: Callable[..., Any],
     *args: Any,

@@ -12,6 +12,7 @@ from gridlayout.draw.curves import curves
 from gridlayout.draw.units import bytes_text
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.simulation import Simulation
+from gridlayout.public import public
 from gridlayout.svg import Drawing
 from gridlayout.tables.columns import aligned
 from gridlayout.tables.words import duration
@@ -26,6 +27,7 @@ _STARTS = (
 )
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """The cost of a program on several numbers of devices, for each way to run it; `gl.scaling`.

@@ -161,7 +161,7 @@ class NamedMesh:
                 f"{text}. gl.on_grid(fn, policy=plan) runs every plan; strict=False replicates "
                 "these dims"
             )
-        warnings.warn(f"{text}. These dims are replicated", LayoutWarning, stacklevel=5)
+        warnings.warn(f"{text}. These dims are replicated", LayoutWarning, stacklevel=6)
 
 
 def _parts(device: DeviceGrid, mesh: Mesh) -> dict[str, Axes] | None:

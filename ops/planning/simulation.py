@@ -27,6 +27,7 @@ from gridlayout.ops.programs.report import Report
 from gridlayout.ops.programs.row import named_rows
 from gridlayout.ops.programs.stages import stages
 from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
+from gridlayout.public import public
 from gridlayout.sharding.collectives import COPY, in_words
 from gridlayout.sharding.machines.lanes import COMPUTE
 from gridlayout.sharding.machines.machine import Machine
@@ -59,6 +60,7 @@ class LiveRange:
     address: int | None = None
 
 
+@public
 @dataclass(frozen=True)
 class Simulation:
     """The cost of a program on each device of a machine; all devices do the same.

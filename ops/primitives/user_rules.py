@@ -25,11 +25,13 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.traced import traced_collectives
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.table import RECORDS
+from gridlayout.public import public
 from gridlayout.sharding.cost import Cost
 
 Shape = tuple[int, ...]
 
 
+@public
 def def_rule(
     primitive: core.Primitive | str,
     cost: Callable[..., Cost] | None = None,

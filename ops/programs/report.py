@@ -21,12 +21,14 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row, named_rows
 from gridlayout.ops.programs.stages import stages
 from gridlayout.ops.programs.timing import Times, scheduled
+from gridlayout.public import public
 from gridlayout.sharding.collectives import COPY, in_words
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import tensors
 from gridlayout.tables.table import Column, Table
 
 
+@public
 @dataclass(frozen=True)
 class Report:
     """The rows of a function's primitives in order. `print` shows them as a table.

@@ -30,6 +30,7 @@ from gridlayout.ops.tenstorrent.spread import (
     read_specs,
     spread_of,
 )
+from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
@@ -39,6 +40,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 Specs = Sequence[Sequence[Sequence[int]]]
 
 
+@public
 def load(
     text: str | os.PathLike[str],
     device: DeviceGrid | None = None,
@@ -111,6 +113,7 @@ def _entry(module: Module, name: str | None) -> str:
     return free[0]
 
 
+@public
 class TtnnProgram:
     """A compiled program, made by `gl.tenstorrent.load`. Call it with its arguments' arrays.
 

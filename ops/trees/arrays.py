@@ -32,14 +32,15 @@ from gridlayout.ops.trees.layouts import (
     requested_layouts,
 )
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
-from gridlayout.other_words import KEYWORDS, knows_keywords
+from gridlayout.other_words import KEYWORDS
+from gridlayout.public import public
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.device_argument import as_device, of_mesh
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
 
-@knows_keywords(KEYWORDS)
+@public(words=KEYWORDS)
 def put(
     array: Any,
     layout: Any = None,
@@ -276,6 +277,7 @@ def _wait(x: Any) -> None:
         data.block_until_ready()
 
 
+@public
 def relayout(x: Any, layout: Any = None, device: DeviceGrid | None = None) -> Any:
     """Return `x`, or every `GridArray` of a pytree, in another layout or on another device grid.
 
@@ -355,6 +357,7 @@ def _check_move(leaf: Leaf, new: Layout | None, device: DeviceGrid | None) -> No
         leaf.value.device.sharding(new)
 
 
+@public
 def zeros_like(x: Any) -> Any:
     """Return zeros in the layout of `x`, or of every array of a pytree, with padding known to be 0.
 

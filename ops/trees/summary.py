@@ -19,6 +19,7 @@ from gridlayout.layouts.padding import bounded_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
+from gridlayout.public import public
 from gridlayout.tables.cells import fits, grid, tensor
 from gridlayout.tables.columns import WIDTH, aligned
 from gridlayout.tables.html import STYLE
@@ -181,6 +182,7 @@ def _cut(text: str, width: int, column: int) -> str:
     return f"{text[: width - 1]}…" if column else f"…{text[1 - width :]}"
 
 
+@public
 def summary(tree: Any, chip: Chip | str | None = None) -> TreeSummary:
     """Return a table of the layouts, bytes and padding of the arrays of a pytree.
 

@@ -21,11 +21,13 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import map_shards
 from gridlayout.ops.array.placing import put
 from gridlayout.ops.array.relayout import relayout
+from gridlayout.public import public
 
 # Lower than any score, and still a number: exp(NEVER - NEVER) is 1, not NaN.
 NEVER = -1e30
 
 
+@public
 def ring_attention(
     query: GridArray, key: Any, value: Any, *, scale: float | None = None, is_causal: bool = False
 ) -> GridArray:

@@ -24,11 +24,13 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import on_grid
 from gridlayout.ops.interpret.with_layout import in_layout
+from gridlayout.public import public
 
 Piece = tuple[slice, ...]
 _MOST_PIECES = 1 << 20
 
 
+@public
 @dataclass(frozen=True)
 class Slices:
     """The pieces of a tensor that fit a memory space one at a time. Made by `gl.slices`.
@@ -141,6 +143,7 @@ class Slices:
         return found[0]
 
 
+@public
 def slices(
     layout: GridLayout, chip: Chip | str, *, dims: Sequence[int] | None = None, buffers: int = 1
 ) -> Slices:

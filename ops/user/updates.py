@@ -7,6 +7,7 @@ from typing import Any
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.user.indexing import Access, at_index
+from gridlayout.public import public
 
 # The methods of `jnp.ndarray.at[index]` that take values.
 _WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max")
@@ -25,6 +26,7 @@ class At:
         return f"{self._x!r}.at"
 
 
+@public
 class Places:
     """Some elements of a `GridArray`, with the methods of `jnp.ndarray.at[index]`.
 
@@ -55,7 +57,8 @@ class Places:
         def update(values: Any, **options: Any) -> Any:
             return self._call(name, options, values)
 
-        return update
+        update.__name__ = name
+        return public(update)
 
     def _call(self, name: str, options: dict[str, Any], *values: Any) -> Any:
         method = _Method(name, tuple(sorted(options.items())))

@@ -14,6 +14,7 @@ from typing import Any
 from gridlayout.arguments import one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS, Chip
+from gridlayout.public import public
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -40,6 +41,7 @@ def check_figure(value: Any, what: str, above: bool = True) -> float:
     return float(value)
 
 
+@public
 @dataclass(frozen=True)
 class Links:
     """The links between neighbours along a mesh axis.
@@ -98,6 +100,7 @@ class Figure:
             raise LayoutError(f"between_hosts {self.between_hosts!r} must be True or False")
 
 
+@public
 @dataclass(frozen=True)
 class Rates:
     """The rates of one device.

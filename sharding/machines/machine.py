@@ -1,8 +1,7 @@
 """`Machine`: the time that a mesh of devices takes to communicate and to compute, in seconds.
 
 All choices by time and all reported times use this one class: products, relayouts, reports. Figures
-of emulated devices include what they share: eight devices on two cores run in turns, where eight
-chips run at the same time.
+of emulated devices include what they share: eight on two cores run in turns, not at the same time.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
 from gridlayout.layouts.memory import Chip
 from gridlayout.layouts.mesh_axes import MeshAxes
+from gridlayout.public import public
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.machines.chips import (
     BOARDS,
@@ -51,9 +51,10 @@ from gridlayout.sharding.machines.topology import (
 _MOST_BYTES = 1 << 24  # of a file
 
 
+@public
 @dataclass(frozen=True)
 class Machine(Sending):
-    """A mesh of chips, their rates and their links. Times are in seconds, sizes in bytes.
+    """A mesh of chips, their rates and links. Times are in seconds, sizes in bytes.
 
     chip: a `gl.Chip`, or the name of a chip (wormhole, blackhole) or of a known machine
     (`Machine.names()`), which also gives the defaults of mesh, links and rates. mesh: the number of
@@ -387,9 +388,9 @@ class Machine(Sending):
         """Return the machine that `save` wrote; raise `LayoutError` for any other file."""
         try:
             return cls.of_record(read_json(Path(path), _MOST_BYTES))
-        except LayoutError:
-            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if type(error) is LayoutError:
+                raise
             raise LayoutError(f"{str(path)!r} is no file of gl.Machine.save: {error}") from error
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ import jax
 
 from gridlayout.arguments import as_int
 from gridlayout.errors import LayoutError
+from gridlayout.public import public
 
 _YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
 # The number of devices that this process requested; None if it requested none.
@@ -22,6 +23,7 @@ def has_ynnpack() -> bool:
     return jax.__version_info__[:2] >= (0, 12) and f"{_YNNPACK}=" not in flags
 
 
+@public
 def emulate_devices(count: int) -> Sequence[jax.Device]:
     """Make JAX run on `count` CPU devices in this process, and return them.
 

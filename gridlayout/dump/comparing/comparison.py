@@ -19,6 +19,7 @@ from gridlayout.dump.comparing.matching import Match, Value, matched
 from gridlayout.dump.pages.sections import place
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip, number, size
+from gridlayout.public import public
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor
 from gridlayout.tables.columns import WIDTH, tables_of
@@ -62,6 +63,7 @@ class Program(NamedTuple):
     chip: Chip | None = None
 
 
+@public
 @dataclass(frozen=True)
 class Comparison:
     """The result of `gl.compare` and `Explanation.diff`: several programs side by side.
