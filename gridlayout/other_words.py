@@ -71,8 +71,6 @@ KEYWORDS = {
     "out_specs": "gl.with_layout(result, PartitionSpec(...)) in the function states its layout",
     "sharding": "give the sharding as the second argument",
     "spec": "give the spec as the second argument",
-    "static_argnames": "arguments that are no arrays are static",
-    "static_argnums": "arguments that are no arrays are static",
 }
 _DEVICES = (
     "the devices are those of machine=, of gl.on_grid(fn, device), of the arrays, or of the mesh "

@@ -21,7 +21,7 @@ from gridlayout.errors import ArgumentsError
 _Target = TypeVar("_Target", bound=Callable[..., Any])
 _NO_WORDS: Mapping[str, str] = {}
 _Kind = inspect.Parameter
-_BY_PLACE = (_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD)
+BY_PLACE = (_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD)
 _CHECKED = "_checks_arguments"
 
 
@@ -120,7 +120,7 @@ def _fault(
     """Return what is wrong, and what to do."""
     names = [each.name for each in parameters]
     kinds = [each.kind for each in parameters]
-    by_place = [each.name for each in parameters if each.kind in _BY_PLACE]
+    by_place = [each.name for each in parameters if each.kind in BY_PLACE]
     for name in kwargs if _Kind.VAR_KEYWORD not in kinds else ():
         if name not in names:
             near = get_close_matches(name, names, 1)
@@ -136,9 +136,9 @@ def _fault(
     if twice := [name for name in by_place[: len(args)] if name in kwargs]:
         return f"is given {twice[0]} twice, by its place and by its name"
     missing = [
-        each.name if each.kind in _BY_PLACE else f"{each.name}="
+        each.name if each.kind in BY_PLACE else f"{each.name}="
         for each in parameters
-        if each.default is _Kind.empty and each.kind in (*_BY_PLACE, _Kind.KEYWORD_ONLY)
+        if each.default is _Kind.empty and each.kind in (*BY_PLACE, _Kind.KEYWORD_ONLY)
         if each.name not in (*by_place[: len(args)], *kwargs)
     ]
     fault = f"{'also ' if args or kwargs else ''}needs {' and '.join(missing)}"

@@ -29,7 +29,7 @@ from gridlayout.ops.interpret.grid_call import (
 from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
 from gridlayout.ops.interpret.operands import struct
-from gridlayout.ops.interpret.static import Results, StaticLeaf
+from gridlayout.ops.interpret.static import Results, StaticLeaf, bare
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -130,7 +130,8 @@ class Function:
             for i, leaf in signature.leaves:
                 leaves.insert(i, leaf)
             args, kwargs = jax.tree.unflatten(signature.structure, leaves)
-            results, found = Results.of(fn(*args, **kwargs))
+            named = {name: bare(x) for name, x in kwargs.items()}
+            results, found = Results.of(fn(*map(bare, args), **named))
             return results.arrays_alone(found)  # JAX's errors name the path of a result
 
         try:

@@ -34,7 +34,13 @@ from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.interpret.logical_jaxpr import is_tracing
 from gridlayout.ops.interpret.names import argument_names
-from gridlayout.ops.interpret.static import StaticLeaf, check_static, is_array
+from gridlayout.ops.interpret.static import (
+    StaticArguments,
+    StaticLeaf,
+    bare,
+    check_static,
+    is_array,
+)
 from gridlayout.ops.moves.packing import with_auto_axes
 from gridlayout.ops.primitives.table import rules_version
 from gridlayout.ops.products.algorithms import ALGORITHMS
@@ -45,6 +51,7 @@ from gridlayout.sharding.device_argument import as_device, default_device, devic
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.svg import Drawing
 
+_NONE = StaticArguments()
 _UNSTATED: Any = object()  # no function: `on_grid` is called with options alone
 
 
@@ -54,6 +61,9 @@ def on_grid(
     device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> OnGrid: ...
 
 
@@ -63,6 +73,8 @@ def on_grid(
     device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], OnGrid]: ...
 
 
@@ -72,6 +84,9 @@ def on_grid(
     device: DeviceGrid | Mesh | AbstractMesh | None = None,
     policy: Policy | Any | None = None,
     algorithm: str | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
     """Lift a plain JAX function to run on `GridArray`s.
 
@@ -84,7 +99,8 @@ def on_grid(
     are taken. algorithm: the algorithm of all products, a name in `gl.ALGORITHMS`; by default the
     cheapest for each. Arguments may be pytrees. Plain arrays among them are laid out by the policy,
     scalars stay as they are, and leaves that are not arrays are static: there is one program per
-    value. Python's bools, such as the flags of a model, are static; its other numbers are traced.
+    value. Python's bools, such as the flags of a model, are static; its other numbers are traced,
+    unless static_argnums or static_argnames state their argument, as those of `jax.jit` do.
     Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s, and leaves that are not
     arrays, and Python's bools in objects of a user's class such as a model, are returned as they
     are.
@@ -105,12 +121,15 @@ def on_grid(
     """
     if fn is _UNSTATED:
         _check_options(device, policy, algorithm)
-        return partial(on_grid, device=device, policy=policy, algorithm=algorithm)
+        stated = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        return partial(on_grid, device=device, policy=policy, algorithm=algorithm, **stated)
+    static = StaticArguments.of(fn, static_argnums, static_argnames)
     if not isinstance(fn, OnGrid):
         fn, first = _unbound(fn)
-        return OnGrid(fn, device, policy, algorithm, first)
+        return OnGrid(fn, device, policy, algorithm, first, static)
     device, algorithm = fn.device if device is None else device, algorithm or fn.algorithm
-    return OnGrid(fn.fn, device, fn.policy if policy is None else policy, algorithm, fn.first)
+    policy, static = fn.policy if policy is None else policy, static if any(static) else fn.static
+    return OnGrid(fn.fn, device, policy, algorithm, fn.first, static)
 
 
 class OnGrid:
@@ -123,6 +142,7 @@ class OnGrid:
         policy: Policy | Any | None,
         algorithm: str | None = None,
         first: tuple[Any, ...] = (),
+        static: StaticArguments = _NONE,
     ) -> None:
         if not callable(fn):
             raise LayoutError(
@@ -131,7 +151,7 @@ class OnGrid:
                 "decorator it takes keywords, @gl.on_grid(device=device)"
             )
         _check_options(device, policy, algorithm)
-        self.fn, self.algorithm, self.first = fn, algorithm, first
+        self.fn, self.algorithm, self.first, self.static = fn, algorithm, first, static
         self.device = None if device is None else as_device(device)
         self.policy = policy
         self.plan: Any = policy if _is_plan(policy) else None
@@ -141,7 +161,9 @@ class OnGrid:
 
     def __reduce__(self) -> Any:
         # Compiled programs stay behind.
-        return OnGrid, (self.fn, self.device, self.policy, self.algorithm, self.first)
+        return OnGrid, (
+            *(self.fn, self.device, self.policy, self.algorithm, self.first, self.static),
+        )
 
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", repr(self.fn))
@@ -151,7 +173,7 @@ class OnGrid:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on the grid."""
-        args = (*self.first, *args)
+        args, kwargs = self.held((*self.first, *args), kwargs)
         # Positional arguments that are all arrays need no flattening.
         same, flat = None if kwargs else self._by_layouts(args, len(args)), None
         if same is None:
@@ -169,7 +191,7 @@ class OnGrid:
                     if jax.ShapeDtypeStruct not in set(map(type, storages)):
                         raise
         if (split := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
-            return self.fn(*args, **kwargs)
+            return self.fn(*map(bare, args), **{name: bare(x) for name, x in kwargs.items()})
         operands, signature = split
         (device := signature.device).check_has_devices(repr(self))
         for x in operands:
@@ -186,6 +208,10 @@ class OnGrid:
                 run = AgreedProgram(repr(self), self._function, signature, compiled)
             self._function.known.add(same[0], run, compiled)
         return found
+
+    def held(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return all arguments, of which those that are static are one leaf each."""
+        return self.static.held(args, kwargs, len(self.first))
 
     def _by_layouts(
         self, leaves: Sequence[Any], structure: Any
@@ -230,7 +256,8 @@ class OnGrid:
         Arguments are arrays, or what `report` takes. The compiled function takes arrays like them.
         """
         on, args, kwargs = self._described(args, kwargs)
-        return jax.jit(on).lower(*args, **kwargs)
+        numbers, names = sorted(self.static.numbers), sorted(self.static.names)
+        return jax.jit(on, static_argnums=numbers, static_argnames=names).lower(*args, **kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Return what a call with these arguments does, primitive by primitive; nothing runs.
@@ -241,7 +268,7 @@ class OnGrid:
         set, or else of all devices of JAX in a row, as in `gl.simulate`.
         """
         on, args, kwargs = self._described(args, kwargs)
-        split = on._split(*jax.tree.flatten((on.first + args, kwargs)))
+        split = on._split(*jax.tree.flatten(on.held(on.first + args, kwargs)))
         assert split is not None, f"{self!r}.report in a function that is traced for the grid"
         return self._function.report(split[1])
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from gridlayout.arguments import as_int, as_items, one_of, shown
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.names import result_names
+from gridlayout.public import BY_PLACE
 
 _CONTAINERS = (tuple, list, dict, type(None))
 
@@ -54,6 +58,77 @@ class StaticLeaf(NamedTuple):
         return hash((self.number, self.value))
 
 
+@dataclass(frozen=True, repr=False)
+class _Stated:
+    """The value of an argument that the user states to be static: one leaf, whatever it is."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return shown(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Stated) or type(self.value) is not type(other.value):
+            return False
+        return bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def bare(argument: Any) -> Any:
+    """Return the argument that the function takes."""
+    return argument.value if isinstance(argument, _Stated) else argument
+
+
+NUMBERS, NAMES = "static_argnums", "static_argnames"
+
+
+class StaticArguments(NamedTuple):
+    """The arguments of a function that are static as a whole, by place and by name."""
+
+    numbers: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], numbers: Any, names: Any) -> StaticArguments:
+        """Return those that the `static_argnums` and `static_argnames` of `jax.jit` state.
+
+        An argument that either of them names is static in both ways that it can be given.
+
+        >>> StaticArguments.of(lambda x, n, axis: x, None, ("axis", "n")).numbers
+        frozenset({1, 2})
+        """
+        if numbers is None and names is None:
+            return cls()
+        takes = list(inspect.signature(fn).parameters.values())
+        kinds, places = [each.kind for each in takes], [x.name for x in takes if x.kind in BY_PLACE]
+        words = (names,) if isinstance(names, str) else as_items(names or (), NAMES, "names")
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            for word in words:
+                one_of(word, [each.name for each in takes], NAMES)
+        given = (numbers,) if isinstance(numbers, int) else as_items(numbers or (), NUMBERS, "ints")
+        found = {n + len(places) if n < 0 else n for n in (as_int(n, NUMBERS) for n in given)}
+        most = len(places) if inspect.Parameter.VAR_POSITIONAL not in kinds else inf
+        if any(not 0 <= n < most for n in found):
+            raise LayoutError(f"{NUMBERS} {shown(numbers)}: it takes {len(places)} by position")
+        found |= {k for k, name in enumerate(places) if name in words}
+        also = {places[n] for n in found if n < len(places)}
+        return cls(frozenset(found), frozenset(words) | also)
+
+    def held(self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int = 0) -> Any:
+        """Return arguments of which those that are static are one leaf each.
+
+        first: the number of arguments in front, which the user does not give.
+        """
+        if not self.numbers and not self.names:
+            return args, kwargs
+        args = as_items(args, "arguments", "arguments")
+        places = (k - first in self.numbers for k in range(len(args)))
+        placed = tuple(_Stated(bare(x)) if k else x for k, x in zip(places, args, strict=True))
+        return placed, {k: _Stated(bare(x)) if k in self.names else x for k, x in kwargs.items()}
+
+
 def check_static(x: Any, name: Callable[[], str]) -> None:
     """Raise `LayoutError` for an argument's static leaf that can't be hashed.
 
@@ -62,9 +137,10 @@ def check_static(x: Any, name: Callable[[], str]) -> None:
     try:
         hash(x)
     except TypeError:
+        why = "stated to be" if isinstance(x, _Stated) else "no array, so it is"
         raise LayoutError(
-            f"{name()}: {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
-            "hashed, as the cache of programs requires: put a frozenset, bytes or a frozen "
+            f"{name()}: {x!r} is {why} static, and a {type(bare(x)).__name__} can't be hashed, as "
+            "the cache of programs requires: put a tuple, a frozenset, bytes or a frozen "
             "dataclass there; a whole argument can also be bound with functools.partial"
         ) from None
 

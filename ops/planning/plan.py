@@ -18,7 +18,8 @@ from gridlayout import dtypes
 from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.interpret.on_grid import OnGrid
+from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+from gridlayout.ops.interpret.static import bare
 from gridlayout.ops.planning.constrained import constrained, mesh_for
 from gridlayout.ops.planning.shardings import NamedMesh, Shardings
 from gridlayout.ops.planning.simulation import LiveRange, Simulation
@@ -216,23 +217,18 @@ class Plan(ByPath):
 
     @cached_property
     def devices(self) -> DeviceGrid:
-        """A device grid of the plan's mesh, on the first devices of JAX.
-
-        `LayoutError` where there are too few.
-        """
+        """A device grid of the plan's mesh, on JAX's first devices; `LayoutError` for too few."""
         return self.device.with_devices()
 
     def run(self, *args: Any) -> Any:
         """Run the function as planned, and return its result; plain arrays are laid out first.
 
-        `LayoutError` where there are too few devices, for a plan that was loaded without its
-        function, and for arguments of other shapes than planned.
+        `LayoutError` for too few devices, other shapes, and a plan loaded without its function.
         """
-        return OnGrid(self._function, self.devices, self)(*self.put(args))
+        return on_grid(self._function, self.devices, self)(*self.put(args))
 
     @property
     def _function(self) -> Callable[..., Any]:
-        """The function; `LayoutError` for a plan that was loaded without it."""
         if self.fn is None:
             raise LayoutError(
                 "this plan was loaded without its function: gl.load_plan(path, fn) gives it one, "
@@ -245,11 +241,15 @@ class Plan(ByPath):
         args = jax.tree.map(lambda x: x.to_logical() if is_grid(x) else x, args, is_leaf=is_grid)
         if not any(self.layouts.values()):
             return args
-        return put(args, self.devices, layouts=self.rules(args))
+        found = put(self._held(args), self.devices, layouts=self.rules(args))
+        return tuple(map(bare, found)) if isinstance(self.fn, OnGrid) else found
+
+    def _held(self, args: Any) -> Any:
+        return self.fn.static.held(args, {})[0] if isinstance(self.fn, OnGrid) else args
 
     def rules(self, args: Any) -> list[Any]:
         """Return the layouts of the arguments' leaves, as a tree of the arguments' structure."""
-        leaves, structure = leaves_of(args)
+        leaves, structure = leaves_of(self._held(args))
         arrays = [leaf.is_operand for leaf in leaves]
         if sum(arrays) != len(self.layouts):
             raise LayoutError(

@@ -75,8 +75,8 @@ class Traced:
 
     @property
     def fn(self) -> Callable[..., Any]:
-        """The function itself."""
-        return self.lifted.fn
+        """The function itself; lifted if it has static arguments."""
+        return self.lifted if any(self.lifted.static) else self.lifted.fn
 
     @property
     def consts(self) -> int:
@@ -255,7 +255,7 @@ class Traced:
         )
         names = (*["constant"] * self.consts, *self.names)
         found = Report.of(planned(env, self.graph, specs))
-        return found.named(names, self.result_names, function_name(self.fn))
+        return found.named(names, self.result_names, function_name(self.lifted.fn))
 
 
 def traced_for(
@@ -265,7 +265,8 @@ def traced_for(
     if not callable(fn):
         raise LayoutError(f"fn must be a function, not {in_short(fn)}")
     lifted = on_grid(fn)
-    args, leaves, stated = _arguments(lifted.fn, lifted.first + tuple(args))
+    args, _ = lifted.held(lifted.first + tuple(args), {})
+    args, leaves, stated = _arguments(lifted.fn, args)
     chips, device = _device(machine, leaves, lifted.device)
     if space is not None:
         space = one_of(device.machine.chip.space_of(space), ON_CHIP, "memory_space")
