@@ -98,6 +98,11 @@ def test_what_no_argument_is(stated, words):
         gl.on_grid(folded, **stated)
 
 
+def test_a_function_without_a_signature():
+    with pytest.raises(gl.LayoutError, match="has no signature"):
+        gl.on_grid(5, static_argnums=1)
+
+
 def test_a_value_that_cannot_be_hashed_is_named(gx):
     with pytest.raises(gl.LayoutError, match=r"n: \[6\] is stated to be static, and a list can't"):
         gl.on_grid(folded, static_argnums=1)(gx, [6])

@@ -101,13 +101,18 @@ class StaticArguments(NamedTuple):
         """
         if numbers is None and names is None:
             return cls()
-        takes = list(inspect.signature(fn).parameters.values())
+        try:
+            takes = list(inspect.signature(fn).parameters.values())
+        except (TypeError, ValueError):
+            raise LayoutError(f"{NUMBERS} and {NAMES}: {shown(fn)} has no signature") from None
         kinds, places = [each.kind for each in takes], [x.name for x in takes if x.kind in BY_PLACE]
-        words = (names,) if isinstance(names, str) else as_items(names or (), NAMES, "names")
+        words = (names,) if isinstance(names, str) else _items(names, NAMES, "names")
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             for word in words:
                 one_of(word, [each.name for each in takes], NAMES)
-        given = (numbers,) if isinstance(numbers, int) else as_items(numbers or (), NUMBERS, "ints")
+        if not all(isinstance(word, str) for word in words):
+            raise LayoutError(f"{NAMES} {shown(names)} must be names of arguments")
+        given = (numbers,) if isinstance(numbers, int) else _items(numbers, NUMBERS, "ints")
         found = {n + len(places) if n < 0 else n for n in (as_int(n, NUMBERS) for n in given)}
         most = len(places) if inspect.Parameter.VAR_POSITIONAL not in kinds else inf
         if any(not 0 <= n < most for n in found):
@@ -127,6 +132,10 @@ class StaticArguments(NamedTuple):
         places = (k - first in self.numbers for k in range(len(args)))
         placed = tuple(_Stated(bare(x)) if k else x for k, x in zip(places, args, strict=True))
         return placed, {k: _Stated(bare(x)) if k in self.names else x for k, x in kwargs.items()}
+
+
+def _items(values: Any, what: str, of: str) -> tuple[Any, ...]:
+    return () if values is None else as_items(values, what, of)
 
 
 def check_static(x: Any, name: Callable[[], str]) -> None:
