@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+import numpy as np
+
 # Names that users try in `gl.`, and what they are looking for.
+_OF_JAX = "gl.put takes jax.sharding's NamedSharding and PartitionSpec"
 _NAMES = {
+    "NamedSharding": _OF_JAX,
+    "P": _OF_JAX,
+    "PartitionSpec": _OF_JAX,
+    "Sharding": _OF_JAX,
+    "tree": "gl.put, gl.relayout and gl.on_grid take pytrees, and jax.tree.map maps over arrays",
     "Mesh": "a jax.sharding.Mesh is taken wherever a gl.DeviceGrid is",
     "array": "gl.put(array, layout, device) lays out an array",
     "asarray": "gl.put(array, layout, device) lays out an array",
@@ -101,7 +109,11 @@ def name_words(name: str, own: list[str]) -> str:
 
     >>> name_words("array", []), name_words("GridLayuot", ["GridLayout", "put"])
     (': gl.put(array, layout, device) lays out an array', ': did you mean gl.GridLayout?')
+    >>> name_words("linalg", ["scaling"])
+    ': gl.numpy has what jax.numpy has, on the grid: gl.numpy.linalg'
     """
+    if name not in _NAMES and hasattr(np, name):  # JAX need not start for an error
+        return f": gl.numpy has what jax.numpy has, on the grid: gl.numpy.{name}"
     return _words(name, _NAMES, own, "gl.")
 
 

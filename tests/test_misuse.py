@@ -61,6 +61,32 @@ def test_numpys_functions_are_refused_by_name(gx):
         array += gx
 
 
+METHODS = {
+    "argpartition": lambda x: x.argpartition(2, axis=1)[:, 2],
+    "argsort": lambda x: x.argsort(axis=0),
+    "compress": lambda x: x.compress(np.arange(5) > 1, axis=0),
+    "conjugate": lambda x: x.conjugate(),
+    "copy": lambda x: x.copy(),
+    "diagonal": lambda x: x.diagonal(),
+    "ptp": lambda x: x.ptp(axis=1),
+    "searchsorted": lambda x: x.sort(axis=1)[0].searchsorted(x[1]),
+    "view": lambda x: x.view("int32"),
+}
+
+
+@pytest.mark.parametrize("fn", METHODS.values(), ids=METHODS)
+def test_methods_of_jax_arrays_run_on_the_grid(gx, fn):
+    found = fn(gx)
+    assert isinstance(found, gl.GridArray)
+    np.testing.assert_array_equal(found, fn(jnp.asarray(X)))
+
+
+def test_elements_leave_as_pythons_numbers(gx):
+    assert gx.tolist() == X.tolist()
+    assert gx.item(3) == X.item(3)
+    assert gl.put(X[:1, :1], DEVICE).item() == X[0, 0]
+
+
 OPERATORS = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,

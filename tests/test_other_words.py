@@ -25,6 +25,28 @@ def test_names_of_others_say_what_to_call(name):
         assert hasattr(gl, own)
 
 
+def test_names_of_jax_numpy_are_in_gl_numpy():
+    for name in ("ones", "linalg", "einsum"):
+        with pytest.raises(AttributeError, match=rf"on the grid: gl\.numpy\.{name}$"):
+            getattr(gl, name)
+        assert hasattr(gl.numpy, name)
+
+
+def test_put_takes_the_keyword_of_device_put():
+    x = gl.put(X, device=jax.sharding.NamedSharding(MESH, P("data")))
+    assert x.layout == gl.put(X, P("data"), MESH).layout
+    assert isinstance(gl.put({"x": X}, device=MESH)["x"], gl.GridArray)
+
+
+def test_plans_of_relayouts_take_shardings():
+    x, spec = gl.put(X, P("data"), MESH), P(None, "data")
+    target = gl.relayout(x, spec).layout
+    for given in (spec, jax.sharding.NamedSharding(MESH, spec)):
+        assert gl.relayout_plan(x, given).target == target
+    with pytest.raises(gl.LayoutError, match="relayout to P"):
+        gl.relayout_plan(x.layout, spec)
+
+
 def test_a_misspelt_name_is_met_with_the_nearest():
     with pytest.raises(AttributeError, match=r"did you mean gl\.GridLayout\?"):
         gl.Gridlayout  # noqa: B018

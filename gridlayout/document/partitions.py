@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from gridlayout.arguments import Shape, in_short
+from gridlayout.arguments import Shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.mesh_axes import Axes, MeshAxes, as_mesh_axes, by_rule
 
@@ -19,7 +19,7 @@ def stated(sharding: Any) -> tuple[Any, dict[str, int], str]:
     spec, mesh = getattr(sharding, "spec", None), getattr(sharding, "mesh", None)
     if spec is None or mesh is None or not isinstance(getattr(mesh, "shape", None), Mapping):
         raise LayoutError(
-            f"sharding {in_short(sharding)} must be a jax.sharding.NamedSharding, which says which "
+            f"sharding {shown(sharding)} must be a jax.sharding.NamedSharding, which says which "
             "axes of a mesh divide which dim: NamedSharding(mesh, PartitionSpec(...))"
         )
     sizes = {str(name): int(size) for name, size in mesh.shape.items()}

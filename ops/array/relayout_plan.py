@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import product
+from typing import Any
 
 import numpy as np
+from jax.sharding import PartitionSpec, Sharding
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
@@ -27,6 +29,7 @@ from gridlayout.sharding.device_argument import as_device
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces
+from gridlayout.sharding.logical_sharding import layout_of_spec
 from gridlayout.tables.words import duration
 
 # The most devices for which there is a matrix of bytes by pair; it takes 128 MB.
@@ -170,14 +173,26 @@ def _matrix_lines(bytes: NDArray[np.int64]) -> list[str]:
     return [head, *rows]
 
 
+def _target(source: Layout, target: Any, device: DeviceGrid | None) -> Layout:
+    """Return the layout to move to; `LayoutError` unless it is one, or a sharding, of the array."""
+    if isinstance(target, (Sharding, PartitionSpec)) and device is not None:
+        target = layout_of_spec(source.shape, source.dtype, target, device)
+    check_relayout(source, target)
+    found: Layout = target
+    return found
+
+
 @public
 def relayout_plan(
-    source: GridArray | Layout, target: Layout, device: DeviceGrid | None = None
+    source: GridArray | Layout,
+    target: Layout | Sharding | PartitionSpec,
+    device: DeviceGrid | None = None,
 ) -> RelayoutPlan:
     """Return the plan of `gl.relayout(source, target)`; nothing is moved.
 
     source: the array, or a layout together with the `device` grid that both are placed on. Without
-    a device grid, each core counts as a device. `LayoutError` for another shape or dtype.
+    a device grid, each core counts as a device. target: a layout, or on a device grid a sharding of
+    JAX. `LayoutError` for another shape or dtype.
 
     >>> from gridlayout import DeviceGrid, GridLayout
     >>> a, b = (GridLayout((8, 8), "float32", grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -198,7 +213,7 @@ def relayout_plan(
             raise LayoutError(f"the array is on {source.device!r}, not on {device!r}")
         array = source
         source, device = array.layout, array.device
-    check_relayout(source, target)
+    target = _target(source, target, device)
     copied = _copied(source, target, device)
     how = "copy" if copied[0] else "nothing"
     staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])

@@ -120,6 +120,8 @@ def put(
             f"put: the first argument {array!r} is no array, and the array comes first: "
             "gl.put(array, layout, device), or gl.put(tree, device, layouts)"
         )
+    if layout is None and layouts is None and has_specs(device):  # jax.device_put calls it device
+        layout, device = device, None
     if device is None and has_specs(layout):
         device = device_of_specs(layout)
     if device is None and layout is None:

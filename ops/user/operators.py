@@ -52,21 +52,11 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "invert": jnp.invert,
 }
 _METHODS = (
-    *("all", "any", "argmax", "argmin", "astype", "clip", "conj", "cumprod", "cumsum", "dot"),
-    *(
-        "flatten",
-        "max",
-        "mean",
-        "min",
-        "nonzero",
-        "prod",
-        "ravel",
-        "repeat",
-        "reshape",
-        "round",
-        "sort",
-    ),
-    *("squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var"),
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "clip"),
+    *("compress", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten"),
+    *("max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "reshape", "round"),
+    *("searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose"),
+    *("var", "view"),
 )
 
 
@@ -108,6 +98,15 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _of_host(name: str) -> Callable[..., Any]:
+    def method(self: GridArray, *args: Any) -> Any:
+        return getattr(np.asarray(self), name)(*args)
+
+    method.__name__ = name
+    method.__doc__ = f"`numpy.ndarray.{name}` of the elements, on the host."
+    return method
+
+
 def _attribute(name: str) -> property:
     def get(x: Any) -> Any:
         return getattr(x, name)
@@ -144,6 +143,8 @@ for _name, _fn in _UNARY.items():
     _set(f"__{_name}__", _unary(_fn))
 for _name in _METHODS:
     _set(_name, _method(_name))
+for _name in ("item", "tolist"):
+    setattr(GridArray, _name, _of_host(_name))
 for _name in ("T", "mT", "real", "imag"):
     _set(_name, _attribute(_name))
 _set("at", property(At, doc="`x.at[index].set(values)` and the other updates of `jnp.ndarray.at`."))
