@@ -1194,7 +1194,7 @@ def test_what_shows_a_drawing_shows_it_without_html_too():
     assert layout._repr_svg_() == layout.draw()._repr_svg_()
     assert x._repr_svg_() == layout.draw("fold", device=device)._repr_svg_()
     assert report._repr_svg_() == report.draw()._repr_svg_()
-    assert plan._repr_svg_() == palette.fixed(plan._repr_html_())
+    assert plan._repr_svg_() == palette.fixed(plan._repr_html_()) == plan.draw()._repr_svg_()
 
 
 @pytest.mark.parametrize("view", [v for v in VIEWS if v not in ("fold", "flows", "element")])

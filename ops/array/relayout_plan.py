@@ -30,6 +30,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.logical_sharding import layout_of_spec
+from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 
 # The most devices for which there is a matrix of bytes by pair; it takes 128 MB.
@@ -136,15 +137,20 @@ class RelayoutPlan:
 
     __repr__ = __str__
 
+    def draw(self) -> Drawing:
+        """Return a drawing of the bytes that go from device to device; `LayoutError` as of `bytes`.
+
+        >>> from gridlayout import GridLayout
+        >>> relayout_plan(GridLayout((8,), grid=(2,)), GridLayout((8,), grid=(4,))).draw().title
+        'float32[8]: 24 B move, 8 B stay'
+        """
+        return draw_device_flows(self.source, self.target, self.bytes)
+
     def _repr_html_(self) -> str:
-        if self.devices > MOST_DEVICES:
-            return f"<pre>{escape(str(self))}</pre>"
-        return draw_device_flows(self.source, self.target, self.bytes).svg
+        return f"<pre>{escape(str(self))}</pre>" if self.devices > MOST_DEVICES else self.draw().svg
 
     def _repr_svg_(self) -> str | None:
-        if self.devices > MOST_DEVICES:
-            return None
-        return draw_device_flows(self.source, self.target, self.bytes)._repr_svg_()
+        return None if self.devices > MOST_DEVICES else self.draw()._repr_svg_()
 
 
 def _program_lines(exchange: Exchange | None, collectives: Sequence[Collective]) -> list[str]:
