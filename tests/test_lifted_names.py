@@ -152,10 +152,21 @@ CALLS = {
     "scipy.integrate": {
         "x": "trapezoid",
     },
+    "scipy.cluster.vq": {
+        "x y": "vq",
+    },
+    "scipy.sparse.linalg": {
+        "spd u": "bicgstab cg gmres",
+    },
     "scipy.stats": {
         "x": "mode rankdata sem",
     },
 }
+
+
+def _away(x):
+    return ((x - 1) ** 2).sum()
+
 
 # Calls that take other arguments, by library: positional ones, then keywords.
 OWN = {
@@ -225,6 +236,9 @@ OWN = {
         "leslie": ((V, V[1:]), {}),
         "lu_solve": (((S, np.arange(5, dtype="i4")), U), {}),
     },
+    "scipy.optimize": {
+        "minimize": ((_away, U), {"method": "BFGS"}),
+    },
 }
 
 NO_ARRAY = "makes an array without one, so no device grid is known: gl.on_grid(fn, device=...)"
@@ -266,9 +280,6 @@ UNSUPPORTED = {
 SUBMODULES = {
     "nn": {"initializers": "they draw random numbers, and take no arrays"},
     "scipy": {
-        **dict.fromkeys(
-            ("cluster", "sparse", "optimize"), "take functions: gl.on_grid of the call"
-        ),
         **dict.fromkeys(("interpolate", "spatial"), "have classes only: gl.on_grid of their use"),
     },
 }
@@ -403,7 +414,7 @@ def test_shapes_and_types_are_asked_inside_of_functions_too():
 
 
 def test_names_that_are_not_there_are_refused():
-    with pytest.raises(AttributeError, match=r"has fft, integrate, .* no 'optimize'"):
-        gl.scipy.optimize  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has cluster, fft, .* no 'spatial'"):
+        gl.scipy.spatial  # noqa: B018
     with pytest.raises(AttributeError):
         gl.numpy.linalg.nothing  # noqa: B018

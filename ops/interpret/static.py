@@ -58,17 +58,17 @@ class StaticLeaf(NamedTuple):
         return hash((self.number, self.value))
 
 
-@dataclass(frozen=True, repr=False)
-class _Stated:
-    """The value of an argument that the user states to be static: one leaf, whatever it is."""
+class Static:
+    """The value of an argument that is static: one leaf, whatever it is; 1 differs from True."""
 
-    value: Any
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __repr__(self) -> str:
         return shown(self.value)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Stated) or type(self.value) is not type(other.value):
+        if not isinstance(other, Static) or type(self.value) is not type(other.value):
             return False
         return bool(self.value == other.value)
 
@@ -78,7 +78,7 @@ class _Stated:
 
 def bare(argument: Any) -> Any:
     """Return the argument that the function takes."""
-    return argument.value if isinstance(argument, _Stated) else argument
+    return argument.value if isinstance(argument, Static) else argument
 
 
 NUMBERS, NAMES = "static_argnums", "static_argnames"
@@ -130,8 +130,8 @@ class StaticArguments(NamedTuple):
             return args, kwargs
         args = as_items(args, "arguments", "arguments")
         places = (k - first in self.numbers for k in range(len(args)))
-        placed = tuple(_Stated(bare(x)) if k else x for k, x in zip(places, args, strict=True))
-        return placed, {k: _Stated(bare(x)) if k in self.names else x for k, x in kwargs.items()}
+        placed = tuple(Static(bare(x)) if k else x for k, x in zip(places, args, strict=True))
+        return placed, {k: Static(bare(x)) if k in self.names else x for k, x in kwargs.items()}
 
 
 def _items(values: Any, what: str, of: str) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def check_static(x: Any, name: Callable[[], str]) -> None:
     try:
         hash(x)
     except TypeError:
-        why = "stated to be" if isinstance(x, _Stated) else "no array, so it is"
+        why = "stated to be" if isinstance(x, Static) else "no array, so it is"
         raise LayoutError(
             f"{name()}: {x!r} is {why} static, and a {type(bare(x)).__name__} can't be hashed, as "
             "the cache of programs requires: put a tuple, a frozenset, bytes or a frozen "

@@ -18,6 +18,7 @@ from gridlayout.caching import cached
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.logical_jaxpr import is_traced
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+from gridlayout.ops.interpret.static import Static
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.leaves import is_grid
 
@@ -53,18 +54,8 @@ class Lifted:
         return with_static(self.fn, leaves, structure, report=report)
 
 
-class _Fixed:
-    """A static argument; 1 differs from True and from 1.0."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Fixed)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
+class _Fixed(Static):
+    """A static argument, also one that can't be hashed, such as a slice on Python 3.11."""
 
     def __hash__(self) -> int:
         return hash((type(self.value), repr(self.value)))

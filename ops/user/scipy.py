@@ -9,7 +9,10 @@ import jax.scipy
 
 from gridlayout.ops.user.lifted import lifted_attribute
 
-_SUBMODULES = ("fft", "integrate", "linalg", "ndimage", "signal", "special", "stats")
+_SUBMODULES = (
+    *("cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse"),
+    *("special", "stats"),
+)
 
 
 def __getattr__(name: str) -> Any:
