@@ -18,7 +18,7 @@ from gridlayout.caching import cached
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.logical_jaxpr import is_traced
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
-from gridlayout.ops.interpret.static import Static
+from gridlayout.ops.interpret.static import Static, bare
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.leaves import is_grid
 
@@ -81,7 +81,10 @@ def with_static(
     fixed = tuple((i, _Fixed(leaf)) for i, (leaf, yes) in pairs if not yes)
     operands = [leaf for leaf, yes in zip(leaves, which, strict=True) if yes]
     grid = _with_static(fn, structure, fixed)
-    return grid.report(*operands) if report else grid(*operands)
+    if report:
+        return grid.report(*operands)
+    found = grid(*operands)
+    return found if isinstance(found, (GridArray, jax.Array)) else jax.tree.map(bare, found)
 
 
 # Functions of `jax.numpy` whose results have a shape that depends on the data, unless a keyword
@@ -148,7 +151,8 @@ def _with_static(fn: Any, structure: Any, fixed: Any) -> OnGrid:
         for i, leaf in fixed:
             leaves.insert(i, leaf.value)
         args, kwargs = jax.tree.unflatten(structure, leaves)
-        return fn(*args, **kwargs)
+        # What is no array for JAX, such as the `lower` of `cho_factor`, is none here.
+        return jax.tree.map(lambda x: Static(x) if type(x) is bool else x, fn(*args, **kwargs))
 
     call.__name__ = getattr(fn, "__name__", "call")
     return on_grid(call)
