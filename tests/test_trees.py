@@ -803,3 +803,15 @@ def test_put_of_a_plan_names_the_plans_own():
     for rest in ((plan,), (DEVICE, plan)):
         with pytest.raises(gl.LayoutError, match=r"plan\.put\(args\) takes all arguments"):
             gl.put((x,), *rest)
+
+
+def test_a_rule_may_give_a_spec_or_a_sharding():
+    tree = {"kernel": array(5, 7), "bias": array(7)}
+    by_rule = gl.put(tree, DEVICE, lambda shape, dtype: P(*("x", None)[: len(shape)]))
+    by_spec = gl.put(tree, {"kernel": P("x", None), "bias": P("x")}, DEVICE)
+    for name in tree:
+        assert by_rule[name].layout == by_spec[name].layout
+    moved = gl.relayout(by_rule, lambda shape, dtype: P())
+    assert moved["kernel"].layout == gl.put(tree, P(), DEVICE)["kernel"].layout
+    with pytest.raises(gl.LayoutError, match=r"gave 'x'; it must give a gl\.Layout, or a sharding"):
+        gl.put(tree, DEVICE, lambda shape, dtype: "x")

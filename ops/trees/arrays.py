@@ -69,7 +69,8 @@ def put(
     numbers, functions, None. `GridArray`s on this device grid stay too. layouts:
 
     * None: `gl.fill_devices`, which chooses grids that fill the devices and waste little.
-    * A rule `(shape, dtype) -> layout`, or None for the default; not called for scalars and keys.
+    * A rule `(shape, dtype) -> layout`, or a sharding of JAX, or None for the default; not called
+      for scalars and keys.
     * "replicated": every device has all of every array.
     * A `jax.sharding.NamedSharding`, or a `PartitionSpec` on the device grid's mesh: the layout of
       `gl.GridLayout.of`, whose parts need not be equal. Scalars and keys are replicated.

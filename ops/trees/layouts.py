@@ -65,16 +65,13 @@ def requested_layouts(
     found: list[Layout | None] = []
     given: dict[Any, Layout | None] = {}  # what rules gave for a shape and a dtype
     for request, leaf in zip(requests, leaves, strict=True):
-        if is_spec(request):
-            found.append(of_spec(request, leaf, device))
-            continue
         if not callable(request) or not leaf.has_layout or leaf.is_laid_out:
-            found.append(_layout_of(request, leaf))
+            found.append(_layout_of(request, leaf, device))
             continue
         with leaf.named():
             key = id(request), leaf.shape, leaf.dtype
         if key not in given:
-            given[key] = _layout_of(request, leaf)
+            given[key] = _layout_of(request, leaf, device)
         found.append(given[key])
     return found
 
@@ -173,9 +170,11 @@ def of_spec(request: Any, leaf: Leaf, device: DeviceGrid | None) -> Layout | Non
         return layout_of_spec(leaf.shape, leaf.dtype, request, device)
 
 
-def _layout_of(request: Request, leaf: Leaf) -> Layout | None:
+def _layout_of(request: Request, leaf: Leaf, device: DeviceGrid | None) -> Layout | None:
     if request is None or isinstance(request, Layout):
         return request
+    if is_spec(request):
+        return of_spec(request, leaf, device)
     if not leaf.has_layout:
         return None
     with leaf.named():
@@ -189,9 +188,15 @@ def _layout_of(request: Request, leaf: Leaf) -> Layout | None:
             raise LayoutError(
                 f"the rule {_name(request)} failed on ({shape}, {dtype.name}): {error}"
             ) from error
+    if is_spec(found):
+        return of_spec(found, leaf, device)
+    with leaf.named():
         if found is not None and not isinstance(found, Layout):
-            raise LayoutError(f"the rule {_name(request)} gave {found!r}; it must give a gl.Layout")
-        return found
+            raise LayoutError(
+                f"the rule {_name(request)} gave {shown(found)}; it must give a gl.Layout, or a "
+                "sharding or a PartitionSpec of JAX"
+            )
+    return found
 
 
 def _name(rule: Any) -> str:
