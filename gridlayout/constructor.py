@@ -33,11 +33,19 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 }
 # The classes whose `repr` has no system's name in front.
 _CLASSES = {made.__name__: made for made in (GridLayout, MetalLayout, TtnnLayout, ChipLayout)}
-_CALL = re.compile(rf"\s*(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\s*\()")
+_NAMES = {
+    **_CLASSES,
+    **{f"{system}.{name}": x for system, each in _SYSTEMS.items() for name, x in each.items()},
+}
+_CALL = re.compile(rf"\s*(?:gl\.)?(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\s*\()")
 
 
 def starts_call(text: str) -> bool:
-    """Return whether the text starts with a system's name and a dot, or with a class name."""
+    """Return whether it starts with a system's name and a dot, or a class name, after gl. or not.
+
+    >>> starts_call("gl.GridLayout((3, 5))"), starts_call("f32[3,5]")
+    (True, False)
+    """
     return _CALL.match(text) is not None
 
 
@@ -112,14 +120,10 @@ def _value(node: ast.expr) -> Any:
 
 
 def _named(node: ast.expr) -> Any:
-    match node:
-        case ast.Attribute(ast.Name(system), name) if system in _SYSTEMS:
-            if name in _SYSTEMS[system]:
-                return _SYSTEMS[system][name]
-        case ast.Name(name) if name in _CLASSES:
-            return _CLASSES[name]
-    known = (f"{system}.{name}" for system, names in _SYSTEMS.items() for name in names)
-    _fail(node, f"{ast.unparse(node)[:48]!r} is not one of {', '.join([*_CLASSES, *known])}")
+    name = ast.unparse(node)
+    if (found := _NAMES.get(name.removeprefix("gl."))) is None:
+        _fail(node, f"{name[:48]!r} is not one of {', '.join(_NAMES)}")
+    return found
 
 
 def _called(

@@ -151,6 +151,8 @@ def _name(fn: Callable[..., Any], owner: Any, of: str) -> str:
     """Return what a user calls it: `gl.put`, `gl.sophon.local`, `GridLayout.locate`."""
     if owner is not None:
         return of if of == owner.__name__ else f"{owner.__name__}.{of}"
+    if "." in fn.__qualname__.split("<locals>.")[-1]:  # a static method
+        return ".".join(fn.__qualname__.split(".")[-2:])
     library = modules["gridlayout"]
     for part in fn.__module__.split(".")[1:]:
         if part in library.__all__ and hasattr(getattr(library, part), of):

@@ -67,6 +67,7 @@ CALLS = {
     "a text": (lambda: gl.AffineMap("(d0) -> (d0)"), r"AffineMap\.parse\(text\) reads a text"),
     "numbers of devices": (lambda: gl.DeviceGrid(2, 4), r"DeviceGrid\(\(2, 4\)\)"),
     "names of axes": (lambda: gl.DeviceGrid((2,), axis_names=("x",)), "jax.make_mesh"),
+    "of a static method": (lambda: gl.AffineMap.parse(), r"^AffineMap\.parse needs text;"),
     "one twice": (lambda: gl.parse("f32[3]", text="f32[3]"), "text twice"),
     "by name only": (lambda: gl.map_shards(np.sin, LAYOUT), "gl.map_shards also needs out="),
     "too many": (lambda: gl.DeviceGrid((1,), None), "by name, core_map=, machine="),

@@ -621,6 +621,8 @@ def test_numbers_with_many_digits_are_values_of_the_padding():
     [
         ("GridLayout((8, 300), 'float32', grid=(0, 2))", "column 1: grid .*>= 1"),
         ("GridLayout(8)", "column 1: shape 8 must be a sequence"),
+        ("gl.GridLayout()", "column 1: gl.GridLayout: missing a required argument: 'shape'"),
+        ("gl.nothing(3)", "column 1: no known layout starts here"),
         ("GridLayout()", "column 1: GridLayout: missing a required argument: 'shape'"),
         ("GridLayout((8,), oob=print(1))", "column 22: 'print' is not one of GridLayout, Metal"),
         ("GridLayout", "column 1: no known layout starts here"),
@@ -671,3 +673,12 @@ def test_errors_show_the_text_that_they_are_of():
     shown, mark = note.splitlines()
     assert shown[mark.index("^") :].startswith("f33, #ttcore")
     assert len(shown) <= 2 + 80
+
+
+def test_calls_may_have_the_librarys_name_in_front():
+    for text in ("GridLayout((3, 5), grid=(2, 2))", "sophon.local((1, 2, 3, 4), 'int8')"):
+        assert gl.parse(f"gl.{text}") == gl.parse(f" {text}")
+    chip = "gl.sophon.local((1, 2, 3, 4), 'int8', chip=gl.sophon.BM1688)"
+    assert gl.parse(chip).chip is gl.sophon.BM1688
+    with pytest.raises(gl.LayoutError, match="column 1: no known layout"):
+        gl.parse("gl.gl.GridLayout((3, 5))")

@@ -51,6 +51,7 @@ class Alternative:
         return f"{self.how}: receives {self.received:,} B in {duration(self.seconds)}"
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class RelayoutPlan:
     """The relayout of a tensor from layout `source` to layout `target`.
