@@ -406,7 +406,7 @@ X = gl.put(np.ones((5, 7), np.float32), gl.GridLayout((5, 7), grid=(1, 2)), gl.D
         (lambda: gl.convert("f32[3,5]{1,0}", to="xla"), "gl.parse"),
         (lambda: gl.load_plan("no/such/plan.json"), "can be read: No such file"),
         (lambda: gl.save_bytes(X.to_logical(), X.layout, "no/such/x.bin"), "written: No such file"),
-        (lambda: X.tolist(), r"np.asarray\(x\).tolist"),
+        (lambda: X.tobytes(), r"np.asarray\(x\).tobytes"),
         (lambda: gl.compare(jnp.sin, jnp.cos), r"gl.explain\(function, \*arguments\)"),
     ],
 )
