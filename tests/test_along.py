@@ -216,6 +216,17 @@ def assert_is_jaxs(name, compiled):
             assert_same(jax.jit(gl.on_grid(fn))(*laid), expected, rtol=2e-5)
 
 
+def test_rows_that_are_aligned_meet_tiles_that_are_not():
+    fn, _ = CASES["at one computed place"]
+    arrays = [example(A, k) for k in range(2)]
+    layouts = (
+        gl.GridLayout(A, "float32", grid=(2, 4), row_alignment=16),
+        gl.GridLayout(A, "float32", grid=(2, 1), tile=(4, 8), face=(2, 4)),
+    )
+    laid = [poisoned(a, each, DEVICE) for a, each in zip(arrays, layouts, strict=True)]
+    assert_same(gl.on_grid(fn)(*laid), fn(*map(jnp.asarray, arrays)))
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith("fft of all")])
 def test_transforms_of_what_is_not_small(name, monkeypatch):

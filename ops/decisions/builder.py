@@ -111,8 +111,10 @@ class Builder(Mover):
         if not sent_between(own, chosen, self.device, spec.placement, placed):
             return Sharded(chosen, placed)
         rank = len(own.grid)
-        tiled = own.replace(tile=form.tile[-rank:], face=form.face and form.face[-rank:])
-        return Sharded(tiled, spec.placement)
+        tile, face = form.tile[-rank:], form.face and form.face[-rank:]
+        if own.row_alignment and prod(tile) % own.row_multiple:
+            return spec
+        return Sharded(own.replace(tile=tile, face=face), spec.placement)
 
     def result_layout(self, op: Op, like: Any = None) -> Layout:
         """Return the layout of the op's result: the one its users request, else the policy's."""

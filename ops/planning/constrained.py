@@ -47,6 +47,11 @@ def constrained(
                 "a function with sharding constraints takes arrays of JAX: pass x.to_logical(), or "
                 "call gl.on_grid(fn, policy=plan), which takes GridArrays"
             )
+        if any(isinstance(leaf.value, jax.ShapeDtypeStruct) for leaf in traced.leaves):
+            raise LayoutError(
+                "a function with sharding constraints takes arrays of JAX, not structs or layouts: "
+                "jax.eval_shape takes it with structs"
+            )
         stated.check(traced.graph, traced.device)
         arrays = [leaf.value for leaf in traced.leaves]
         program = _program(traced, _Evaluation(named, stated.chosen, strict), ends)
