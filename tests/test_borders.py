@@ -12,7 +12,7 @@ import tiers
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
-from laid_out import poisoned
+from laid_out import assert_same, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.decisions.shifted import Shifted
@@ -376,3 +376,18 @@ def test_a_plan_divides_dims_that_are_read_near_their_positions():
     for row in rows:
         assert all(each.received_bytes <= 8 * 512 * 4 for each in row.collectives)
         assert all(layout.grid[1] == 4 for layout in row.outputs)
+
+
+@pytest.mark.skipif(len(jax.devices()) != 8, reason="the mesh has 8 devices")
+def test_a_row_that_several_operations_read_is_all_that_is_sent():
+    device, random = gl.DeviceGrid((2, 4)), np.random.default_rng(0)
+    x = random.standard_normal((130, 126), np.float32)
+    laid = poisoned(x, gl.GridLayout(x.shape, grid=(2, 4), collapse=[]), device)
+
+    def without_first(x):
+        return x - (x @ x[0])[:, None] * x[0]
+
+    fn = gl.on_grid(without_first)
+    assert_same(fn(laid), without_first(x), rtol=1e-4, atol=1e-4)
+    received = fn.report(laid).bytes_moved / device.size
+    assert received <= 4 * (32 + 2 * 65 * 3)

@@ -307,6 +307,9 @@ def borders(shown: Sequence[Shifted], shape: Shape) -> list[tuple[int, int] | No
     """
     found: list[tuple[int, int] | None] = []
     for s, n in enumerate(shape):
+        if n > 1 and all(view.rows[s].dim is None for view in shown):
+            found.append((0, 1))  # each view reads one position, which all devices get
+            continue
         shifts = [0]
         for view in shown:
             if abs(sum(run.count for run in view.rows[s].runs) - n) * LIMITS.near > n:
