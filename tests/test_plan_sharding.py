@@ -375,6 +375,9 @@ def test_grid_arrays_and_other_shapes_are_refused():
         ours(placed)
     with pytest.raises(gl.LayoutError, match="the plan is for another program"):
         ours(array(32, 32))
+    with pytest.raises(gl.LayoutError, match=r"not structs or layouts: jax.eval_shape"):
+        ours(jax.ShapeDtypeStruct((64, 64), "float32"))
+    assert jax.eval_shape(ours, x).shape == (64, 64)
 
 
 def test_shardings_are_those_of_named_sharding():
