@@ -140,9 +140,7 @@ class Graph:
 
     def body(self, path: Path) -> Path:
         """Return the path of the innermost inlined loop around a node; () if there is none."""
-        if not self._loops:
-            return ()
-        inside = (path[:n] for n in range(len(path) - 1, 0, -1))
+        inside = (path[:n] for n in range(len(path) - 1, 0, -1)) if self._loops else ()
         return next((each for each in inside if each in self._loops), ())
 
     @cached_property
