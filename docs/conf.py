@@ -16,6 +16,7 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchanges.exchange.Exchange"),
     ("py:class", "gridlayout.sharding.exchanges.pieces.Pieces"),
     ("py:class", "gridlayout.ops.programs.program.Program"),
+    ("py:class", "gridlayout.ops.interpret.static.StaticArguments"),
     ("py:class", "gridlayout.ops.planning.trees.Trees"),
     ("py:class", "gridlayout.dump.pass_result.PassResult"),
     ("py:class", "gridlayout.tenstorrent.allocation.Allocation"),
