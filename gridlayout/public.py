@@ -62,12 +62,15 @@ def public_with(target: Any, words: Mapping[str, str]) -> Any:
     for name in dir(target):
         if name.startswith("_") and name != "__init__":
             continue
-        held = inspect.getattr_static(target, name)
+        # An inherited function is decorated where it is defined, so that all classes share it.
+        owner = next(base for base in target.__mro__ if name in vars(base))
+        held = vars(owner)[name]
+        owner = owner if owner.__module__.startswith("gridlayout.") else target
         is_bare = isinstance(held, (staticmethod, classmethod))
         fn = held.__func__ if is_bare else held
         if isinstance(fn, FunctionType) and not hasattr(fn, _CHECKED):
             found = _checked(fn, words)
-            setattr(target, name, type(held)(found) if is_bare else found)
+            setattr(owner, name, type(held)(found) if is_bare else found)
     return target
 
 

@@ -271,12 +271,13 @@ def _memory_space(op: Op, operands: tuple[Spec, ...]) -> str | None:
 def _with_large_laid_out(b: Builder, op: Op, *values: Value) -> Any:
     """Rule that lays out large operands which depend on logical indices only.
 
-    If only results are large, all operands are laid out. None if none is large, or if the op would
-    then fall back: computing these operands replicated sends nothing.
+    If only results are large, all replicated arrays are laid out. None if none is large, or if the
+    op would then fall back: computing these operands replicated sends nothing.
     """
     large = [is_too_large_to_replicate(b, value) for value in values]
     if not any(large) and any(b.env.is_large(Replicated(x.shape, x.dtype)) for x in op.outs):
-        large = [value.ndim > 0 and not is_of_keys(value.spec) for value in values]
+        specs = [value.spec for value in values]
+        large = [isinstance(x, Replicated) and x.ndim > 0 and not is_of_keys(x) for x in specs]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
     laid_out_values = [

@@ -117,16 +117,15 @@ class Search:
     def complete(self) -> None:
         """Combine the parts' choices without further search; `quick` fills in missing ones.
 
-        The caller's further assignments are asked for if they were not yet. There may still be no
-        assignment afterwards, if all are infeasible.
+        The caller's further assignments are asked for if they were not yet, and beside them stand
+        the quick ones where there are no parts yet. There may still be no assignment afterwards, if
+        all are infeasible.
         """
         for start in self.more():
             self.start(start)
         if self.model is None:
-            if self.choices is None:
-                made = Model.of(self.problem)
-                for state in quick(made):
-                    self._offer(tuple(state[v] for v in range(len(self.problem.costs))))
+            for state in quick(Model.of(self.problem)):
+                self._offer(tuple(state[v] for v in range(len(self.problem.costs))))
             return
         for part in self.parts if self.choices is None else ():
             if part.chosen is None:
