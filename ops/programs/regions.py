@@ -34,6 +34,11 @@ class Region:
         return any(step.is_global for step, _ in self.steps)
 
     @property
+    def has_many(self) -> bool:
+        """Whether XLA would take long for its operands and results in one `shard_map`."""
+        return not self.is_global and len(self.reads) + len(self.writes) > _VALUES
+
+    @property
     def in_pieces(self) -> list[Pieces]:
         """The moves that run in pieces."""
         moves = [step.does for step, _ in self.steps if isinstance(step.does, LocalMove)]
@@ -49,15 +54,15 @@ def regions(steps: Sequence[Scoped], needed: set[int]) -> list[Region]:
     """Return all steps in regions; needed: the registers that are read afterwards."""
     runs = [list(some) for _, some in groupby(steps, lambda scoped: scoped[0].is_global)]
     found = _with_values(runs, needed)
-    if all(len(each.reads) + len(each.writes) <= _VALUES for each in found):
+    if not any(region.has_many for region in found):
         return found
-    small: list[list[Scoped]] = []
-    for region in found:
-        if region.is_global or len(region.reads) + len(region.writes) <= _VALUES:
-            small.append(region.steps)
-        else:
-            small += _divided(_independent(region.steps), set(region.writes))
-    return _with_values(small, needed)
+    divided = (
+        _divided(_independent(region.steps), set(region.writes))
+        if region.has_many
+        else [region.steps]
+        for region in found
+    )
+    return _with_values([some for each in divided for some in each], needed)
 
 
 def _with_values(runs: Sequence[list[Scoped]], needed: set[int]) -> list[Region]:
@@ -118,9 +123,9 @@ def _end(steps: Sequence[Scoped], start: int, last: dict[int, int], needed: set[
         done = {k for k in {*read, *step.writes} if last.get(k, -1) <= n}
         operands |= read - made
         made.update(step.writes)
-        results |= {*step.writes}
+        results.update(step.writes)
         results -= done - needed
-        views |= {*step.writes} if step.is_lazy else set()
+        views.update(step.writes if step.is_lazy else ())
         views -= done
         if end <= n and len(operands) + len(results) > _VALUES:
             return end
