@@ -63,10 +63,10 @@ def restore(
     * A tree: the result has its structure. A `GridArray`, with or without data, gives a `GridArray`
       in its layout on its devices. A `gl.Layout` gives one in that layout, and a
       `jax.ShapeDtypeStruct` the saved array, in its saved layout if it has one; both on the devices
-      of the tree's first `GridArray`, or else as for None. A
-      `jax.ShapeDtypeStruct` with a sharding and a `jax.Array` give a `jax.Array` with that
-      sharding, NumPy arrays give NumPy arrays. Leaves that the tree lacks are not restored. Leaves
-      that checkpoints don't hold, such as functions, are taken from the tree.
+      of the tree's first `GridArray`, or else as for None. A `jax.ShapeDtypeStruct` with a sharding
+      and a `jax.Array` give a `jax.Array` with that sharding, NumPy arrays give NumPy arrays.
+      Leaves that the tree lacks are not restored. Leaves that checkpoints don't hold, such as
+      functions, are taken from the tree.
     * A `jax.sharding.NamedSharding`, a `PartitionSpec`, or a tree of them, which state layouts as
       for `gl.put`. One for a tree is for all arrays in it, and gives that tree in dicts and lists.
 
