@@ -159,7 +159,7 @@ def check(fn, given, seed):
     places = {tuple(physical(spec) for spec in way.results) for way, *_ in ways}
     plain = not any("linear=" in repr(each) for each in layouts)
     if plain and all(sum(map(len, each.groups)) == len(each.shape) for each in layouts):
-        assert len(places) == 1, f"{where}: results lie elsewhere, by how they are made"
+        assert len(places) == 1, f"{where}: ways place the results differently"
     return ways
 
 
