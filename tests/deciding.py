@@ -141,7 +141,9 @@ def _of_move(move):
     way = move.exchange
     if way is None:
         return "through the logical array"
-    transfers = frozenset((t.source is None, t.target is None) for t in way.transfers)
+    transfers = frozenset(
+        (t.source is None, t.target is None, bool(t.pairs)) for t in way.transfers
+    )
     steps = frozenset(map(type, (*way.first, *way.last)))
     return bool(way.gathers), transfers, bool(way.final), bool(way.slices), steps
 

@@ -159,6 +159,19 @@ def test_sums_at_indices_stay_where_the_next_step_gathers():
     np.testing.assert_allclose(np.asarray(lifted(*laid)), ranks(*arrays), rtol=1e-3)
 
 
+def test_a_transpose_shares_the_relayout_of_what_it_reads():
+    def step(t, u, x):
+        return jnp.tanh(x @ t.T), t + u
+
+    arrays = draw(4096, 64), draw(4096, 64), draw(64, 64)
+    laid = placed(arrays, ((4, 1), (8, 1), (1, 1)))
+    lifted = gl.on_grid(step)
+    rows = lifted.report(*laid).rows
+    assert [each.kind for row in rows for each in row.collectives] == ["permute"]
+    for found, expected in zip(lifted(*laid), step(*arrays), strict=True):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_small_matrices_that_a_loop_decomposes_are_whole_on_every_device():
     """A filter of one series: its steps are gathered once, and an iteration sends nothing."""
 

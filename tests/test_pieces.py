@@ -23,6 +23,7 @@ from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.exchanges import overlaps
 from gridlayout.sharding.exchanges.overlaps import find_overlaps
+from gridlayout.sharding.exchanges.permuting import Permuting
 from gridlayout.sharding.exchanges.pieces import find_pieces
 from gridlayout.sharding.exchanges.rounds import Messages, coloured, most_at_one
 from gridlayout.sharding.exchanges.windows import find_windows
@@ -170,6 +171,49 @@ def test_values_arrive_by_the_collectives_that_the_plan_names(seed):
         check(a, b, mapped(mesh, number, a.grid, b.grid, machine=FAST))
 
 
+# Mesh axes by dim before and after, and the collectives that bring one to the other.
+PERMUTED = {
+    "another axis before": (("y", None), (("x", "y"), None), ["permute"]),
+    "another axis leaves": ((("x", "y"), None), ("y", None), ["permute", "all_gather"]),
+    "another order": ((("y", "x"), None), (("x", "y"), None), ["permute"]),
+    "exchanged": ((("x", "z"), "y"), (("y", "z"), "x"), ["permute"]),
+    "in a circle": (("x", ("y", "z")), ("y", ("z", "x")), ["permute"]),
+    "no permute": ((("x", "y"), None), ("x", "y"), ["all_to_all"]),
+}
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("case", PERMUTED)
+def test_mesh_axes_change_places_by_one_permute(case):
+    *both, expected = PERMUTED[case]
+    mesh = jax.make_mesh((2, 2, 2), ("x", "y", "z"), devices=jax.devices()[:8])
+    device = gl.DeviceGrid(mesh, machine=with_latency(0.0))
+    count = [[2 ** len(axes or ()) for axes in some] for some in both]
+    a, b = (
+        gl.GridLayout((16, 24), grid=grid, mesh_axes=axes)
+        for grid, axes in zip(count, both, strict=True)
+    )
+    plan = check(a, b, device)
+    assert [each.kind for each in plan.collectives] == expected
+
+
+@pytest.mark.few(3)
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("seed", range(12))
+def test_mesh_axes_that_change_places_are_those_of_the_plan(seed):
+    rng, names = np.random.default_rng(seed), ["x", "y", "z"]
+    mesh = jax.make_mesh((2, 2, 2), tuple(names), devices=jax.devices()[:8])
+
+    def layout():
+        order, places = rng.permutation(names), rng.integers(0, 4, 3)
+        axes = tuple(tuple(map(str, order[places == d])) for d in range(3))
+        grid = [2 ** len(own) for own in axes]
+        return gl.GridLayout((8, 16, 24), grid=grid, collapse=[], mesh_axes=axes)
+
+    for _ in range(4):
+        check(layout(), layout(), gl.DeviceGrid(mesh, machine=with_latency(0.0)))
+
+
 PAIRS = {
     "rows to blocks": ({"grid": (4, 1)}, {"grid": (2, 2)}),
     "uneven blocks": ({"grid": (3, 2)}, {"grid": (2, 3), "oob": 3}),
@@ -222,11 +266,17 @@ ALIKE = {
 }
 
 
+def without_other_ways(monkeypatch):
+    """Leave out the ways that are better than pieces for some of these layouts."""
+    monkeypatch.setattr("gridlayout.ops.moves.relayout.without_tiles", lambda *_: [])
+    monkeypatch.setattr(Permuting, "permute", lambda *_: None)
+
+
 @pytest.mark.few(4)
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ALIKE)
 def test_alike_pieces_are_put_together_at_once(pair, monkeypatch):
-    monkeypatch.setattr("gridlayout.ops.moves.relayout.without_tiles", lambda *_: [])
+    without_other_ways(monkeypatch)
     before, after, tile, expected = ALIKE[pair]
     a = gl.GridLayout((24, 16), grid=before)
     b = gl.GridLayout((24, 16), grid=after, tile=tile, oob=3)
@@ -245,7 +295,7 @@ def test_alike_pieces_are_put_together_at_once(pair, monkeypatch):
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ["all kinds", "dealt", "put alike"])
 def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
-    monkeypatch.setattr("gridlayout.ops.moves.relayout.without_tiles", lambda *_: [])
+    without_other_ways(monkeypatch)
     monkeypatch.setattr(
         "gridlayout.sharding.exchanges.pieces.LIMITS", replace(LIMITS, gathered_bytes=0)
     )

@@ -16,7 +16,8 @@ class Choice:
     made: the division of the result before partial sums are reduced. summed: the units that have
     partial results. scattered: whether each device keeps its part of the sum, in division `out`;
     otherwise all have it. rounds: the most rounds of a product, whose messages run beside
-    multiplications. apart: the operands that are gathered in these rounds.
+    multiplications. apart: of a transpose, and of a product in rounds, the operands that no other
+    node reads in the same division.
     """
 
     ins: tuple[Division | None, ...]

@@ -7,8 +7,9 @@ in the layers of a stack, share one variable, and so do equal operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -209,7 +210,7 @@ class Variables:
                 made |= {each.path: of_member(each, choice) for each in node.members}
                 if not node.members:
                     made[node.path] = choice
-        return made
+        return made | apart_in(self.graph, made, lambda node: node.record.is_permutation)
 
     def reads(self, found: Sequence[int]) -> list[Sequence[Division | None]]:
         """Return what each node reads its operands as in a solution; empty if that is unknown."""
@@ -251,3 +252,24 @@ class Variables:
     def variable(self, node: int) -> int:
         """Return the variable of a node."""
         return self._of_node[node]
+
+
+def apart_in(
+    graph: Graph, choices: Mapping[Path, Choice], where: Callable[[Node], bool]
+) -> dict[Path, Choice]:
+    """Return the choices of some nodes with the operands that no other node reads so divided.
+
+    Those that others read too are relaid out once, for all of them.
+    """
+    nodes = [node for node in graph.nodes if node.path in choices]
+    readers = Counter(
+        pair for node in nodes for pair in {*zip(node.ins, choices[node.path].ins, strict=False)}
+    )
+    found = {}
+    for node in filter(where, nodes):
+        choice = choices[node.path]
+        pairs = enumerate(zip(node.ins, choice.ins, strict=True))
+        found[node.path] = replace(
+            choice, apart=tuple(k for k, pair in pairs if readers[pair] == 1)
+        )
+    return found

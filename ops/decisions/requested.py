@@ -18,7 +18,8 @@ class Requested:
     axes that hold partial sums. scattered: whether the sums are reduce-scattered along these axes,
     else they are all-reduced.
     rounds: the most rounds of a product, whose messages run beside multiplications. apart: the
-    operands that are gathered in these rounds; others are gathered before.
+    operands that nothing else reads in these specs: a product gathers them in these rounds, and a
+    transpose turns their parts before they are moved.
     """
 
     ins: tuple[Sharded | None, ...]

@@ -10,7 +10,7 @@ from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send
-from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, index_of, slice_at
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, index_of, permute, slice_at
 from gridlayout.sharding.exchanges.exchange import Exchange, Transfer
 from gridlayout.sharding.meshes.placement import Placement
 
@@ -38,11 +38,13 @@ def sends_of(exchange: Exchange, before: Placement) -> tuple[Axes, ...]:
     """Return the mesh axes of each collective of `exchanged`."""
     transfers = [*exchange.transfers, *filter(None, [exchange.final])]
     gathers = (before.axes[k] for k in exchange.gathers)
-    return (*gathers, *(each.axes for each in transfers if each.source is not None))
+    return (*gathers, *(each.axes for each in transfers if not each.is_slice))
 
 
 def _transferred(x: LazyView, transfer: Transfer) -> Phases:
     axes, source, target = transfer.axes, transfer.source, transfer.target
+    if transfer.pairs:
+        return LazyView.of(permute(x.materialize(), axes, transfer.pairs))
     if source is None:
         assert target is not None
         return LazyView.of(slice_at(x.materialize(), index_of(axes), 1, target))

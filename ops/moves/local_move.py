@@ -60,7 +60,7 @@ class LocalMove:
     def reads_by_device(self) -> bool:
         """Whether a device reads its part at other positions than others do."""
         way = self.exchange
-        return way is None or bool(way.slices) or any(each.source is None for each in way.transfers)
+        return way is None or bool(way.slices) or any(each.is_slice for each in way.transfers)
 
     @property
     def is_gathered(self) -> bool:

@@ -253,7 +253,8 @@ def _along(
         partial(exchanged_workspace, exchange, old, new, before, after),
         exchange,
     )
-    if not collectives or new.dtype.name in packing.AS_BITS:
+    is_permuted = any(each.pairs for each in exchange.transfers)
+    if not collectives or is_permuted or new.dtype.name in packing.AS_BITS:
         return move
     fill = host_fill(new)
     return replace(move, phases=lambda x: phases(x, fill), sends=sends_of(exchange, before))

@@ -35,7 +35,9 @@ def exchanged_workspace(
         if _is_copied(exchange, (*before.per_device, *old.local_shape)):
             chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
-        if transfer.source is None:
+        if transfer.pairs:
+            chain.materialize().made.append((chain.nbytes, 1))
+        elif transfer.source is None:
             chain.view(-(-chain.nbytes // transfer.size))
         elif transfer.parts:
             chain.gather(transfer.size, 1)

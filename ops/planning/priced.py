@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -13,7 +12,7 @@ from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.chosen import Chosen, Stated
 from gridlayout.ops.choose.division import Division
 from gridlayout.ops.choose.strategies import Strategies
-from gridlayout.ops.choose.variables import Place
+from gridlayout.ops.choose.variables import Place, apart_in
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.graph.node import Path
 from gridlayout.ops.planning.clock import Clock
@@ -119,18 +118,8 @@ def in_rounds(
     An operand is gathered in rounds if nothing else reads it in that division: otherwise one gather
     serves all that read it.
     """
-    graph = strategies.graph
-    nodes = [node for node in graph.nodes if node.path in choices]
-    readers = Counter(
-        pair for node in nodes for pair in {*zip(node.ins, choices[node.path].ins, strict=False)}
-    )
-    found = {}
-    for node in (node for node in nodes if node.name == "dot_general"):
-        choice = choices[node.path]
-        pairs = enumerate(zip(node.ins, choice.ins, strict=True))
-        apart = tuple(k for k, pair in pairs if readers[pair] == 1)
-        found[node.path] = replace(choice, rounds=rounds, apart=apart)
-    return found
+    found = apart_in(strategies.graph, choices, lambda node: node.name == "dot_general")
+    return {path: replace(choice, rounds=rounds) for path, choice in found.items()}
 
 
 def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:

@@ -53,10 +53,12 @@ def _broadcast_logical(b: Builder, op: Op, value: Value, *sizes: Value) -> Value
 
 def transpose(b: Builder, op: Op, value: Value) -> Value:
     """Rule for a transpose: a view, whose linear map has its dims in another order."""
-    out = transposed(b, value, tuple(op.params["permutation"]))
-    if op.requested is None or op.requested.ins[0] is None:
-        return out
-    return b.as_spec(out, op.requested.made)  # so parts are turned before they are gathered
+    order, requested = tuple(op.params["permutation"]), op.requested
+    if requested is None or (there := requested.ins[0]) is None:
+        return transposed(b, value, order)
+    if requested.apart:  # so parts are turned before they are gathered
+        return b.as_spec(transposed(b, value, order), requested.made)
+    return transposed(b, b.as_spec(value, there), order)
 
 
 def squeeze(b: Builder, op: Op, value: Value) -> Value:

@@ -2,8 +2,9 @@
 
 The route first splits physical dims into digits, then joins digits into new dims. Between the two,
 all digits that the mesh divides before or after are dims of the array. There, each mesh axis moves
-from one digit to another by one all_to_all, or its digit is gathered or sliced. An unsharded dim
-may be padded first so that the mesh divides it. A dim that is no digit (its grid is not divided
+from one digit to another by one all_to_all, or its digit is gathered or sliced, or mesh axes change
+their digits with each other by one permute. An unsharded dim may be padded first so that the mesh
+divides it. A dim that is no digit (its grid is not divided
 evenly by the mesh) is gathered before the route, or sliced after it.
 """
 
@@ -31,6 +32,8 @@ class Transfer:
     Without a target the axes are gathered, without a source the dim is sliced. size: the number of
     devices along the axes. parts: of one all_gather of several dims, each of them and the number of
     devices along it; `axes` are those of one dim after another, and `source` is the first one.
+    pairs: of one permute of whole parts, the pairs (from, to) of devices along the axes, which then
+    divide each other's dims.
     """
 
     axes: Axes
@@ -38,6 +41,12 @@ class Transfer:
     source: int | None
     target: int | None
     parts: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether each device takes a part of its own, so that nothing is sent."""
+        return self.source is None and not self.pairs
 
     def is_in_order(self, shape: Sequence[int]) -> bool:
         """Whether an all_gather of a part of this shape needs no transpose."""
@@ -60,6 +69,8 @@ class Transfer:
         if self.parts:
             dims = " and ".join(str(dim) for dim, _ in self.parts)
             return f"all_gather of dims {dims} over {'*'.join(self.axes)}"
+        if self.pairs:
+            return f"permute over {'*'.join(self.axes)}"
         if self.source is None:
             return f"slice of dim {self.target} by {'*'.join(self.axes)}"
         if self.target is None:
@@ -98,6 +109,12 @@ class Exchange:
         """The moves that join the digits into the dims of the new layout."""
         return self._last()
 
+    @property
+    def sends(self) -> int:
+        """The number of collectives."""
+        sent = sum(not each.is_slice for each in self.transfers)
+        return len(self.gathers) + sent + (self.final is not None)
+
     def padded(self, nbytes: int) -> int:
         """Return the bytes of a device's part in digits. nbytes: of the gathered part."""
         return -(-nbytes * prod(self.digit_shape) // prod(self.gathered_shape))
@@ -112,7 +129,10 @@ class Exchange:
             local = -(-local * before.grid[k] // before.per_device[k])
         local, shape = self.padded(local), self.digit_shape
         for transfer in self.transfers:
-            if transfer.source is None:
+            if transfer.pairs:
+                receive = sum(a != b for a, b in transfer.pairs)
+                made.permute(transfer.axes, local, receive)
+            elif transfer.source is None:
                 local = -(-local // transfer.size)
             elif transfer.target is None:
                 made.all_gather(transfer.axes, local, int(not transfer.is_in_order(shape)))

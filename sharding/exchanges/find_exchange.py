@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from enum import Enum, auto
+from itertools import pairwise, product
 from math import prod
 
 from gridlayout.arguments import Shape
@@ -16,6 +17,7 @@ from gridlayout.layouts.steps import Join, Split, StepBuilder
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, Transfer, local_bytes
+from gridlayout.sharding.exchanges.permuting import Permuting
 from gridlayout.sharding.meshes.placement import Placement
 
 
@@ -45,10 +47,10 @@ def find_exchange(
     after = after or device.placement(new)
     local = local_bytes(old, before), local_bytes(new, after)
     best, least = None, 0
-    # Mesh axes with the same source and target are transferred together, or else each alone.
-    ways = ((early, yes) for early in _early_steps(route, before, after) for yes in (True, False))
-    for early, together in ways:
-        found = _Finder(route, before, after, device.fine.shape, together, early).exchange(at_once)
+    for early, way in product(_early_steps(route, before, after), _Way):
+        if way is _Way.PERMUTED and best is not None and best.sends < 2:
+            continue
+        found = _Finder(route, before, after, device.fine.shape, way, early).exchange(at_once)
         if found is None:
             continue
         received = total_bytes(found.collectives(*local, before, device))
@@ -67,6 +69,18 @@ def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[
         yield found
 
 
+class _Way(Enum):
+    """How mesh axes are transferred.
+
+    TOGETHER: those with the same source and target at once. ALONE: one after another. PERMUTED: one
+    after another, but those that change their digits with each other by one permute.
+    """
+
+    TOGETHER = auto()
+    ALONE = auto()
+    PERMUTED = auto()
+
+
 class _Finder:
     """Computes one exchange.
 
@@ -79,11 +93,11 @@ class _Finder:
         before: Placement,
         after: Placement,
         sizes: Mapping[str, int],
-        together: bool,
+        way: _Way,
         early: Sequence[Numbered],
     ) -> None:
         self.route, self.before, self.after, self.sizes = route, before, after, sizes
-        self.together, self.early = together, early
+        self.way, self.early = way, early
         self.unmoved = unmoved_dims(route, before, after)
         self.extent = dict(enumerate(route.shape))
         self.parts: dict[int, Shape] = {}  # for each digit that is split, its parts
@@ -213,7 +227,7 @@ class _Finder:
         for axis in axes:
             last = runs[-1][-1] if runs else None
             apart = last is None or not (same or (last, axis) in pairs or not {last, axis} & single)
-            if apart or not self.together:
+            if apart or self.way is not _Way.TOGETHER:
                 runs.append((axis,))
             else:
                 runs[-1] = (*runs[-1], axis)
@@ -271,13 +285,12 @@ class _Finder:
     def _transfers(
         self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]
     ) -> list[Transfer]:
-        """Return the transfers: slices, then all_to_alls, then gathers.
+        """Return the transfers: slices, then all_to_alls, a permute, then gathers.
 
         If axes wait for each other in a circle, one of them is gathered to break it.
         """
         found = []
         at = dict(source)  # where each mesh axis is now
-        waiting = [axis for axis in target if source.get(axis) != target[axis]]
         done = [axis for axis in reversed(list(source)) if axis not in target]
 
         def move(axis: Axes, to: int | None) -> None:
@@ -288,6 +301,14 @@ class _Finder:
             if to is not None:
                 at[axis] = to
 
+        if self.way is _Way.PERMUTED:
+            permuting = Permuting(target, self.sizes, self.extent)
+            for axis, digit in permuting.before(at):
+                move(axis, digit)
+            if (permute := permuting.permute(at)) is not None:
+                found.append(permute)
+                at = permuting.after(at)
+        waiting = [axis for axis in target if at.get(axis) != target[axis]]
         while waiting:
             free = [axis for axis in waiting if target[axis] not in at.values()]
             free.sort(key=lambda axis: axis in at)
