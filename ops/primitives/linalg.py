@@ -6,7 +6,17 @@ and LU (`factorizations.py`) and triangular systems (`substitution.py`).
 
 from __future__ import annotations
 
-from gridlayout.ops.decisions.factors import batch
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gridlayout.ops.decisions.factors import (
+    THROUGH,
+    Factors,
+    FactorsOf,
+    Numbering,
+    Shape,
+    batch,
+)
 from gridlayout.ops.decisions.flops import Flops, nothing, of_last, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.primitives import factorizations, tall
@@ -38,14 +48,26 @@ _SINGLE: dict[str, tuple[tuple[Decide, ...], str]] = {
 }
 
 
-def _record(name: str, flops: Flops) -> Record:
+def _of_triangular(
+    params: Mapping[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]
+) -> Factors:
+    """Return the factors of triangular systems: a batch, or else the right-hand sides of one."""
+    if len(ins[0]) > 2:
+        return batch(2)(params, ins, outs)
+    made, columns = Numbering(ins, outs), int(params["left_side"])
+    made.add(THROUGH, (1, columns), (2, columns))
+    return made.factors()
+
+
+def _record(name: str, flops: Flops, factors: FactorsOf | None = None) -> Record:
     rules, reason = _SINGLE.get(name, ((), _WHOLE))
-    return Record((*rules, mapped), flops, batch(RANK.get(name, 2)), reason=reason)
+    factors = factors or batch(RANK.get(name, 2))
+    return Record((*rules, mapped), flops, factors, reason=reason)
 
 
 LINALG: dict[str, Record] = {
     **{name: _record(name, of_matrix(leading)) for name, leading in _LEADING.items()},
-    "triangular_solve": _record("triangular_solve", of_solve),
+    "triangular_solve": _record("triangular_solve", of_solve, _of_triangular),
     "tridiagonal_solve": _record("tridiagonal_solve", lambda op: 8 * per_result(op)),
     "lu_pivots_to_permutation": _record("lu_pivots_to_permutation", nothing),
     "cholesky_update": Record((), of_last(4)),
