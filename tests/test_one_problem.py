@@ -149,7 +149,7 @@ def test_sums_at_indices_stay_where_the_next_step_gathers():
 
         return lax.scan(step, r, None, length=5)[0]
 
-    edges = np.random.default_rng(0).integers(0, 103, (2, 2048)).astype(np.int32)
+    edges = np.random.default_rng(0).integers(0, 103, (2, 1 << 16)).astype(np.int32)
     arrays = *edges, draw(103)
     laid = placed(arrays, ((8,), (8,), (1,)))
     lifted = gl.on_grid(ranks)
@@ -170,6 +170,21 @@ def test_a_transpose_shares_the_relayout_of_what_it_reads():
     assert [each.kind for row in rows for each in row.collectives] == ["permute"]
     for found, expected in zip(lifted(*laid), step(*arrays), strict=True):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_a_loop_does_not_change_is_relaid_out_before_it():
+    """Steps of a regression whose features are divided: the data is divided by rows once."""
+
+    def steps(x, y, w):
+        return lax.fori_loop(0, 20, lambda _, w: w - 1e-4 * x.T @ (x @ w - y), w)
+
+    arrays = draw(4096, 256), draw(4096, 8), draw(256, 8)
+    laid = placed(arrays, ((1, 8), (8, 1), (1, 1)))
+    lifted = gl.on_grid(steps)
+    rows = lifted.report(*laid).rows
+    sent = {(row.primitive, each.kind, each.count) for row in rows for each in row.collectives}
+    assert sent == {("scan", "all_to_all", 1), ("dot_general", "all_reduce", 20)}
+    np.testing.assert_allclose(np.asarray(lifted(*laid)), steps(*arrays), rtol=1e-3, atol=1e-3)
 
 
 def test_small_matrices_that_a_loop_decomposes_are_whole_on_every_device():

@@ -106,13 +106,8 @@ STEPS = {
 }
 
 
-# XLA fetches a halo once for two convolutions, and gathers what a loop does not change before it.
-LESS = {
-    "convolutions by rows and columns": "all_gather",
-    "decoding by heads": "all_gather",
-    "decoding, 2-D": "all_gather",
-    "decoding by uneven length": "all_gather",
-}
+# XLA fetches a halo once for two convolutions.
+LESS = {"convolutions by rows and columns": "all_gather"}
 
 
 # Of each kind of step, in placements that send in different ways.

@@ -28,7 +28,7 @@ from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.jaxprs import called, equations_of, is_call, scan_parts
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
-from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
+from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, is_indexed, layout_of
 from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.digest import digest_of
@@ -81,7 +81,7 @@ class Chosen:
         follower: a transpose of its result that is folded into it.
         """
         if node.name in ("scan", "while"):
-            return self._loop(path, node.eqn)
+            return self._loop(path, node.eqn, values)
         choice = self.choices.get(path)
         if choice is None or node.name == WITH_LAYOUT:
             return None  # what has no results, such as a print, has no choice
@@ -133,7 +133,7 @@ class Chosen:
         axes = self.units.mesh_axes(choice.summed)
         return Requested(ins, None, None, axes) if any(ins) else None
 
-    def _loop(self, path: Path, eqn: Any) -> RequestedLoop | None:
+    def _loop(self, path: Path, eqn: Any, values: Sequence[Value]) -> RequestedLoop | None:
         """Return the requested placements of a loop's carries and rows, with its body's choices."""
         depth, is_scan = len(path), eqn.primitive.name == "scan"
         inside = {
@@ -158,22 +158,23 @@ class Chosen:
         rows = [spec(inside.get((-1 - k, -1)), aval, 1) for k, aval in enumerate(avals[second:])]
         body = {own: choice for own, choice in inside.items() if own and own[0] >= 0}
         chosen = Chosen(self.units, body, self.products, (*self.prefix, *path))
-        constants = self._constants(eqn, avals[:first], body)
+        constants = self._constants(eqn, values[:first], body)
         return RequestedLoop(tuple(carry), tuple(rows), constants, chosen)
 
     def _constants(
-        self, eqn: Any, avals: Sequence[Any], body: Mapping[Path, Choice]
+        self, eqn: Any, values: Sequence[Value], body: Mapping[Path, Choice]
     ) -> tuple[Sharded | None, ...]:
-        """Return where constants of a loop are read in its body, None where it is not one place."""
+        """Return where constants of a loop are read in its body, None where it is not one place.
+
+        None too for what is there already, in any layout.
+        """
         is_scan = eqn.primitive.name == "scan"
         other = 0 if is_scan else eqn.params["cond_nconsts"]  # of the test come first
         jaxpr = eqn.params["jaxpr" if is_scan else "body_jaxpr"].jaxpr
-        needs = [set[Division]()] * other + read_as(jaxpr, body)[: len(avals) - other]
+        needs = [set[Division]()] * other + read_as(jaxpr, body)[: len(values) - other]
         return tuple(
-            self.units.spec(tuple(aval.shape), aval.dtype, next(iter(need)))
-            if len(need) == 1 and aval.shape
-            else None
-            for aval, need in zip(avals, needs, strict=True)
+            None if len(need) != 1 else self._needed(value, min(need), is_indexed(value.spec))
+            for value, need in zip(values, needs, strict=True)
         )
 
     def _all_needed(

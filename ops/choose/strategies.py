@@ -29,7 +29,7 @@ from gridlayout.ops.choose.joined import (
 )
 from gridlayout.ops.choose.room import Room
 from gridlayout.ops.choose.variables import Place, Variables
-from gridlayout.ops.graph.node import CARRY, SLICE, Path
+from gridlayout.ops.graph.node import Path
 from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.ops.solver.terms import no_step
@@ -91,15 +91,13 @@ class Strategies(Variables):
                 self.each_step()
                 if not variable.is_operand:
                     costs[at] = costs[at] + dram.seconds(variable)
-        # The users of each value, by how often they read it: a loop repeats the moves inside it.
+        # The users of each value, by how often it moves: a loop repeats the moves inside it.
         consumers: dict[tuple[int, float, Path], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
             is_known = self.variables[self._of_node[n]].choices[0] is not None
             for position, v in enumerate(node.ins if is_known else ()):
                 if v is not None:
-                    body, times = self.graph.body(node.path), node.times
-                    if not position and node.name in (CARRY, SLICE):  # it is read before the loop
-                        body, times = self.graph.body(body), node.starts
+                    body, times = self.graph.moved(node, position)
                     consumers.setdefault((v, times, body), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
         values: dict[Any, tuple[int, float, Path]] = {}

@@ -43,9 +43,8 @@ class RequestedLoop:
     """The requested specs of a loop's values, and the choices for its body.
 
     carry: of the carried values. slices: of one iteration's slices of the scanned operands.
-    constants: of values that do not change in the loop, as its body reads them, where they are
-    computed of positions. None leaves the placement to the rule. chosen: the choices for the body's
-    equations.
+    constants: of values that do not change in the loop, as its body reads them. None leaves the
+    placement to the rule. chosen: the choices for the body's equations.
     """
 
     carry: tuple[Sharded | None, ...]

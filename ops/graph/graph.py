@@ -58,8 +58,8 @@ class Graph:
 
     closed: the jaxpr. constants: the values of its constants, and of those of called functions.
     calls: the number of named calls. trips: the assumed trip count of loops of unknown length; None
-    where bodies of loops are not inlined. loops: the paths of loops whose bodies are inlined, outer
-    loops first. kept: results of functions of this graph (`once`).
+    where bodies of loops are not inlined. loops: how often the bodies of inlined loops run, by the
+    loop's path, outer loops first. kept: results of functions of this graph (`once`).
     """
 
     closed: Any = field(repr=False)
@@ -71,7 +71,7 @@ class Graph:
     constants: dict[int, Any] = field(default_factory=dict)
     results: list[Atom] = field(default_factory=list)
     calls: int = 0
-    loops: list[Path] = field(default_factory=list)
+    loops: dict[Path, float] = field(default_factory=dict)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -140,12 +140,24 @@ class Graph:
 
     def body(self, path: Path) -> Path:
         """Return the path of the innermost inlined loop around a node; () if there is none."""
-        inside = (path[:n] for n in range(len(path) - 1, 0, -1)) if self._loops else ()
-        return next((each for each in inside if each in self._loops), ())
+        inside = (path[:n] for n in range(len(path) - 1, 0, -1)) if self.loops else ()
+        return next((each for each in inside if each in self.loops), ())
 
-    @cached_property
-    def _loops(self) -> frozenset[Path]:
-        return frozenset(self.loops)
+    def moved(self, node: Node, position: int) -> tuple[Path, float]:
+        """Return the loop in whose body an operand of a node is moved, and how often.
+
+        What a loop does not change is moved before it.
+        """
+        body, times = self.body(node.path), node.times
+        if not position and node.name in (CARRY, SLICE):  # it is read before the loop
+            return self.body(body), node.starts
+        v = node.ins[position]
+        maker = None if v is None else self.makers.get(v)
+        made = () if maker is None else self.body(maker.path)
+        while len(body) > len(made):
+            body = self.body(body)
+            times = self.loops.get(body, 1)
+        return body, times
 
     @cached_property
     def free(self) -> dict[int, Node]:
@@ -339,8 +351,8 @@ class Graph:
         slices: Sequence[Atom],
     ) -> list[Atom]:
         """Inline a loop's body and its carries; for a scan, also its stacked results."""
-        self.loops.append(loop.path)
         rounds, carries, at = loop.times * loop.length, [], {}
+        self.loops[loop.path] = rounds
         for k, atom in enumerate(carry):
             var = body.jaxpr.invars[len(consts) + k]
             carries.append(self._new(var))

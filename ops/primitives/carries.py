@@ -80,11 +80,11 @@ def constants(
 def as_constant(b: Builder, value: Value, requested: Sharded | None = None) -> Value:
     """Return a value as a constant of a body: computed once, and replicated if it is small.
 
-    requested: where it is computed, if it is a function of positions.
+    requested: where the body reads it.
     """
     if b.env.replicates(value.spec):
         return b.replicated(value)
-    if requested is not None and is_indexed(value.spec):
+    if requested is not None:
         return b.as_spec(value, requested)
     return b.materialize(value) if is_indexed(value.spec) else value
 
