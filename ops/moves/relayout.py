@@ -3,7 +3,8 @@
 A replicated array has a layout too: one core, on every device. So laying out an array and
 replicating it are moves like any other. There are six ways to move:
 
-* along a route (`gridlayout.layouts.route`): the exchange of the two layouts gives the collectives;
+* along a route (`gridlayout.layouts.route`): the exchange of the two layouts gives the collectives,
+  with a permute between mesh axes or without;
 * through the logical array, where there is no route: gather, unpack, pack, and keep the own part;
 * in pieces, where the other ways receive more than has to move: the boxes that an old and a new
   part have in common are sent one by one;
@@ -149,6 +150,11 @@ def _ways(
     if not by_axes.collectives:
         return ((in_rows or [by_axes])[0],)
     found = [by_axes]
+    if len(by_axes.collectives) > 1:
+        exchange = find_exchange(old, new.with_oob(None), device, after, before, permuted=True)
+        if exchange is not None:
+            key = Key("permuted", old, new, device, before, after)
+            found.append(_along(key, exchange, old, new, device, before, after))
     if len(by_axes.collectives) > 1 and device.machine.has_latency:
         exchange = find_exchange(old, new.with_oob(None), device, after, before, at_once=True)
         if exchange is not None:
@@ -253,8 +259,7 @@ def _along(
         partial(exchanged_workspace, exchange, old, new, before, after),
         exchange,
     )
-    is_permuted = any(each.pairs for each in exchange.transfers)
-    if not collectives or is_permuted or new.dtype.name in packing.AS_BITS:
+    if not collectives or exchange.is_permuted or new.dtype.name in packing.AS_BITS:
         return move
     fill = host_fill(new)
     return replace(move, phases=lambda x: phases(x, fill), sends=sends_of(exchange, before))

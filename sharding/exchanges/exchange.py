@@ -110,10 +110,9 @@ class Exchange:
         return self._last()
 
     @property
-    def sends(self) -> int:
-        """The number of collectives."""
-        sent = sum(not each.is_slice for each in self.transfers)
-        return len(self.gathers) + sent + (self.final is not None)
+    def is_permuted(self) -> bool:
+        """Whether mesh axes change their dims with each other."""
+        return any(each.pairs for each in self.transfers)
 
     def padded(self, nbytes: int) -> int:
         """Return the bytes of a device's part in digits. nbytes: of the gathered part."""

@@ -29,11 +29,13 @@ def find_exchange(
     after: Placement | None = None,
     before: Placement | None = None,
     at_once: bool = False,
+    permuted: bool = False,
 ) -> Exchange | None:
     """Return the exchange that receives the fewest bytes; None if there is no route.
 
     before, after: the placements of the two grids; by default those of the device grid. at_once:
-    whether the gathers at its end are one collective; None if there are not several.
+    whether the gathers at its end are one collective; None if there are not several. permuted:
+    whether mesh axes change their digits with each other by one permute; None if none do.
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -47,11 +49,10 @@ def find_exchange(
     after = after or device.placement(new)
     local = local_bytes(old, before), local_bytes(new, after)
     best, least = None, 0
-    for early, way in product(_early_steps(route, before, after), _Way):
-        if way is _Way.PERMUTED and best is not None and best.sends < 2:
-            continue
+    ways = [_Way.PERMUTED] if permuted else [_Way.TOGETHER, _Way.ALONE]
+    for early, way in product(_early_steps(route, before, after), ways):
         found = _Finder(route, before, after, device.fine.shape, way, early).exchange(at_once)
-        if found is None:
+        if found is None or (permuted and not found.is_permuted):
             continue
         received = total_bytes(found.collectives(*local, before, device))
         if best is None or received < least:
