@@ -290,6 +290,26 @@ def test_extremes_of_windows_are_differentiated_on_blocks(name, grid, reducer):
         assert row.bytes_moved <= 8 * 4 * 16 * (24 * grid[1] + 47 * grid[0]), row
 
 
+@pytest.mark.parametrize("reducer", [lax.max, lax.min])
+def test_the_first_extreme_of_a_window_is_selected_as_by_xla(reducer):
+    """Also among equal elements, infinities and NaN. XLA itself does it for large windows only."""
+    random, init = np.random.default_rng(0), -np.inf if reducer is lax.max else np.inf
+    x = random.choice(np.array([-np.inf, -1, -0.0, 0, 2, np.inf, np.nan], np.float32), (23, 37))
+    laid = poisoned(x, gl.GridLayout(x.shape, grid=(2, 4), collapse=[]), DEVICE)
+    for window, stride in [((2, 2), (2, 2)), ((3, 4), (2, 1)), ((9, 8), (3, 4))]:
+        fn = pool(init, reducer, window, stride, "SAME")
+        ct = random.standard_normal(fn(x).shape, np.float32)
+
+        def pulled(x, fn=fn, ct=ct):
+            return jax.vjp(fn, x)[1](ct)[0]
+
+        run = jax.jit(gl.on_grid(pulled))
+        assert_same(run(laid), jax.jit(pulled)(x))
+        is_large = window[0] * window[1] > 49
+        if DEVICE.platform == "cpu":
+            assert ("select_and_scatter" in run.lower(laid).as_text()) == is_large
+
+
 def test_pooling_and_its_gradient():
     x, compiled = example((3, 2, 11, 13)), Compiled()
     smooth = [name for name in POOLS if name not in NO_GRADIENT]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import jax
@@ -32,6 +33,10 @@ from gridlayout.ops.primitives.windows import (
 from gridlayout.sharding.meshes.placement import Placement
 
 Shape = tuple[int, ...]
+Pairs = Sequence[tuple[int, int]]
+# The most positions of a window whose gradient is found position by position: at 64, XLA's scatter
+# is as fast.
+_SELECTED = 49
 # The reduction of each primitive, whose neutral element pads the array.
 REDUCTIONS = {"reduce_window_sum": "reduce_sum", "reduce_window_max": "reduce_max"}
 REDUCTIONS |= {"reduce_window_min": "reduce_min"}
@@ -148,20 +153,64 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     ]
     shapes = [block_shape(x.spec) for x in shown if isinstance(x.spec, Sharded)]
     padding = tuple((0, 0) if k in of_operand else pair for k, pair in enumerate(p["padding"]))
-    bind = op.bound(padding=padding)
-
     own = spec.layout.with_oob(None)
     assert isinstance(own, GridLayout)
     made = Sharded(own.replace(shard_shape=block), places)
+    is_few = prod(p["window_dimensions"]) <= _SELECTED
+    scatter = _selected if is_few and b.device.platform == "cpu" else _scattered_by_xla
 
     def kernel(x: jax.Array, y: jax.Array) -> list[jax.Array]:
-        (out,) = bind(x.reshape(shapes[0]), y.reshape(shapes[1]))
+        out = scatter(op, padding, x.reshape(shapes[0]), y.reshape(shapes[1]))
         for k, reads in of_operand.items():
             out = lax.slice_in_dim(out, -reads.first, block[k] - reads.first, axis=k)
         return [out.reshape(made.local_shape)]
 
     (out,) = b.run(kernel, shown, [made])
     return [b.relayout(out, b.choose(out.shape, out.dtype, operand))]
+
+
+def _scattered_by_xla(op: Op, padding: Pairs, source: jax.Array, operand: jax.Array) -> jax.Array:
+    found: jax.Array = op.bind(source, operand, padding=padding)[0]
+    return found
+
+
+def _selected(op: Op, padding: Pairs, source: jax.Array, operand: jax.Array) -> jax.Array:
+    """Return what `op` does, position by position of the windows.
+
+    XLA on CPUs reduces five arrays over windows, and scatters. Here each position of the windows is
+    compared with the extremes of those before it, of all windows at once; then the source is added
+    where it is selected.
+    """
+    # XLA would compute what makes these for each position.
+    source, operand = lax.optimization_barrier((source, operand))
+    p, reduction = op.params, "reduce_max" if op.params["select_prim"] is lax.ge_p else "reduce_min"
+    size, stride = p["window_dimensions"], p["window_strides"]
+    spans = [(n - 1) * step + 1 for n, step in zip(source.shape, stride, strict=True)]
+    rows = zip(spans, size, operand.shape, padding, strict=True)
+    around = [(low, span + n - 1 - extent - low, 0) for span, n, extent, (low, _) in rows]
+    dtype = operand.dtype
+    neutral, zero = NEUTRAL[reduction](dtype), np.zeros((), dtype)
+    wide = lax.pad(operand, np.asarray(neutral, dtype), around)
+    first, *others = np.ndindex(*size)
+
+    def at(start: Shape) -> jax.Array:
+        return lax.slice(wide, start, [a + n for a, n in zip(start, spans, strict=True)], stride)
+
+    best, chosen = at(first), lax.full(source.shape, 0, np.int32)
+    for k, start in enumerate(others, 1):
+        new = at(start)
+        stays = p["select_prim"].bind(best, new)
+        best = lax.select(stays, best, new)
+        chosen = lax.select(stays, chosen, lax.full(source.shape, k, np.int32))
+    chosen = lax.optimization_barrier(chosen)
+    found = lax.full(operand.shape, 0, dtype)
+    for k, start in enumerate([first, *others]):
+        part = lax.select(chosen == k, source, lax.full(source.shape, 0, dtype))
+        first_at = [a - low for a, (low, _) in zip(start, padding, strict=True)]
+        dims = zip(first_at, spans, operand.shape, stride, strict=True)
+        put = [(a, n - a - span, step - 1) for a, span, n, step in dims]
+        found += lax.pad(part, zero, put)
+    return found
 
 
 def _windows(p: Mapping[str, Any]) -> list[Window]:
