@@ -420,3 +420,30 @@ def test_extremes_of_segments_are_combined(grid, dtype):
     assert_same(fn(laid, rows), extremes(x, own))
     received = fn.report(laid, rows).bytes_moved / device.size
     assert received < 5 * 16 * 13 * 4
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("grid", [(8, 1), (2, 4)])
+def test_rows_of_segments_that_are_padding_are_dropped_by_their_indices(grid):
+    """So no device writes its rows once more with zeros in their padding."""
+    device, random = gl.DeviceGrid((2, 4)), np.random.default_rng(0)
+    x, own = random.standard_normal((509, 507), np.float32), random.integers(0, 16, 509, np.int32)
+    laid = poisoned(x, gl.GridLayout(x.shape, grid=grid, collapse=[]), device)
+    rows = poisoned(own, gl.GridLayout(own.shape, "int32", grid[:1]), device)
+    fn = gl.on_grid(lambda x, own: jax.ops.segment_sum(x, own, 16))
+    assert_same(fn(laid, rows), jax.ops.segment_sum(x, own, 16))
+    held = fn.lower(laid, rows).compile().memory_analysis().temp_size_in_bytes
+    assert held < laid.layout.bytes_per_core / 3
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("grid", [(2, 4), (4, 1)])
+def test_updates_without_an_index_are_added(grid):
+    """All of them to the whole array, and no padding."""
+    device, dims = gl.DeviceGrid((2, 4)), lax.ScatterDimensionNumbers((1,), (), ())
+    x, new = np.ones(5, np.float32), np.arange(35, dtype=np.float32).reshape(7, 5)
+    laid = poisoned(new, gl.GridLayout(new.shape, grid=grid, collapse=[]), device)
+    at = np.zeros((7, 0), np.int32)
+    fn = gl.on_grid(lambda x, new: lax.scatter_add(x, at, new, dims))
+    for given in (x, gl.put(x, gl.GridLayout((5,), grid=(1,)), device)):
+        assert_same(fn(given, laid), x + new.sum(0))

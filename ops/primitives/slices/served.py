@@ -24,6 +24,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import has_padding, valid_mask
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
 from gridlayout.ops.primitives.slices.logical_indices import (
     computed_once,
@@ -260,15 +261,25 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
 
 
 def _with_own_updates(
-    op: Op, spec: Sharded, s: SliceDims, block: jax.Array, indices: jax.Array, updates: jax.Array
+    op: Op,
+    spec: Sharded,
+    s: SliceDims,
+    block: jax.Array,
+    indices: jax.Array,
+    updates: jax.Array,
+    is_update: Any = True,
 ) -> jax.Array:
-    """Return a device's block of an array with the updates that fall into it."""
+    """Return a device's block of an array with the updates that fall into it.
+
+    is_update: a mask of the indices, false where they are padding.
+    """
     dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
     drops = s.mode != lax.GatherScatterMode.CLIP
     columns, mine, inside = _local(spec, s, dims, indices, drops)
     if columns:
-        columns[0] = jnp.where(mine & inside, columns[0], block.shape[dims[0]])
-    found: jax.Array = op.bind(block, jnp.stack(columns, -1), updates, mode=DROP, **ANY)[0]
+        columns[0] = jnp.where(mine & inside & is_update, columns[0], block.shape[dims[0]])
+        indices = jnp.stack(columns, -1)
+    found: jax.Array = op.bind(block, indices, updates, mode=DROP, **ANY)[0]
     return found
 
 
@@ -324,11 +335,16 @@ def scatter_requested(
     made, out, dtype = requested.made, requested.out, op.out.dtype
     block, local, is_number = block_shape(made), made.local_shape, _is_number(others[1])
 
+    drops = bool(requested.summed and s.indexed) and has_padding(
+        specs[0].layout, specs[0].placement
+    )
+
     def added(x: jax.Array, at: jax.Array, new: jax.Array) -> jax.Array:
         at, new = at.reshape(shapes[0]), in_shape(new, shapes[1], is_number)
-        if not _cores(made, s.axes):
+        if not (drops or _cores(made, s.axes)):
             return op.bind(x, at, new, **(ANY if requested.summed else {}))[0]
-        return _with_own_updates(op, made, s, x, at, new)
+        is_update = _is_update(specs[0]) if drops else True
+        return _with_own_updates(op, made, s, x, at, new, is_update)
 
     if not requested.summed:
         operand = b.as_spec(value, made)
@@ -339,7 +355,8 @@ def scatter_requested(
         return b.run(write, [operand, indices, updates], [made])[0]
     how = PARTIAL[op.name]
     neutral = how.neutral(dtype)
-    updates = b.with_padding(updates, dtypes.oob_value(neutral, dtype))  # it changes nothing
+    if not s.indexed:
+        updates = b.with_padding(updates, dtypes.oob_value(neutral, dtype))  # it changes nothing
     (part,) = b.run(
         lambda at, new: [added(jnp.full(block, neutral, dtype), at, new)],
         [indices, updates],
@@ -350,6 +367,13 @@ def scatter_requested(
         return total
     operand = b.as_spec(value, out)
     return b.run(lambda x, y: [how.combine(x, y)], [operand, total], [out])[0]
+
+
+def _is_update(indices: Sharded) -> jax.Array:
+    """Return a mask of a device's indices that is false where they are padding."""
+    mask = valid_mask(indices.layout, indices.placement)
+    whole = jnp.broadcast_to(mask, indices.local_shape).reshape(block_shape(indices))
+    return whole[..., 0]
 
 
 def _is_number(value: Value) -> bool:
