@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from deciding import every_way
 from jax.sharding import AbstractMesh
 from laid_out import poisoned, read
 
@@ -164,6 +165,16 @@ def test_repeated_rows_stay_near():
         assert report.bytes_moved < 8 * 40_000, (d, grid, str(report))
 
 
+def test_repeats_of_repeated_rows_send_nothing():
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    for other in (0, 1):
+        fn = lambda x, d=other: jnp.repeat(jnp.repeat(x, 2, 0), 3, d)  # noqa: E731
+        out = gl.on_grid(fn)(poisoned(x, gl.GridLayout(x.shape, grid=(2, 1)), DEVICE))
+        np.testing.assert_array_equal(read(out), fn(x))
+        report = gl.on_grid(fn, abstract()).report(gl.GridLayout((509, 515), grid=(2, 4)))
+        assert report.bytes_moved == 0, str(report)
+
+
 def test_rows_of_two_arrays_interleave_in_place():
     device = abstract()
     layout = gl.GridLayout((509, 515), grid=(8, 1))
@@ -209,6 +220,93 @@ FUNCTIONS = {
     "update": lambda x: x.at[7].set(1.0),
     "segments": lambda x: jax.ops.segment_sum(x, jnp.arange(x.shape[0]) // 9, 16),
 }
+
+
+def stated(shape, grid):
+    """A layout with a few rows and columns more on each core than equal parts have."""
+    shard = [-(-n // cores) + 3 for n, cores in zip(shape, grid, strict=True)]
+    return gl.GridLayout(shape, grid=grid, collapse=[], shard_shape=shard)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_blocks_that_a_layout_states_change_no_value(name):
+    x = np.random.default_rng(0).standard_normal((101, 77)).astype(np.float32)
+    out = gl.on_grid(FUNCTIONS[name])(poisoned(x, stated(x.shape, BLOCKS), DEVICE))
+    np.testing.assert_allclose(read(out), FUNCTIONS[name](jnp.asarray(x)), rtol=1e-4, atol=1e-4)
+
+
+def largest(x):
+    window = (2, 3)
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "SAME")
+
+
+# What computes on blocks by rules of its own.
+ON_BLOCKS = {
+    "pooling": largest,
+    "pooling, gradient": jax.grad(lambda x: jnp.sum(jnp.sin(largest(x)))),
+    "stencil": lambda x: jax.lax.fori_loop(0, 5, lambda _, x: x + jnp.roll(x, 1, 0) / 2, x),
+    "holes": lambda x: jax.lax.pad(x, 0.0, ((1, 2, 1), (0, 0, 0))),
+    "some": lambda x: jax.lax.dynamic_slice(x, (7, 0), (9, x.shape[1])),
+    "one updated": lambda x: x.at[jnp.sum(x > 9).astype(int) + 7, 1:].set(2.0),
+    "along": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1)[:, :3], 1),
+    "scattered": lambda x: jnp.zeros((9, x.shape[1])).at[jnp.arange(x.shape[0]) % 9].max(x),
+    "largest three": lambda x: jax.lax.top_k(x, 3)[0],
+    "joined": lambda x: jnp.concatenate([x, 2 * x, 3 * x], 1),
+    "twice": lambda x: jnp.repeat(x, 2, 0).reshape(x.shape[0], 2, -1).sum(1),
+}
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", ON_BLOCKS)
+def test_rules_of_blocks_compute_on_blocks_that_a_layout_states(name):
+    x = np.random.default_rng(0).standard_normal((53, 31)).astype(np.float32)
+    for grid in (BLOCKS, ROWS, COLUMNS):
+        out = gl.on_grid(ON_BLOCKS[name])(poisoned(x, stated(x.shape, grid), DEVICE))
+        found = ON_BLOCKS[name](jnp.asarray(x))
+        np.testing.assert_allclose(read(out), found, rtol=1e-4, atol=1e-4, err_msg=str(grid))
+
+
+ROWS_OF = jax.lax.GatherDimensionNumbers((1,), (0,), (0,))
+INTO_ROWS = jax.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+AT, EACH = np.array([[3], [9], [0]], np.int32), np.arange(13, dtype=np.int32)[:, None]
+# Of one operation each, with its other operands.
+SINGLE = {
+    "join": (lambda x: jax.lax.concatenate([x, x], 0),),
+    "join columns": (lambda x: jax.lax.concatenate([x, x, x], 1),),
+    "cut": (lambda x: jax.lax.slice(x, (2, 0), (9, 31)),),
+    "gather": (lambda x, at: jax.lax.gather(x, at, ROWS_OF, (1, 31)), AT),
+    "scatter": (
+        lambda x, at, new: jax.lax.scatter_add(x, at, new, INTO_ROWS),
+        *(AT, np.ones((3, 31), np.float32)),
+    ),
+    "scatter rows": (
+        lambda x, at, into: jax.lax.scatter_add(into, at, x, INTO_ROWS),
+        *(EACH, np.zeros((20, 31), np.float32)),
+    ),
+    "reshape": (lambda x: jax.lax.reshape(x, (403,)),),
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", SINGLE)
+def test_every_way_computes_on_blocks_that_a_layout_states(name):
+    x, (fn, *others) = np.random.default_rng(0).standard_normal((13, 31), np.float32), SINGLE[name]
+    for grid in (BLOCKS, COLUMNS):
+        laid = poisoned(x, stated(x.shape, grid), DEVICE)
+        for way, _, (out,) in every_way(fn, [laid, *others]):
+            expected = np.broadcast_to(fn(x, *others), out.shape)
+            np.testing.assert_allclose(out, expected, rtol=1e-5, err_msg=str(way))
+
+
+@pytest.mark.few(9)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_blocks_that_a_layout_states_receive_about_what_equal_ones_do(name):
+    shape, grid = (509, 515), (2, 4)
+    layouts = gl.GridLayout(shape, grid=grid, collapse=[]), stated(shape, grid)
+    moved = [gl.on_grid(FUNCTIONS[name], abstract()).report(x).bytes_moved for x in layouts]
+    # A few rows and columns; a device has 131,580 B.
+    assert moved[1] <= 1.2 * moved[0] + 8 * 24_000, moved
 
 
 @pytest.mark.few(4)

@@ -5,6 +5,8 @@ A primitive runs on such a block directly, without a transpose before or after.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -27,6 +29,39 @@ def block_spec(shape: Shape, dtype: Any, placement: Placement, memory_space: str
     return Sharded(layout, placement)
 
 
+def blocks_like(
+    spec: Sharded, shape: Shape, dtype: Any, placement: Placement | None = None
+) -> Sharded:
+    """Return the blocks of an array whose dims are divided as those of `spec`, by `as_blocks`.
+
+    Dims of the same extent are divided at the same positions. placement: of the result, if some
+    dims are undivided in it; by default that of `spec`.
+
+    >>> import gridlayout as gl
+    >>> placed = gl.DeviceGrid((1,)).placement((1, 1))
+    >>> blocks_like(block_spec((8, 4), "float32", placed), (8, 6), "int32").layout
+    GridLayout((8, 6), 'int32', grid=(1, 1))
+    """
+    placement = placement or spec.placement
+    found, own = block_spec(shape, dtype, placement, spec.layout.memory or "l1"), spec.layout
+    assert isinstance(own, GridLayout)
+    rows = zip(own.stated_shard, own.shape, shape, placement.slots, strict=True)
+    return with_shards(found, [n if a == b and count > 1 else None for n, a, b, count in rows])
+
+
+def with_shards(spec: Sharded, shards: Sequence[int | None]) -> Sharded:
+    """Return blocks with stated extents along some dims."""
+    if not any(shards):
+        return spec
+    assert isinstance(spec.layout, GridLayout)
+    return replace(spec, layout=spec.layout.replace(shard_shape=tuple(shards)))
+
+
+def equal_blocks(spec: Sharded) -> Sharded:
+    """Return the `block_spec` of an array in blocks by `as_blocks`, without stated extents."""
+    return block_spec(spec.shape, spec.dtype, spec.placement, spec.layout.memory or "l1")
+
+
 def block_shape(spec: Sharded) -> Shape:
     """Return the shape of the logical block that one device holds of a `block_spec` array."""
     local, rank = spec.local_shape, len(spec.placement.grid)
@@ -43,7 +78,8 @@ def untiled(spec: Sharded) -> Sharded:
 def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     """Return the `block_spec` that describes the same bytes on each device, or None.
 
-    A collapsed dim may join several logical dims if devices divide only the first of them.
+    Blocks are as long as the layout states. A collapsed dim may join several logical dims if
+    devices divide only the first of them.
 
     >>> import gridlayout as gl
     >>> device = gl.DeviceGrid((1,))
@@ -60,6 +96,7 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     ones = (1,) * len(shape)
     grid, slots = list(ones), list(ones)
     axes: list[Axes] = [()] * len(shape)
+    shards: list[int | None] = [None] * len(shape)
     for k, group in enumerate(own.groups):
         if placed.slots[k] > 1:
             first = next((d for d in group if shape[d] > 1), None)
@@ -67,8 +104,11 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
                 return None
             grid[first], slots[first] = placed.grid[k], placed.slots[k]
             axes[first] = placed.axes[k]
+            rest = prod(shape[d] for d in group if d != first)
+            stated = own.stated_shard[k]
+            shards[first] = None if stated is None or stated % rest else stated // rest
     placement = Placement(tuple(grid), tuple(axes), tuple(slots), ones)
-    found = block_spec(shape, own.dtype, placement, own.memory_space)
+    found = with_shards(block_spec(shape, own.dtype, placement, own.memory_space), shards)
     move = find_move(own, found.layout, device, placed, placement)
     return found if move is None or (not move.collectives and move.is_view) else None
 
@@ -78,7 +118,7 @@ def reshaped_blocks(spec: Sharded, shape: Shape, near: bool = False) -> Sharded 
     """Return the block spec of the same data reshaped to `shape`, or None.
 
     It exists if devices divide only the first of the dims that the reshape merges or splits. near:
-    whether blocks may begin and end a few positions off those of the data.
+    whether blocks may begin and end elsewhere than those of the data.
 
     >>> import gridlayout as gl
     >>> placed = gl.DeviceGrid((1,)).placement((1, 1, 1))
@@ -92,7 +132,8 @@ def reshaped_blocks(spec: Sharded, shape: Shape, near: bool = False) -> Sharded 
     for k, group in enumerate(own.groups):
         wide = [d for d in group if spec.shape[d] > 1]
         if placed.slots[k] > 1 and (
-            len(wide) != 1 or own.shard_shape[k] != -(-spec.shape[wide[0]] // placed.slots[k])
+            len(wide) != 1
+            or not (near or own.shard_shape[k] == -(-spec.shape[wide[0]] // placed.slots[k]))
         ):
             return None
         if placed.slots[k] > 1:
@@ -117,20 +158,23 @@ def reshaped_blocks(spec: Sharded, shape: Shape, near: bool = False) -> Sharded 
 
 
 @cached
-def same_blocks(target: Sharded, shape: Shape) -> tuple[Sharded, Sharded] | None:
-    """Return two specs of the same blocks, of arrays of `shape` and of the target's shape, or None.
+def same_blocks(target: Sharded, source: Sharded) -> tuple[Sharded, Sharded] | None:
+    """Return two specs of the same blocks, of arrays of both specs' shapes, or None.
 
     The second one divides the array as `target`, a `block_spec`, but in blocks of whole elements of
-    the dim that `shape` divides, or vice versa: blocks of one are a few positions off the other's.
+    the dim that the first one divides, or vice versa: blocks of one are a few positions off the
+    other's. They are those of `source` where that is divided so.
 
     >>> import gridlayout as gl
     >>> import jax
     >>> device = gl.DeviceGrid(jax.sharding.AbstractMesh((8,), ("x",)))
     >>> target = block_spec((1527,), "float32", device.placement((8,)))
-    >>> before, after = same_blocks(target, (509, 3))
+    >>> source = block_spec((509, 3), "float32", device.placement((8, 1)))
+    >>> before, after = same_blocks(target, source)
     >>> before.layout.shard_shape, after.layout.shard_shape, target.layout.shard_shape
     ((64, 3), (192,), (191,))
     """
+    shape = source.shape
     placed, own = target.placement, as_grid(target.layout)
     if own is None or 0 in shape:
         return None
@@ -149,18 +193,29 @@ def same_blocks(target: Sharded, shape: Shape) -> tuple[Sharded, Sharded] | None
                 placed.axes[d],
                 placed.slots[d],
             )
-            if len(old) > 1:
-                rows = -(-shape[old[0]] // placed.grid[d])
-                stated[1][d] = rows * prod(shape[k] for k in old[1:])
-            elif len(new) > 1:
-                stated[0][old[0]] = own.shard_shape[d] * prod(target.shape[k] for k in new[1:])
+            rest = prod(target.shape[k] for k in new[1:])
+            rows = _rows(source, old[0], placed.axes[d]) or -(-shape[old[0]] // placed.grid[d])
+            if len(new) > 1:
+                rows = own.shard_shape[d] * rest if rows % rest else rows
+            stated[0][old[0]], stated[1][d] = rows, rows * prod(shape[k] for k in old[1:]) // rest
     there = Placement(tuple(grid), tuple(axes), tuple(slots), (1,) * len(shape))
     places, shapes, made = (there, placed), (shape, target.shape), list[Sharded]()
     for place, each, shard in zip(places, shapes, stated, strict=True):
-        layout = block_spec(each, own.dtype, place, own.memory_space).layout
-        assert isinstance(layout, GridLayout)
-        made.append(Sharded(layout.replace(shard_shape=shard) if any(shard) else layout, place))
+        made.append(with_shards(block_spec(each, own.dtype, place, own.memory_space), shard))
     return made[0], made[1]
+
+
+def _rows(spec: Sharded, d: int, axes: Axes) -> int | None:
+    """Return the positions of a dim that a device has, if mesh axes divide it in whole blocks."""
+    own, placed = as_grid(spec.layout), spec.placement
+    if own is None or own.tile or set(placed.per_device) != {1}:
+        return None
+    for k, group in enumerate(own.groups):
+        wide = [j for j in group if spec.shape[j] > 1]
+        if wide and wide[0] == d and placed.axes[k] == axes:
+            rest = prod(spec.shape[j] for j in wide[1:])
+            return own.shard_shape[k] // rest if own.shard_shape[k] % rest == 0 else None
+    return None
 
 
 def dim_groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:

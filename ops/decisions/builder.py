@@ -72,6 +72,7 @@ class Builder(Mover):
             return None
         axes: dict[int, Axes] = {}
         grid, space, like = [1] * len(shape), "l1", None
+        shards: list[int | None] = [None] * len(shape)
         for value in values:
             spec = value.spec
             if value.shape != shape:
@@ -84,13 +85,15 @@ class Builder(Mover):
                 return None
             like = like or spec.source.layout
             space, placed = blocks.layout.memory or space, blocks.placement
-            for d, n, own in zip(spec.dims, placed.grid, placed.axes, strict=True):
+            assert isinstance(blocks.layout, GridLayout)
+            rows = zip(spec.dims, placed.grid, placed.axes, blocks.layout.stated_shard, strict=True)
+            for d, n, own, shard in rows:
                 used = {name for each in axes.values() for name in each}
                 if own and d not in axes and not used.intersection(own):
-                    axes[d], grid[d] = own, n
+                    axes[d], grid[d], shards[d] = own, n, shard
         if not axes:
             return None
-        found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space)
+        found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space, shard_shape=shards)
         placed = self.placement(found)
         is_there = all(placed.axes[d] == axes.get(d, ()) for d in range(len(shape)))
         if not is_there or set(placed.per_device) != {1}:

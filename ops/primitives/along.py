@@ -23,7 +23,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, most_bytes, spread
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions import tiled_dims
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import SHIFTED, THROUGH, Factors, Numbering, along, dim_of
 from gridlayout.ops.decisions.flops import nothing
@@ -117,16 +117,10 @@ def _on_blocks(
     spec = as_blocks(first.spec, b.device)
     if spec is None or any(spec.placement.axes[a] or spec.placement.grid[a] > 1 for a in axes):
         return None
-    space = spec.layout.memory or "l1"
-
-    def there(shape: Shape, dtype: Any) -> Sharded:
-        return block_spec(shape, dtype, spec.placement, space)
-
-    inputs = []
-    for value, _ in operands:
-        own = there(value.shape, value.dtype)
-        inputs.append(b.as_spec(value, own))
-    out_specs = [there(aval.shape, aval.dtype) for aval in op.outs]
+    inputs = [
+        b.as_spec(value, blocks_like(spec, value.shape, value.dtype)) for value, _ in operands
+    ]
+    out_specs = [blocks_like(spec, aval.shape, aval.dtype) for aval in op.outs]
     writes_part = b.record.writes_part
     shapes = [block_shape(value.spec) for value in inputs]  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.reshapes import relabelled, reshape_map
@@ -72,7 +72,7 @@ def concatenate_whole_blocks(b: Builder, op: Op, *values: Value) -> Value | None
     def extended(shape: Shape, length: int) -> Shape:
         return (*shape[:axis], length, *shape[axis + 1 :])
 
-    wide = block_spec(extended(first.shape, long), first.dtype, spec.placement)
+    wide = blocks_like(spec, extended(first.shape, long), first.dtype)
     own = [b.as_spec(x, spec) for x in values]
     out = replace(op.out, shape=extended(op.out.shape, count * long))
     ins = tuple(replace(x, shape=wide.shape) for x in op.ins)

@@ -14,7 +14,7 @@ from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.ops.decisions import tiled_dims
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.op import Op
@@ -57,7 +57,7 @@ def _pad_inside(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
     if any(n > m for n, m in zip(placed.grid, op.out.shape, strict=True)):
         return None
     windows = [Window(1, 1, low, high, inside + 1) for low, high, inside in config]
-    out = block_spec(op.out.shape, value.dtype, placed, spec.layout.memory or "l1")
+    out = blocks_like(spec, op.out.shape, value.dtype)
     block = block_shape(out)
     reaches = {
         d: for_results(window, block[d])

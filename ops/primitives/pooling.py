@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, equal_blocks
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import NEAR, SHIFTED, THROUGH, Factors, FactorsOf, Numbering
 from gridlayout.ops.decisions.flops import Flops, of_window, per_operand
@@ -127,7 +127,8 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
 
     A device sees all windows that touch its block.
     """
-    spec, p = as_blocks(operand.spec, b.device), op.params
+    found, p = as_blocks(operand.spec, b.device), op.params
+    spec = found and equal_blocks(found)
     if spec is None or spec.placement.slots != spec.placement.grid or 0 in source.shape:
         return None
     block, places = list(block_shape(spec)), spec.placement

@@ -131,7 +131,8 @@ def _to_blocks(b: Builder, x: Value, blocks: Sharded) -> Value | None:
     These are whole elements of the dims that devices divide, and stay so unless that takes much
     more memory.
     """
-    if (same := same_blocks(blocks, x.shape)) is None:
+    assert isinstance(x.spec, Sharded)
+    if (same := same_blocks(blocks, x.spec)) is None:
         return None
     before, after = same
     x, local = b.relayout(x, before.layout, before.placement), after.local_shape

@@ -22,7 +22,7 @@ from jax.extend import core
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.caching import cached
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, equal_blocks
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.jaxprs import scan_parts, traced_equation
 from gridlayout.ops.decisions.op import Aval, Op
@@ -185,7 +185,8 @@ def _blocks(b: Builder, carry: Sequence[Value]) -> Sharded | None:
     """Return the blocks of the first array that is carried; None if it is in no blocks."""
     spec = next((x.spec for x in carry if x.ndim and x.layout is not None), None)
     found = None if spec is None else as_blocks(spec, b.device)
-    return found if found is not None and found.placement.slots == found.placement.grid else None
+    is_whole = found is not None and found.placement.slots == found.placement.grid
+    return equal_blocks(found) if found is not None and is_whole else None
 
 
 def _reach(stencil: Stencil, blocks: Sharded) -> Ends:

@@ -28,7 +28,13 @@ from jax.interpreters import mlir
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import (
+    as_blocks,
+    block_shape,
+    block_spec,
+    blocks_like,
+    with_shards,
+)
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import NEAR, SHIFTED, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
@@ -41,6 +47,7 @@ from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.meshes.placement import Placement
 
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
@@ -200,7 +207,7 @@ def _boxed(
     if lengths == shape or max(placed.grid) == 1:
         return spec, shown, x
     assert isinstance(spec.layout, GridLayout)
-    small = block_spec(lengths, spec.dtype, placed, spec.layout.memory_space)
+    small = blocks_like(spec, lengths, spec.dtype)
 
     starts = [start for start, _ in boxes]
     limits = [start + n for start, n in zip(starts, block_shape(small), strict=True)]
@@ -242,8 +249,9 @@ def cut_view(
 def _target(b: Builder, spec: Sharded, view: Shifted, exact: bool) -> Sharded:
     """Return the blocks of a view: each dim is divided as the one of the array that it reads.
 
-    exact: on the same devices. Else in the placement of a layout, in which a dim whose cores would
-    be on other devices than those that divide the array is undivided.
+    Those of a dim of the same extent are as long. exact: on the same devices. Else in the placement
+    of a layout, in which a dim whose cores would be on other devices than those that divide the
+    array is undivided.
     """
     own, placed = spec.layout, spec.placement
     assert isinstance(own, GridLayout)
@@ -252,8 +260,7 @@ def _target(b: Builder, spec: Sharded, view: Shifted, exact: bool) -> Sharded:
         grid[d] = min(placed.grid[s], view.shape[d])
     if exact:
         axes = [placed.axes[view.along[d]] if n > 1 else () for d, n in enumerate(grid)]
-        placement = b.device.placed(tuple(grid), axes)
-        return block_spec(view.shape, own.dtype, placement, own.memory_space)
+        return _in_blocks(spec, view, b.device.placed(tuple(grid), axes))
     while True:
         layout = GridLayout(view.shape, own.dtype, grid, collapse=[], memory_space=own.memory_space)
         placement = b.placement(layout)
@@ -263,8 +270,18 @@ def _target(b: Builder, spec: Sharded, view: Shifted, exact: bool) -> Sharded:
             if placement.axes[d] not in ((), placed.axes[s]) or placement.per_device[d] > 1
         ]
         if not moved:
-            return block_spec(view.shape, own.dtype, placement, own.memory_space)
+            return _in_blocks(spec, view, placement)
         grid[moved[0]] = 1
+
+
+def _in_blocks(spec: Sharded, view: Shifted, placement: Placement) -> Sharded:
+    """Return the blocks of a view in a placement; see `_target`. spec: the blocks of the array."""
+    own, shards = spec.layout, list[int | None]([None] * len(view.shape))
+    assert isinstance(own, GridLayout)
+    for d, s in view.along.items():
+        if placement.axes[d] and view.shape[d] == own.shape[s]:
+            shards[d] = own.stated_shard[s]
+    return with_shards(block_spec(view.shape, own.dtype, placement, own.memory_space), shards)
 
 
 def _border(

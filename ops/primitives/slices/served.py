@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, with_shards
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
@@ -42,30 +43,34 @@ from gridlayout.ops.primitives.slices.slicing import (
 from gridlayout.sharding.collectives import index_of
 
 Shape = tuple[int, ...]
+# How a dim is divided: its cores, their mesh axes, and how many positions each has, if stated.
+Divided = tuple[int, Axes, int | None]
 # Padding of the index array breaks what the user promises of the indices.
 ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
-def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, tuple[int, Axes]]) -> Sharded:
-    """Return the blocks of an array. cores: for each divided dim its cores and mesh axes."""
-    dims = [cores.get(d, (1, ())) for d in range(len(shape))]
-    placed = b.device.placed(tuple(n for n, _ in dims), [axes for _, axes in dims])
-    return block_spec(shape, dtype, placed)
+def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, Divided]) -> Sharded:
+    """Return the blocks of an array. cores: how each divided dim is divided."""
+    dims = [cores.get(d, (1, (), None)) for d in range(len(shape))]
+    placed = b.device.placed(tuple(n for n, *_ in dims), [axes for _, axes, _ in dims])
+    return with_shards(block_spec(shape, dtype, placed), [shard for *_, shard in dims])
 
 
-def _cores(spec: Sharded, dims: Sequence[int]) -> dict[int, tuple[int, Axes]]:
-    placed = spec.placement
-    return {d: (placed.grid[d], placed.axes[d]) for d in dims if placed.axes[d]}
+def _cores(spec: Sharded, dims: Sequence[int]) -> dict[int, Divided]:
+    placed, own = spec.placement, spec.layout
+    assert isinstance(own, GridLayout)
+    rows = list(zip(placed.grid, placed.axes, own.stated_shard, strict=True))
+    return {d: rows[d] for d in dims if placed.axes[d]}
 
 
-def _of_slices(spec: Sharded, s: SliceDims) -> dict[int, tuple[int, Axes]]:
+def _of_slices(spec: Sharded, s: SliceDims) -> dict[int, Divided]:
     """Return how slices are divided along the dims that they keep of an array."""
     kept = [d for d in s.dim_map if d not in s.axes]
     return {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
 
 
 def _like_rows(
-    b: Builder, indices: Value, cores: dict[int, tuple[int, Axes]], rows: Sequence[int]
+    b: Builder, indices: Value, cores: dict[int, Divided], rows: Sequence[int]
 ) -> Sharded:
     """Return the blocks of indices that are divided as slices are along their dims `rows`."""
     there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
@@ -179,7 +184,7 @@ def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | 
 
 def _result_cores(
     b: Builder, op: Op, spec: Sharded, s: SliceDims, indices: Value
-) -> tuple[dict[int, tuple[int, Axes]], list[int]]:
+) -> tuple[dict[int, Divided], list[int]]:
     """Return how a gather's result is divided, and its dims for those of the indices, in order.
 
     Dims of the array that slices keep stay divided. Those of the indices do, where the mesh axes
@@ -299,7 +304,7 @@ def scatter_partial(
         return None
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
     lead = _cores(own, rows)
-    over = tuple(axis for _, axes in lead.values() for axis in axes)
+    over = tuple(axis for _, axes, _ in lead.values() for axis in axes)
     if not over or any(own.placement.axes[k] for k in s.lead if k not in rows):
         return None
     divided_dims = _cores(own, range(updates.ndim))
@@ -311,7 +316,7 @@ def scatter_partial(
         d = next((d for d in s.axes if value.shape[d] >= count), None)
         if d is None:
             return None
-        out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over)})
+        out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over, None)})
     at = _like_rows(b, indices, lead, rows)
     requested = Requested((None, at, own), made, out, over, scattered)
     found = scatter_requested(b, op, requested, value, indices, updates)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.factors import INDEXED, THROUGH, UPDATED, Factors, Numbering
 from gridlayout.ops.decisions.op import Op
@@ -98,7 +98,7 @@ def _update_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     ones = (1,) * value.ndim
     grid, slots = along_others(placed.grid, 1), along_others(placed.slots, 1)
     place = Placement(grid, along_others(placed.axes, ()), slots, ones)
-    own = block_spec(update.shape, update.dtype, place)
+    own = blocks_like(spec, update.shape, update.dtype, place)
     x = b.as_spec(value, spec)
     new = b.as_spec(update, own)
     shape, small = value.shape, block_shape(own)
