@@ -51,11 +51,26 @@ def test_rounds_sort_whatever_there_is(n):
         assert (np.diff(x) >= 0).all()
 
 
+KINDS = ("bool", "int8", "uint16", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fn")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_has_keys_that_come_last(kind):
+    dtype = jnp.dtype(kind)
+    every = np.arange(2 if kind == "bool" else 2 ** (8 * dtype.itemsize)).astype("u2")
+    every = every.astype(f"u{dtype.itemsize}").view(dtype)
+    last = jnp.asarray([sorting.greatest(dtype)])
+    kept = lax.sort((jnp.concatenate([last, every]), np.arange(len(every) + 1)), num_keys=1)[0][-1:]
+    np.testing.assert_array_equal(kept.astype("f4"), last.astype("f4"))
+
+
 SORTS = {
     "stable": lambda x, y: (jnp.sort(x), jnp.argsort(x)),
     "several": lambda x, y: lax.sort((x, y, jnp.arange(len(x))), num_keys=2),
     "descending": lambda x, y: jnp.sort(x, descending=True) + 0 * y,
     "integers": lambda x, y: jnp.sort(jnp.nan_to_num(y).astype(int)),
+    "greatest": lambda x, y: lax.sort((jnp.where(x > 1, 127, 5).astype("i1"), y), num_keys=1),
+    "truth values": lambda x, y: lax.sort((x > 1, y > 1, y), num_keys=2),
     "complex": lambda x, y: lax.sort(lax.complex(x, y)),
     "halves": lambda x, y: lax.sort((y.astype(jnp.bfloat16), x), num_keys=1),
     # An unstable sort may order equal keys in any way: without signs, equal keys have equal bits.
@@ -77,6 +92,14 @@ def test_one_vector_is_sorted_as_jax_sorts_it(name, n):
     for f, w in zip(leaves(found), jax.tree.leaves(expected), strict=True):
         assert is_grid(f)
         assert np.asarray(f).tobytes() == np.asarray(w).tobytes()
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_a_vector_that_does_not_divide_sends_what_others_do():
+    sizes = 100 * COUNT, 100 * COUNT - 3
+    rows = [gl.on_grid(jnp.sort).report(laid(np.zeros(n, np.float32))).rows[-1] for n in sizes]
+    assert [row.primitive for row in rows] == ["sort", "sort"]
+    assert rows[1].bytes_moved <= 1.01 * rows[0].bytes_moved
 
 
 @pytest.mark.usefixtures("in_blocks")

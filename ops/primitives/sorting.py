@@ -52,10 +52,9 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
         return None
     block = int(layout.shard_shape[0])
     xs = [b.as_sharded(x, layout.with_dtype(x.dtype)) for x in values]
-    keys, tail = op.params["num_keys"], devices * block > n
+    keys = op.params["num_keys"]
     index = _ties_differ(values, keys)
-    sizes = [dtypes.nbytes(block, x.dtype) for x in values]
-    sizes = [*([block] if tail else []), *sizes, *([4 * block] if index else [])]
+    sizes = [dtypes.nbytes(block, x.dtype) for x in values] + [4 * block] * index
     rounds, made = merge_exchange(devices), b.collectives()
     for pairs in rounds:
         for size in sizes:
@@ -67,13 +66,11 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
     def kernel(*parts: jax.Array) -> Arrays:
         at = index_of(axes) * block + jnp.arange(block, dtype=jnp.int32)
         given = [part.reshape(block) for part in parts]
-        front = [(at >= n).astype(jnp.int8)] if tail else []
-        arrays = [*front, *given[:keys], *([at] if index else []), *given[keys:]]
-        count = len(front) + keys + index
-        found = _sorted(arrays, count)
+        if devices * block > n:  # padding comes last: it has the greatest keys, and later positions
+            given[:keys] = [jnp.where(at < n, x, greatest(x.dtype)) for x in given[:keys]]
+        found = _sorted([*given[:keys], *([at] if index else []), *given[keys:]], keys + index)
         for pairs in rounds:
-            found = _merged(found, count, axes, pairs, devices)
-        found = found[len(front) :]
+            found = _merged(found, keys + index, axes, pairs, devices)
         out = [*found[:keys], *found[keys + index :]]
         return [x.reshape(part.shape) for x, part in zip(out, parts, strict=True)]
 
@@ -84,6 +81,20 @@ def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
         return outs
     home = target_layout(b, layout, first, ())
     return [b.relayout(out, home.with_dtype(out.dtype)) for out in outs]
+
+
+def greatest(dtype: np.dtype[Any]) -> Any:
+    """Return the number that is last in the order of `lax.sort`.
+
+    >>> greatest(np.dtype("int8")), greatest(np.dtype("float32"))
+    (np.int8(127), np.float32(nan))
+    """
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        return dtype.type(complex(np.nan, np.nan))
+    if jnp.issubdtype(dtype, jnp.floating):
+        nan = dtype.type(np.nan)
+        return nan if nan != nan else dtype.type(jnp.finfo(dtype).max)
+    return dtype.type(True if dtype.kind == "b" else jnp.iinfo(dtype).max)
 
 
 def _ties_differ(values: Sequence[Value], keys: int) -> bool:
