@@ -441,6 +441,29 @@ def test_along_the_only_dim_devices_share_totals_and_candidates():
         assert sum(moved for _, moved in collectives(text, COUNT)) == report.bytes_moved
 
 
+@pytest.mark.few(3)
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8", "uint8"])
+def test_the_greatest_of_a_vector_are_jaxs(kind):
+    """Padding is never among them, not even behind the last of all numbers, which it equals."""
+    dtype, n = jnp.dtype(kind), 8 * COUNT + 3
+    x = np.asarray(np.random.default_rng(0).integers(-3, 4, n), np.int8).astype(dtype)
+    if kind in ("int8", "uint8"):
+        x[::5] = jnp.iinfo(dtype).min
+    else:
+        x[::7], x[1::5], x[5], x[6] = np.nan, -0.0, np.inf, -np.inf
+        x[2::9] = np.full((), -1, f"i{dtype.itemsize}").view(dtype)  # a negative NaN
+    laid = poisoned(x, gl.GridLayout((n,), kind, grid=(COUNT,)), DEVICE)
+    for k in (1, 3, n):
+        fn = lambda x, k=k: lax.top_k(x, k)  # noqa: E731
+        report = gl.on_grid(fn).report(laid)
+        assert [row.how for row in report.rows] == ["rule"]
+        for found, expected in zip(gl.on_grid(fn)(laid), fn(x), strict=True):
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+    if kind == "float32" and DEVICE.platform == "cpu":
+        few_of = gl.on_grid(lambda x: lax.top_k(x, 3))
+        assert " sort(" not in few_of.lower(laid).compile().as_text()
+
+
 def test_elements_at_indices_move_themselves_and_not_their_table():
     shape, n = (4 * COUNT, 4096), 4 * COUNT
     x = gl.put(example(shape), gl.GridLayout(shape, grid=(COUNT, 1)), DEVICE)

@@ -25,7 +25,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped, target_layout
 from gridlayout.ops.primitives.indices import is_too_large_to_replicate
-from gridlayout.ops.primitives.ranks import descending
+from gridlayout.ops.primitives.ranks import descending, least
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.sorting import COMPARISON, sort
 from gridlayout.ops.primitives.windows import (
@@ -78,7 +78,7 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     """Rule for the `k` greatest elements of a vector and their indices."""
     if not op.params.get("aggregate_to_topk", True):
         return None
-    ranked = descending if op.params.get("is_max_k", True) else lambda x: ~descending(x)
+    is_max = op.params.get("is_max_k", True)
     x = _block_vector(b, value, None)
     assert isinstance(x.spec, Sharded)
     (axes,) = x.spec.placement.axes
@@ -88,13 +88,17 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     made = b.collectives().all_gather(axes, dtypes.nbytes(best, value.dtype))
     made = made.all_gather(axes, best * 4)
 
+    def first(x: jax.Array, at: jax.Array, count: int) -> jax.Array:
+        keys = x if is_max else descending(x)
+        # Padding is behind all elements, also behind those that equal it: it has later positions.
+        return lax.top_k(jnp.where(at < extent, keys, least(keys.dtype)), count)[1]
+
     def kernel(part: jax.Array) -> list[jax.Array]:
         a = local_blocks(part)
         at = index_of(axes) * block + jnp.arange(block)
-        # `at >= extent` is the first sort key: padding is ranked behind all elements.
-        order = jnp.lexsort((at, ranked(a), at >= extent))[:best]
+        order = first(a, at, best)
         values, at = (all_gather(y[order], axes, 0) for y in (a, at))
-        order = jnp.lexsort((at, ranked(values), at >= extent))[:k]
+        order = first(values, at, k)
         return [values[order], at[order].astype(op.outs[1].dtype)]
 
     outs = b.run(kernel, [x], [Replicated(aval.shape, aval.dtype) for aval in op.outs], made)
