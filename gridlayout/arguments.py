@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from math import prod
 from typing import Any, SupportsIndex
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from gridlayout.errors import LayoutError
 
 Shape = tuple[int, ...]
+# A shape, grid or tile as users give it: a number is that of one dim, as in NumPy.
+ShapeLike = int | Sequence[int]
 _MOST_ITEMS = 8  # of an array or a container, that errors print
 Ints = NDArray[np.int64]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
@@ -88,19 +90,19 @@ def _container_text(value: Any) -> str:
 
 
 def as_shape(shape: Any, what: str) -> Shape:
-    """Return `shape` as a tuple of Python ints >= 0.
+    """Return `shape` as a tuple of Python ints >= 0; a number is a shape of one dim.
 
-    >>> as_shape([2, 3], "shape")
-    (2, 3)
+    >>> as_shape([2, 3], "shape"), as_shape(5, "shape")
+    ((2, 3), (5,))
     """
     return _whole_numbers(shape, what, 0, "whole numbers >= 0")
 
 
 def positive(values: Any, what: str) -> Shape:
-    """Return `values` as a tuple of at least one int, all >= 1.
+    """Return `values` as a tuple of at least one int, all >= 1; a number is one of them.
 
-    >>> positive([3, 2], "grid")
-    (3, 2)
+    >>> positive([3, 2], "grid"), positive(np.int64(8), "grid")
+    ((3, 2), (8,))
     """
     rule = "whole numbers: at least one number, all >= 1"
     dims = _whole_numbers(values, what, 1, rule)
@@ -111,15 +113,15 @@ def positive(values: Any, what: str) -> Shape:
 
 def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
     """Return `values` as a tuple of Python ints from `least`; `rule` states this for errors."""
-    if getattr(values, "ndim", 1) != 1:
+    if getattr(values, "ndim", 1) > 1:
         raise LayoutError(
             f"{what} {shown(values)} must be a sequence of whole numbers, such as the shape of an "
             "array, x.shape"
         )
-    if isinstance(values, (str, int)):
+    if isinstance(values, str):
         raise LayoutError(f"{what} {values!r} must be a sequence of whole numbers, such as (3, 2)")
     is_array, given = hasattr(values, "dtype"), values
-    values = as_items(values, what, "whole numbers")
+    values = as_items(in_sequence(values), what, "whole numbers")
     try:
         dims = tuple(operator.index(n) for n in values)
     except TypeError:
@@ -132,6 +134,16 @@ def _whole_numbers(values: Any, what: str, least: int, rule: str) -> Shape:
     if any(n > MAX_ELEMENTS for n in dims):
         raise LayoutError(f"{what} {shown(dims)} holds a number over 2**62")
     return dims
+
+
+def in_sequence(values: Any) -> Any:
+    """Return a number in a tuple, as the only one of a shape, grid or tile; others as they are.
+
+    >>> in_sequence(8), in_sequence([3, 2])
+    ((8,), [3, 2])
+    """
+    is_number = isinstance(values, SupportsIndex) and not getattr(values, "ndim", 0)
+    return (values,) if is_number else values
 
 
 def as_index(index: Any, shape: Shape, what: str) -> Shape:

@@ -13,12 +13,12 @@ document counts strides in bytes, its source code in elements. This module count
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_count, as_flag, as_shape, one_of
+from gridlayout.arguments import Shape, ShapeLike, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -68,7 +68,7 @@ strided = StridedLayout
 
 @public
 def image2d(
-    shape: Sequence[int], dtype: DTypeLike, axis: int, align: int, *, oob: Any = None
+    shape: ShapeLike, dtype: DTypeLike, axis: int, align: int, *, oob: Any = None
 ) -> StridedLayout:
     """A tensor stored as a 2-D image of pixels of 4 elements (the Image2DPack4 formats).
 
@@ -138,7 +138,7 @@ class FormatLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         name: str,
         dtype: DTypeLike,
         *,

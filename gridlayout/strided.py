@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_count, as_flag, as_shape, one_of
+from gridlayout.arguments import Shape, ShapeLike, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -66,7 +66,7 @@ class StridedLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         strides: Sequence[int],
         dtype: DTypeLike,
         *,
@@ -198,7 +198,7 @@ class StridedLayout(Layout):
     # -- views of the same buffer, without a copy ----------------------------------------------
 
     def _view(
-        self, shape: Sequence[int], strides: Sequence[int], start: int | None = None
+        self, shape: ShapeLike, strides: Sequence[int], start: int | None = None
     ) -> StridedLayout:
         place = {"start": self.start if start is None else start, "size": self.buffer_size}
         return StridedLayout(shape, strides, self.dtype, **place, oob=self.oob)
@@ -249,7 +249,7 @@ class StridedLayout(Layout):
         order = as_permutation(dims, self.ndim, "dims")
         return self._view([self.shape[d] for d in order], [self.strides[d] for d in order])
 
-    def broadcast(self, shape: Sequence[int]) -> StridedLayout:
+    def broadcast(self, shape: ShapeLike) -> StridedLayout:
         """The view broadcast to `shape`, aligned at the last dims.
 
         A dim whose extent changes gets stride 0. `LayoutError` if the extent of such a dim is not 1
@@ -299,7 +299,7 @@ class StridedLayout(Layout):
                 dims.append((n, s))
         return self._view([n for n, _ in dims], [s for _, s in dims])
 
-    def try_reshape(self, shape: Sequence[int]) -> StridedLayout | None:
+    def try_reshape(self, shape: ShapeLike) -> StridedLayout | None:
         """The view reshaped to `shape`, or None if the reshape needs a copy.
 
         `LayoutError` if `shape` has a different number of elements.
@@ -361,7 +361,7 @@ ORDERS = ("row_major", "column_major")
 
 @public
 def contiguous(
-    shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
+    shape: ShapeLike, dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
 ) -> StridedLayout:
     """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
 

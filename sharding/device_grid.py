@@ -18,7 +18,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import Shape, as_shape, shown
+from gridlayout.arguments import Shape, ShapeLike, as_shape, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
@@ -53,7 +53,8 @@ _HOST = "pinned_host"
 class DeviceGrid:
     """A mesh of JAX devices that virtual core grids are folded onto.
 
-    `DeviceGrid((2, 4))` takes the first 8 of `jax.devices()`. `DeviceGrid(mesh)` takes a
+    `DeviceGrid((2, 4))` takes the first 8 of `jax.devices()`, and so does `DeviceGrid(8)`, as a
+    mesh of one axis. `DeviceGrid(mesh)` takes a
     `jax.sharding.Mesh` of any shape, with Auto or Explicit axes. gridlayout always states shardings
     itself, so `device.mesh` is the same mesh with Auto axes. A `jax.sharding.AbstractMesh` has
     names and sizes, but no devices: it holds no data, but grids can be placed, programs reported
@@ -95,7 +96,7 @@ class DeviceGrid:
 
     def __init__(
         self,
-        mesh: Mesh | AbstractMesh | Sequence[int],
+        mesh: Mesh | AbstractMesh | ShapeLike,
         *,
         core_map: AffineMap | CoreMap | str | None = None,
         machine: Machine | None = None,
@@ -282,7 +283,7 @@ class DeviceGrid:
         """
         return copied(x, self.replicated, is_local=len(self.processes) < 2)
 
-    def placement(self, grid: Sequence[int] | Layout) -> Placement:
+    def placement(self, grid: ShapeLike | Layout) -> Placement:
         """Return which mesh axes divide which dims of a virtual grid, or of a layout's.
 
         A layout may name them, by `mesh_axes`. Otherwise the `core_map` of the device grid decides
@@ -308,7 +309,7 @@ class DeviceGrid:
         """Return the placement in which the given axes of `fine` divide the dims of a grid."""
         return Placement.of(self._axes, grid, axes, per_device)
 
-    def core_map(self, grid: Sequence[int] | Layout) -> AffineMap:
+    def core_map(self, grid: ShapeLike | Layout) -> AffineMap:
         """Return the map: virtual core -> (coordinates in the mesh ..., core in the device ...).
 
         The map has one result per mesh axis, then one per grid dim. If the `core_map` of the
@@ -316,7 +317,7 @@ class DeviceGrid:
         """
         return self.placements.core_map(self.placement(grid))
 
-    def first_cores(self, grid: Sequence[int] | Layout) -> NDArray[np.int64]:
+    def first_cores(self, grid: ShapeLike | Layout) -> NDArray[np.int64]:
         """Return the first core of each device, in the shape (devices, grid dims).
 
         The devices are in the row-major order of `mesh`. The first core may be an idle slot.

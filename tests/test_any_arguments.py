@@ -400,7 +400,7 @@ X = gl.put(np.ones((5, 7), np.float32), gl.GridLayout((5, 7), grid=(1, 2)), gl.D
 @pytest.mark.parametrize(
     ("call", "fix"),
     [
-        (lambda: gl.GridLayout((53, 63), grid=6), r"such as \(3, 2\)"),
+        (lambda: gl.GridLayout((53, 63), grid=6), "give a grid of rank 2"),
         (lambda: gl.GridLayout((53, 63), grid="3x2"), r"grid '3x2' .* such as \(3, 2\)"),
         (lambda: gl.GridLayout((53, 63), (3, 2)), r"as in grid=\(3, 2\)"),
         (lambda: gl.convert("f32[3,5]{1,0}", to="xla"), "gl.parse"),

@@ -37,7 +37,9 @@ ARGUMENTS = [
     ({"shape": (53, True)}, ["shape (53, True)", "whole numbers"]),
     ({"shape": (53, np.True_)}, ["shape (53, np.True_)", "whole numbers"]),
     ({"shape": (n for n in (53, True))}, ["shape (53, True)", "whole numbers"]),
-    ({"shape": 53}, ["shape 53", "sequence of whole numbers"]),
+    ({"shape": -53}, ["shape (-53,)", "whole numbers >= 0"]),
+    ({"shape": 53.0}, ["shape 53.0", "sequence of whole numbers"]),
+    ({"shape": True}, ["shape (True,)", "whole numbers"]),
     ({"shape": "53"}, ["shape", "'53'", "sequence of whole numbers"]),
     ({"shape": None}, ["shape None", "sequence of whole numbers"]),
     ({"shape": (53, None)}, ["shape (53, None)", "sequence of whole numbers"]),
@@ -61,7 +63,7 @@ ARGUMENTS = [
     ({"tile": (32, 32.0)}, ["tile (32, 32.0)", "whole numbers"]),
     ({"tile": (True, 32)}, ["tile (True, 32)", "whole numbers"]),
     ({"tile": ()}, ["tile ()", "at least one number"]),
-    ({"tile": 32}, ["tile 32", "sequence"]),
+    ({"tile": 0}, ["tile (0,)", ">= 1"]),
     ({"tile": (2, 2, 2)}, ["tile (2, 2, 2) has rank 3", "more than the grid's 2"]),
     ({"tile": (2**40, 2**40)}, ["physical shape", "more than 2**62 elements"]),
     ({"tile": (32, 32), "face": (16, 12)}, ["face (16, 12)", "divide", "tile is (32, 32)"]),
@@ -226,7 +228,7 @@ INDICES = [
     ((n for n in (53, 0)), ["index (53, 0)", "outside the shape (53, 63)"]),
     ((0.0, 0), ["index (0.0, 0)", "whole numbers"]),
     ((True, 0), ["index (True, 0)", "whole numbers"]),
-    (5, ["index 5", "sequence of whole numbers"]),
+    (5, ["index (5,) has rank 1", "the shape (53, 63) has rank 2", "give 2 numbers"]),
     (None, ["index None", "sequence of whole numbers"]),
 ]
 
@@ -505,8 +507,10 @@ def test_a_block_format_is_what_makes_it_fit():
         (("toy", (2, 2), {"l1": -1}), "capacity of l1, .*>= 0"),
         (("toy", (2, 2), {"l1": "1 MB"}), "capacity of l1, .*whole numbers"),
         (("toy", (2, 2), 1024), "capacity 1024 must be a dict of bytes by memory space"),
-        (("toy", 4), "grid 4 must be a sequence of whole numbers"),
+        (("toy", 4.0), "grid 4.0 must be a sequence of whole numbers"),
         ((None, (2, 2)), "name None of a chip must be a str"),
+        (("toy", (2, 2), {}, (32, 32)), r"tiles \(32, 32\) must be a sequence of shapes"),
+        (("toy", (2, 2), {}, "32"), "tile '3' must be a sequence of whole numbers"),
     ],
 )
 def test_a_chip_is_a_name_a_grid_and_bytes_by_memory_space(arguments, says):

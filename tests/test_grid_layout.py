@@ -33,6 +33,30 @@ def built(arguments, **more):
     return gl.GridLayout(**arguments, **more)
 
 
+# --- a number is a shape of one dim ---
+
+
+@pytest.mark.parametrize(
+    ("call", "in_full"),
+    [
+        (lambda: gl.GridLayout(64, grid=8), lambda: gl.GridLayout((64,), grid=(8,))),
+        (
+            lambda: gl.GridLayout(np.int64(64), "int8", 8, np.array(4), shard_shape=9),
+            lambda: gl.GridLayout((64,), "int8", (8,), (4,), shard_shape=(9,)),
+        ),
+        (lambda: gl.GridLayout((6, 64), grid=(1, 8), tile=8).tile, lambda: (8,)),
+        (lambda: gl.GridLayout(64, grid=8).locate(9).core, lambda: (1,)),
+        (lambda: gl.AffineMap.parse("(d0) -> (d0)").range(8), lambda: ((0, 7),)),
+        (lambda: gl.Chip("toy", 4), lambda: gl.Chip("toy", (4,))),
+        (lambda: gl.xla.layout(64, tiles=[(8,)]), lambda: gl.xla.layout((64,), tiles=[(8,)])),
+        (lambda: gl.DeviceGrid(8), lambda: gl.DeviceGrid((8,))),
+        (lambda: gl.DeviceGrid(8).placement(4), lambda: gl.DeviceGrid((8,)).placement((4,))),
+    ],
+)
+def test_a_number_is_a_shape_of_one_dim(call, in_full):
+    assert call() == in_full()
+
+
 # --- sizes, the map, its inverse ---
 
 

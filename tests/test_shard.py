@@ -83,7 +83,7 @@ BAD = [
     ((96, -1), ">= 0"),
     ((96, True), "whole numbers"),
     ((96, 16.0), "whole numbers"),
-    (96, "must be a sequence"),
+    (96, "has 1 dims, but the grid"),
     ((2**63, 16), r"over 2\*\*62"),
     ((2**61, 2**10), "more than 2"),
 ]

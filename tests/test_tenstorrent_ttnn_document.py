@@ -252,7 +252,7 @@ BAD = [
     ({"stride": (16, 192, 1)}, "in their order"),
     ({"stride": (200, 16, 1)}, "multiple of 16, the width of a row"),
     ({"stride": (-192, 16, 1)}, ">= 0"),
-    ({"stride": 5}, "whole numbers"),
+    ({"stride": 5}, "one number per dim"),
     ({"grid": (2,)}, "rank 2"),
     ({"grid": (0, 1)}, "all >= 1"),
     ({"tile": (32,)}, "rank 2"),

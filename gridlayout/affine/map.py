@@ -29,7 +29,7 @@ from gridlayout.affine.normal_form import simplified
 from gridlayout.affine.parsing import parse_map
 from gridlayout.affine.printing import dim_list, expr_text, map_text
 from gridlayout.affine.search import exact_range
-from gridlayout.arguments import int64
+from gridlayout.arguments import in_sequence, int64
 from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.public import public
@@ -318,7 +318,7 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
     gridlayout.errors.LayoutError: shape (3, 4) has 2 extents, the map takes 1
     """
     try:
-        box = tuple(int64(extent, "extent") for extent in shape)
+        box = tuple(int64(extent, "extent") for extent in in_sequence(shape))
     except TypeError:
         raise LayoutError(f"shape {shape!r} is not a sequence of extents") from None
     if len(box) != m.num_dims:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, embedding
-from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive, shown
+from gridlayout.arguments import Shape, ShapeLike, as_axis, as_shape, one_of, positive, shown
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -55,6 +55,7 @@ class GridLayout(Layout):
 
     shape, dtype: the logical tensor. grid: cores along each collapsed dim, of any rank and size.
     tile: the innermost block of the last `len(tile)` collapsed dims; None: shards are not tiled.
+    In place of a shape, grid or tile of one dim, a number will do: `GridLayout(64, grid=8)`.
     collapse: intervals (start, end) of logical dims to join, end excluded; negative numbers count
     from the rank. Dims in no interval are not joined ("Dimension Collapsing"). The default is
     (0, -1); a `LayoutWarning` is given if it wastes most positions. linear: an affine map or its
@@ -80,18 +81,18 @@ class GridLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
-        grid: Sequence[int] = (1, 1),
-        tile: Sequence[int] | None = None,
+        grid: ShapeLike = (1, 1),
+        tile: ShapeLike | None = None,
         collapse: Sequence[tuple[int, int]] | None = None,
         linear: AffineMap | str | None = None,
         oob: Any = None,
         memory_space: str = "l1",
         *,
-        face: Sequence[int] | None = None,
+        face: ShapeLike | None = None,
         tile_format: str | None = None,
-        shard_shape: Sequence[int | None] | None = None,
+        shard_shape: int | Sequence[int | None] | None = None,
         row_alignment: int | None = None,
         mesh_axes: Sequence[str | tuple[str, ...] | None] | None = None,
     ) -> None:
@@ -129,7 +130,7 @@ class GridLayout(Layout):
 
     @classmethod
     def of(
-        cls, shape: Sequence[int], sharding: Any, dtype: DTypeLike = "float32", oob: Any = None
+        cls, shape: ShapeLike, sharding: Any, dtype: DTypeLike = "float32", oob: Any = None
     ) -> GridLayout:
         """Return the layout that divides a tensor as a `jax.sharding.NamedSharding` does.
 

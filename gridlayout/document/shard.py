@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, positive, shown
+from gridlayout.arguments import Shape, as_shape, in_sequence, positive, shown
 from gridlayout.errors import LayoutError
 
 # For each collapsed dim the stated shard extent, or None if it follows from ceil-division.
@@ -41,7 +41,7 @@ def as_shard(shard_shape: Any, collapsed: Shape, grid: Shape) -> tuple[Shape, St
     if shard_shape is None:
         return needed, (None,) * len(grid)
     try:
-        given = tuple(shard_shape)
+        given = tuple(in_sequence(shard_shape))
     except TypeError:
         raise LayoutError(
             f"shard_shape {shown(shard_shape)} must be a sequence of numbers"

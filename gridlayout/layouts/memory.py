@@ -78,7 +78,9 @@ class Chip:
                 raise LayoutError(f"name {space!r} of a memory must be a str that can be printed")
             as_shape((capacity,), f"capacity of {space},")
         _names_of(self.capacity, self.shared)
-        if not isinstance(self.tiles, Sequence) or isinstance(self.tiles, str):
+        if not isinstance(self.tiles, Sequence) or not all(
+            isinstance(tile, Sequence) for tile in self.tiles
+        ):
             raise LayoutError(f"tiles {self.tiles!r} must be a sequence of shapes, as ((32, 32),)")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
         positive((self.banks,), "banks")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_count, as_shape
+from gridlayout.arguments import Shape, ShapeLike, as_count, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -44,7 +44,7 @@ class TensorLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         layout: str,
         dtype: DTypeLike,
         mem_stride: Sequence[int] | None = None,

@@ -6,11 +6,11 @@ the layout of one tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from gridlayout.arguments import Shape, positive
+from gridlayout.arguments import Shape, ShapeLike, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -35,7 +35,7 @@ class ChipLayout(Layout):
 
     one_bank_per_shard = True
 
-    def __init__(self, chips: Sequence[int], local: TtnnLayout, *, oob: Any = None) -> None:
+    def __init__(self, chips: ShapeLike, local: TtnnLayout, *, oob: Any = None) -> None:
         self.chips: Shape = positive(chips, "chips")
         if not isinstance(local, TtnnLayout):
             raise LayoutError(f"{local!r} must be the tenstorrent.ttnn layout of one chip's tensor")

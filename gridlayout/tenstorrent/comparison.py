@@ -7,14 +7,14 @@ tt-metal's shards also consist of whole tiles, so some cores may be empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, one_of, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
@@ -78,9 +78,9 @@ class Comparison:
 
 @public
 def compare(
-    shape: Sequence[int],
-    grid: Sequence[int] = (1, 1),
-    tile: Sequence[int] | None = (32, 32),
+    shape: ShapeLike,
+    grid: ShapeLike = (1, 1),
+    tile: ShapeLike | None = (32, 32),
     dtype: DTypeLike = "float32",
 ) -> Comparison:
     """Compare a tensor on a plane of cores in every model: shapes, rows, padding and bytes.

@@ -17,7 +17,7 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_flag, as_int, positive
+from gridlayout.arguments import MAX_ELEMENTS, Shape, ShapeLike, as_flag, as_int, positive
 from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
@@ -106,9 +106,9 @@ class CoreMap:
 
 @public
 def device_map(
-    grid: Sequence[int],
-    mesh: Sequence[int] | None = None,
-    chip_grid: Sequence[int] = (8, 8),
+    grid: ShapeLike,
+    mesh: ShapeLike | None = None,
+    chip_grid: ShapeLike = (8, 8),
     *,
     transpose: bool = False,
     skew: int = 0,
@@ -159,7 +159,7 @@ def device_map(
 
 
 @public
-def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
+def physical_grid(cores: int, chip_grid: ShapeLike = (8, 8)) -> Shape:
     """Return the squarest rectangle (rows, columns) of `cores` cores that fits the chip.
 
     `LayoutError` if there is none, such as for a prime number of cores wider than the chip.

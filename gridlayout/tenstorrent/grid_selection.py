@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import isqrt, lcm, prod
 from typing import Any
 
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, positive
 from gridlayout.errors import LayoutError
 from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import align
@@ -24,7 +24,7 @@ _MOST_CORES = 1 << 16
 
 @public
 def grid_aware_alignments(
-    shape: Sequence[int], grid: Sequence[int], collapsed_intervals: Any = None
+    shape: ShapeLike, grid: ShapeLike, collapsed_intervals: Any = None
 ) -> Shape:
     """The alignments of tt-mlir for 32x32 tiles on a device with a 2-D grid of cores.
 

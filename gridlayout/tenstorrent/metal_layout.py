@@ -19,7 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -64,12 +64,12 @@ class MetalLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
         dim_alignments: Sequence[int] | None = None,
         collapsed_intervals: Sequence[Sequence[int]] | None = None,
-        grid: Sequence[int] | None = None,
-        tile: Sequence[int] | None = None,
+        grid: ShapeLike | None = None,
+        tile: ShapeLike | None = None,
         memory_space: str = "l1",
         memory_layout: str = "sharded",
         *,
@@ -229,9 +229,9 @@ def intervals_of(intervals: Any, rank: int) -> Intervals:
 
 @public
 def tile_alignments(
-    shape: Sequence[int],
+    shape: ShapeLike,
     collapsed_intervals: Any = None,
-    tile: Sequence[int] = (32, 32),
+    tile: ShapeLike = (32, 32),
 ) -> Shape:
     """Alignments that are the tile's sizes for the last dims of the last two intervals, else 1.
 
@@ -247,7 +247,7 @@ def tile_alignments(
 
 
 def grid_multiple_alignments(
-    shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = (32, 32)
+    shape: ShapeLike, grid: ShapeLike, tile: ShapeLike | None = (32, 32)
 ) -> Shape:
     """Alignments for which a tensor of rank 2 or more divides over a 2-D grid, even with few tiles.
 
@@ -269,7 +269,7 @@ def grid_multiple_alignments(
 
 @public
 def host_strides(
-    shape: Sequence[int], dim_alignments: Sequence[int], collapsed_intervals: Any = None
+    shape: ShapeLike, dim_alignments: Sequence[int], collapsed_intervals: Any = None
 ) -> tuple[Shape, int]:
     """The strides and the volume, in elements, of the padded row-major buffer on the host.
 

@@ -13,7 +13,7 @@ from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, positive
 from gridlayout.errors import LayoutError
 from gridlayout.public import public
 from gridlayout.tenstorrent.alignment import merged
@@ -28,7 +28,7 @@ _ALIGNED_BYTES = 64
 
 @public
 def height_sharded(
-    shape: Sequence[int],
+    shape: ShapeLike,
     dtype: DTypeLike,
     cores: int | Sequence[int],
     page: str = "tile",
@@ -51,7 +51,7 @@ def height_sharded(
 
 @public
 def width_sharded(
-    shape: Sequence[int],
+    shape: ShapeLike,
     dtype: DTypeLike,
     cores: int | Sequence[int],
     page: str = "tile",
@@ -74,7 +74,7 @@ def width_sharded(
 
 @public
 def block_sharded(
-    shape: Sequence[int],
+    shape: ShapeLike,
     dtype: DTypeLike,
     cores: Sequence[int],
     page: str = "tile",
@@ -104,7 +104,7 @@ def block_sharded(
 
 @public
 def sharded_across(
-    shape: Sequence[int],
+    shape: ShapeLike,
     dtype: DTypeLike,
     dims: Sequence[int],
     cores: int | Sequence[int],
@@ -166,7 +166,7 @@ def as_2d(layout: TensorLayout) -> TensorLayout | None:
 
 
 @public
-def squeeze_rank(tensor: Sequence[int], shard: Sequence[int]) -> tuple[Shape, Shape]:
+def squeeze_rank(tensor: ShapeLike, shard: ShapeLike) -> tuple[Shape, Shape]:
     """Return a tensor and its shard with the fewest dims that give the same shards in order.
 
     A dim is joined with the next inner dim if the shard divides no inner dim, or if the shard has
@@ -216,7 +216,7 @@ def _shard_of_plane(shard: Shape, padded: Shape) -> Shape | None:
 
 
 def _undivided(
-    shape: Sequence[int], dtype: DTypeLike, page: str, cores: Any, options: dict[str, Any]
+    shape: ShapeLike, dtype: DTypeLike, page: str, cores: Any, options: dict[str, Any]
 ) -> TensorLayout:
     """The tensor in interleaved pages, with all options but those of shards."""
     others = {name: value for name, value in options.items() if name != "distribution"}

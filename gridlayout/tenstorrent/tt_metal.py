@@ -12,12 +12,12 @@ tensor has shards of one page. Sizes are in elements unless stated in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import check_offset
 from gridlayout.layouts.call_text import call_text
@@ -69,14 +69,14 @@ class TensorLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
         page: str = "tile",
-        shard_shape: Sequence[int] | None = None,
+        shard_shape: ShapeLike | None = None,
         cores: int | Sequence[int] | None = None,
         *,
-        tile: Sequence[int] | None = None,
-        alignment: Sequence[int] | None = None,
+        tile: ShapeLike | None = None,
+        alignment: ShapeLike | None = None,
         memory_layout: str | None = None,
         distribution: str | None = None,
         orientation: str = "row_major",
@@ -114,7 +114,7 @@ class TensorLayout(Layout):
 
     # -- arguments -----------------------------------------------------------------------------
 
-    def _checked_shard(self, shard_shape: Sequence[int]) -> Shape:
+    def _checked_shard(self, shard_shape: ShapeLike) -> Shape:
         shard = positive(shard_shape, "shard_shape")
         if self.memory_layout == "interleaved":
             raise LayoutError(f"shard_shape {shard}: an interleaved tensor has no shards")
@@ -131,7 +131,7 @@ class TensorLayout(Layout):
             raise LayoutError(f"shard_shape {shard} needs rank 2 or more for grid_2d")
         return shard
 
-    def _aligned(self, alignment: Sequence[int] | None, shard: Shape | None) -> Shape:
+    def _aligned(self, alignment: ShapeLike | None, shard: Shape | None) -> Shape:
         """The given alignment, rounded up to pages: to the tile, or to the shard's width."""
         needed = self.tile or (1 if shard is None else shard[-1],)
         if alignment is None:
@@ -153,7 +153,7 @@ class TensorLayout(Layout):
             elif self.orientation == "col_major":
                 found = found[::-1]
         else:
-            found = positive(cores if isinstance(cores, Iterable) else (cores,), "cores")
+            found = positive(cores, "cores")
         if len(found) > 2:
             raise LayoutError(f"cores {found} must be a number, or rows and columns of cores")
         if len(found) == 1 and self.orientation != "row_major":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
-from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, positive
 from gridlayout.caching import cached
 from gridlayout.document.collapse import collapsed_shape
 from gridlayout.document.grid_layout import GridLayout
@@ -57,12 +57,12 @@ class TtnnDocument(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
         stride: Sequence[int] | None = None,
-        shard_shape: Sequence[int | None] | None = None,
-        grid: Sequence[int] | None = None,
-        tile: Sequence[int] | None = None,
+        shard_shape: int | Sequence[int | None] | None = None,
+        grid: ShapeLike | None = None,
+        tile: ShapeLike | None = None,
         *,
         memory_space: str = "l1",
         tile_format: str | None = None,

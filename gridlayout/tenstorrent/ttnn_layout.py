@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, dim, embedding, linearized
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, ShapeLike, as_shape, one_of, positive
 from gridlayout.document.shard import row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
@@ -70,10 +70,10 @@ class TtnnLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
-        grid: Sequence[int] = (1, 1),
-        tile: Sequence[int] | None = None,
+        grid: ShapeLike = (1, 1),
+        tile: ShapeLike | None = None,
         memory_layout: str | None = None,
         buffer_type: str = "l1",
         *,
@@ -276,7 +276,7 @@ ttnn = TtnnLayout
 
 @public
 def interleaved_shard_shape(
-    shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = None
+    shape: ShapeLike, grid: ShapeLike, tile: ShapeLike | None = None
 ) -> Shape:
     """The shard size of a tensor interleaved over a grid: one row of tiles, in elements.
 

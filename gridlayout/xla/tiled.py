@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import MAX_RANK, Shape, as_count, as_items, as_shape, one_of
+from gridlayout.arguments import MAX_RANK, Shape, ShapeLike, as_count, as_items, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -60,7 +60,7 @@ class XlaLayout(Layout):
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: ShapeLike,
         dtype: DTypeLike = "float32",
         minor_to_major: Sequence[int] | None = None,
         tiles: Sequence[Sequence[int]] = (),
@@ -253,7 +253,7 @@ layout = XlaLayout
 
 
 @public
-def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayout:
+def from_jax(jax_layout: Any, shape: ShapeLike, dtype: DTypeLike) -> XlaLayout:
     """The layout of a `jax.experimental.layout.Layout`, for an array of `shape` and `dtype`.
 
     >>> from jax.experimental.layout import Layout
@@ -272,7 +272,7 @@ def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayo
 
 
 @public
-def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
+def tpu_tiles(shape: ShapeLike, dtype: DTypeLike) -> Tiles:
     """The usual tiles of TPU programs for an array of this shape, with the last dim minor.
 
     Types of 16 and 8 bits pack 2 and 4 rows into a 32-bit word by a last tile, (2, 1) or (4, 1).

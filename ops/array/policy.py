@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, ShapeLike, as_shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
@@ -102,7 +102,7 @@ def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
 
 @public
 def fill_devices(
-    shape: Sequence[int], dtype: DTypeLike, like: Layout | None, device: DeviceGrid
+    shape: ShapeLike, dtype: DTypeLike, like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
     """A policy by which all devices hold nearly as little as possible; the rule of `gl.put(tree)`.
 
@@ -127,7 +127,7 @@ def fill_devices(
     return _filling(as_shape(shape, "shape"), as_dtype(dtype), like, device)
 
 
-def replicated(shape: Sequence[int], dtype: DTypeLike, like: Layout | None = None) -> GridLayout:
+def replicated(shape: ShapeLike, dtype: DTypeLike, like: Layout | None = None) -> GridLayout:
     """Return the layout of one core, of which every device has a copy: the layout "replicated".
 
     like: a layout whose memory space is used.

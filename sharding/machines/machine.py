@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from gridlayout.arguments import Shape, as_items, positive
+from gridlayout.arguments import Shape, ShapeLike, as_items, positive
 from gridlayout.errors import LayoutError
 from gridlayout.files import read_json
 from gridlayout.layouts.memory import Chip
@@ -106,13 +106,13 @@ class Machine(Sending):
     def __init__(
         self,
         chip: Chip | str,
-        mesh: Sequence[int] | None = None,
+        mesh: ShapeLike | None = None,
         links: Links | Sequence[Links] | Mapping[str, Links] | None = None,
         *,
         rates: Rates | None = None,
         figures: Sequence[Figure] = (),
         axes: Sequence[str] | None = None,
-        hosts: Sequence[int] | Mapping[str, int] | None = None,
+        hosts: ShapeLike | Mapping[str, int] | None = None,
         host_links: Links | None = None,
         overlap: Sequence[str] | None = None,
     ) -> None:
