@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
+from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.padding import elements_per_core
 from gridlayout.tenstorrent.allocation import Allocation
 
@@ -96,11 +96,11 @@ def mean_of(cores: Iterable[tuple[int | None, int]]) -> tuple[float | None, int,
 def fit_of(layout: Described, chip: Chip) -> Fit | None:
     """Return whether the layout fits its memory space on `chip`.
 
-    Returns None if its memory is not one of `MEMORY_SPACES`.
+    Returns None if its memory is none of the chip's, nor the host's.
 
     >>> from gridlayout import tenstorrent
     >>> toy = Chip("toy", (2, 2), {"l1": 8192})
     >>> print(fit_of(tenstorrent.ttnn((96, 64), "float32", tile=(32, 32)), toy))
     fits: 8192 B of 8192 B l1 on each core, 0 B free
     """
-    return layout.fits(chip) if layout.memory in MEMORY_SPACES else None
+    return layout.fits(chip) if chip.has(layout.memory) else None

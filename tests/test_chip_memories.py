@@ -75,6 +75,53 @@ def test_explain_summary_and_slices():
     assert len(pieces[0]) > 1
 
 
+@pytest.mark.parametrize(("own", "space"), [("scratchpad", "l1"), ("hbm", "dram")])
+def test_layouts_use_the_names_of_a_chip(own, space, tmp_path):
+    twin = gl.GridLayout((253, 631), grid=(2, 3), tile=(32, 32), memory_space=space)
+    layout = twin.replace(memory_space=own)
+    assert layout != twin
+    assert layout.on_chip(MINE) == twin
+    assert str(layout.fits(MINE)) == str(twin.fits(MINE))
+    assert layout.can_be_on(MINE) == twin.can_be_on(MINE)
+    assert [line.split()[0] for line in str(layout.summary(MINE)).splitlines()][-1] == "fits"
+    for text in (str(layout), repr(layout)):
+        assert gl.parse(text) == layout
+    assert pickle.loads(pickle.dumps(layout)) == layout
+    gl.save_bytes(np.zeros((253, 631), np.float32), layout, tmp_path / "x.bin")
+    assert gl.open_bytes(tmp_path / "x.bin").layout == layout
+    assert gl.convert(layout, to="ttnn_document").layout.memory_space == own
+    printed = lambda chip: str(layout.summary(chip))  # noqa: E731
+    for ask in (layout.fits, printed, layout.can_be_on, layout.is_placed):
+        with pytest.raises(gl.LayoutError, match=f"'{own}' is not one of those of Wormhole"):
+            ask("wormhole")
+
+
+@pytest.mark.parametrize("bad", ["L1", "my pad", "", "9", None, 3, "a" * 65])
+def test_a_memory_is_a_word_that_is_no_other_spelling_of_a_known_one(bad):
+    with pytest.raises(gl.LayoutError, match=r"memory_space .* system, mmio, dram, l1, nor a word"):
+        gl.GridLayout((3, 5), memory_space=bad)
+
+
+def test_arrays_on_devices_are_in_the_memory_that_the_chip_names():
+    count = len(jax.devices())
+    chip = gl.Chip("mine", (1, 1), {"scratchpad": 2**20, "hbm": 2**30}, shared="hbm")
+    machine = gl.Machine(chip, mesh=(count,), links=LINKS, rates=RATES)
+    device, x = gl.DeviceGrid(count, machine=machine), np.arange(35, dtype=np.float32).reshape(5, 7)
+    near = gl.GridLayout((5, 7), grid=(5, 1), memory_space="scratchpad")
+    a, b = gl.put(x, near, device), gl.put(x, near.replace(memory_space="l1"), device)
+    far = gl.relayout(a, near.replace(memory_space="hbm"))
+    assert (a.layout, far.layout.memory_space) == (b.layout, "dram")
+    np.testing.assert_array_equal(np.asarray(a + b), 2 * x)  # they are in one memory
+    with pytest.raises(gl.LayoutError, match="memory spaces dram and l1"):
+        a + far
+    moved = gl.relayout_plan(a, near.replace(memory_space="hbm"))
+    assert [str(each.axes) for each in moved.collectives] == ["('l1', 'dram')"]
+    for other in (near.replace(memory_space="sram"), near):
+        where = device if other is not near else gl.DeviceGrid(count)
+        with pytest.raises(gl.LayoutError, match=f"'{other.memory_space}' is not one of those"):
+            gl.put(x, other, where)
+
+
 @pytest.mark.parametrize("space", [None, "l1", "dram"])
 def test_plans_choose_the_same(space):
     twin, mine = machines()
@@ -95,7 +142,9 @@ def test_plans_choose_the_same(space):
 
 
 def test_refusals_of_plans_print_the_names():
-    with pytest.raises(gl.LayoutError, match="'sram' is not one of l1, dram"):
+    with pytest.raises(
+        gl.LayoutError, match=r"'sram' is not one of those of .*mine, scratchpad, hbm"
+    ):
         gl.plan(fn, *SHAPES, machine=machines()[1], memory_space="sram")
     small = gl.Chip("small", (2, 3), {"scratchpad": 4096, "hbm": 1 << 16}, shared="hbm")
     machine = gl.Machine(small, mesh=(1, 2), links=LINKS, rates=RATES)

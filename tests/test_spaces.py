@@ -58,7 +58,7 @@ def test_the_documents_names_are_read(name):
     assert gl.tenstorrent.metal((64, 64), memory_space=name).memory_space == NAMES[name]
 
 
-@pytest.mark.parametrize("name", ["DeviceL2", "devicel1", "", None, 1, ["DeviceL1"]])
+@pytest.mark.parametrize("name", ["L1", "Dram", "devicel1", "", None, 1, ["DeviceL1"]])
 def test_other_names_are_refused(name):
     with pytest.raises(gl.LayoutError, match="memory_space"):
         layout(name)

@@ -20,7 +20,7 @@ from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.layouts.memory import is_word
 from gridlayout.tenstorrent.metal_layout import SPACES, grid_multiple_alignments
 
 Candidates = Iterator[Callable[[], Layout]]
@@ -66,7 +66,7 @@ def _buffer(layout: Layout) -> int:
 
 
 def _space(layout: Layout) -> str:
-    return layout.memory if layout.memory in MEMORY_SPACES else "l1"
+    return layout.memory if layout.memory and is_word(layout.memory) else "l1"
 
 
 def of_document(layout: Layout) -> Candidates:

@@ -54,21 +54,22 @@ class GridLayout(Layout):
     """A logical tensor collapsed onto a virtual grid of cores (tt-mlir, "Tensor Layout").
 
     shape, dtype: the logical tensor. grid: cores along each collapsed dim, of any rank and size.
-    tile: the innermost block of the last `len(tile)` collapsed dims; None: shards are not tiled.
-    In place of a shape, grid or tile of one dim, a number will do: `GridLayout(64, grid=8)`.
-    collapse: intervals (start, end) of logical dims to join, end excluded; negative numbers count
-    from the rank. Dims in no interval are not joined ("Dimension Collapsing"). The default is
-    (0, -1); a `LayoutWarning` is given if it wastes most positions. linear: an affine map or its
-    text, instead of `collapse`; `d0 <> d1` in the text joins dims. face: splits each tile into
-    blocks. oob: the value of the padding: a number, or undef, zero, one, inf, neginf; None means
-    undef. memory_space: system, mmio, dram or l1, or the document's System, SystemMMIO, DeviceDRAM,
-    DeviceL1. tile_format: a block format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32
-    tiles; it changes only bytes, arrays keep `dtype`. shard_shape: elements of each collapsed dim
-    per core before tiling, if more than ceil-division gives; None for a dim means ceil-division.
-    With a larger shard, the last cores may be empty. row_alignment: the alignment in bytes of each
-    row of a core's buffer, a power of 2. Tiles are not padded; their bytes must be a multiple of
-    it. mesh_axes: the axes of a mesh that divide each dim of the grid, as the entries of a
-    `PartitionSpec` of JAX: `("y", None)`. None: `DeviceGrid.placement` chooses them.
+    tile: the innermost block of the last `len(tile)` collapsed dims; None: shards are not tiled. In
+    place of a shape, grid or tile of one dim, a number will do: `GridLayout(64, grid=8)`. collapse:
+    intervals (start, end) of logical dims to join, end excluded; negative numbers count from the
+    rank. Dims in no interval are not joined ("Dimension Collapsing"). The default is (0, -1); a
+    `LayoutWarning` is given if it wastes most positions. linear: an affine map or its text, instead
+    of `collapse`; `d0 <> d1` in the text joins dims. face: splits each tile into blocks. oob: the
+    value of the padding: a number, or undef, zero, one, inf, neginf; None means undef.
+    memory_space: system, mmio, dram or l1, or the document's System, SystemMMIO, DeviceDRAM,
+    DeviceL1, or the name that a `Chip` gives a memory. tile_format: a block format (bfp_bf8,
+    bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes only bytes, arrays keep
+    `dtype`. shard_shape: elements of each collapsed dim per core before tiling, if more than
+    ceil-division gives; None for a dim means ceil-division. With a larger shard, the last cores may
+    be empty. row_alignment: the alignment in bytes of each row of a core's buffer, a power of 2.
+    Tiles are not padded; their bytes must be a multiple of it. mesh_axes: the axes of a mesh that
+    divide each dim of the grid, as the entries of a `PartitionSpec` of JAX: `("y", None)`. None:
+    `DeviceGrid.placement` chooses them.
 
     `LayoutError` if the arguments contradict each other.
 

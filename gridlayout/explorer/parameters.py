@@ -11,7 +11,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw.logical import short
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.layouts.memory import MEMORY_SPACES, is_word
 from gridlayout.sophon.chip import CHIPS, Chip
 from gridlayout.sophon.local_memory import LocalLayout, local
 from gridlayout.sophon.strides import LAYOUTS, STORAGE
@@ -189,11 +189,12 @@ _STARTS = (
 
 def facts(layout: Layout) -> Parameters:
     """Return the other data of the page: types, formats, chips, and a layout of each model."""
+    own = (layout.memory,) if is_word(layout.memory) and layout.memory not in SPACES else ()
     return {
         "dtypes": {name: _type(name) for name in dtypes.MLIR_NAMES},
         "oob_names": [*dtypes.OOB_NAMES],
         "block_formats": dtypes.BLOCK_FORMATS,
-        "memory_spaces": {"metal": SPACES, "": MEMORY_SPACES},
+        "memory_spaces": {"metal": SPACES, "": (*MEMORY_SPACES, *own)},
         "memory_layouts": {"metal": ARRANGEMENTS, "": MEMORY_LAYOUTS},
         "buffer_types": BUFFER_TYPES,
         "tile_names": dtypes.TILE_NAMES,

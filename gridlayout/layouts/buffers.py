@@ -255,7 +255,11 @@ class Buffers:
         [True, False]
         """
         chip = as_chip(chip)
-        return self.memory != "l1" or self.is_interleaved or chip.places(self.core_shape)
+        return (
+            chip.space_of(self.memory) != "l1"
+            or self.is_interleaved
+            or chip.places(self.core_shape)
+        )
 
     def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
@@ -280,7 +284,7 @@ class Buffers:
         """
         chip, held = as_chip(chip), self.held
         grid = None if self.is_placed(chip) else self.core_shape
-        space = held.memory or "memory"
+        space = chip.space_of(held.memory or "memory 0")
         return chip.fit(space, held.per_core, held.needed(chip), self.tile, grid)
 
     def can_be_on(self, chip: Chip | str) -> bool:
@@ -298,7 +302,8 @@ class Buffers:
         (True, False, True)
         """
         chip = as_chip(chip)
-        if not self.fits(chip) or self.memory != "l1" or self.is_interleaved:
+        is_shared = chip.space_of(self.memory) != "l1"
+        if not self.fits(chip) or is_shared or self.is_interleaved:
             return bool(self.fits(chip))
         return prod(per_device(self.core_shape, chip.grid)) == 1
 

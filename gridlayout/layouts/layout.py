@@ -75,6 +75,19 @@ class Layout(Mapped):
             return self
         return self._changed(dtype=new, oob=oob, tile_format=None)
 
+    def on_chip(self, chip: Chip | str) -> Self:
+        """The same layout, with the memory called l1 or dram instead of by the chip's own name.
+
+        chip: as for `fits`. `LayoutError` for a memory that the chip does not have.
+
+        >>> from gridlayout import Chip, GridLayout
+        >>> layout = GridLayout((4, 6), grid=(2, 3), memory_space="scratchpad")
+        >>> layout.on_chip(Chip("mine", (2, 3), {"scratchpad": 1024}))
+        GridLayout((4, 6), 'float32', grid=(2, 3))
+        """
+        space = as_chip(chip).space_of(self.memory)
+        return self if space == self.memory else self.replace(memory_space=space)
+
     def replace(self, **changes: Any) -> Self:
         """The layout that the constructor returns with some arguments changed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -17,20 +18,42 @@ from gridlayout.public import public
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 HOST_SPACES = ("system", "mmio")
 ON_CHIP = ("l1", "dram")  # of each core, and of all cores
+# The registers of tt-mlir's chips, and TTNN's room for recorded commands: no chip states a size.
+_UNSTATED = ("dst", "trace")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 # The names of these spaces in tt-mlir's document.
 _NAMES = {"System": "system", "SystemMMIO": "mmio", "DeviceDRAM": "dram", "DeviceL1": "l1"}
 
 
-def as_space(word: Any, known: Sequence[str] = MEMORY_SPACES) -> str:
-    """Return the memory space of a name in MLIR or in tt-mlir's document.
+def as_space(word: Any, known: Sequence[str] = ()) -> str:
+    """Return the memory space of a name in MLIR, in tt-mlir's document, or of a chip's own.
 
-    `LayoutError` for another word.
+    known: the only names that are taken; by default any word of letters, digits and `_`.
+    `LayoutError` for another one.
 
-    >>> as_space("DeviceL1"), as_space("dram")
-    ('l1', 'dram')
+    >>> as_space("DeviceL1"), as_space("dram"), as_space("scratchpad")
+    ('l1', 'dram', 'scratchpad')
     """
-    return one_of(_NAMES.get(word, word) if isinstance(word, str) else word, known, "memory_space")
+    space = _NAMES.get(word, word) if isinstance(word, str) else word
+    if known:
+        return one_of(space, known, "memory_space")
+    known_otherwise = {name.lower() for name in (*MEMORY_SPACES, *_NAMES)}
+    if not is_word(space) or (space not in MEMORY_SPACES and space.lower() in known_otherwise):
+        raise LayoutError(
+            f"memory_space {shown(word)} is not one of {', '.join(MEMORY_SPACES)}, nor a word for "
+            "another memory of a chip: up to 64 letters, digits and _, such as scratchpad"
+        )
+    return str(space)
+
+
+def is_word(name: Any) -> bool:
+    """Whether a layout can name its memory so; XLA's names are no words.
+
+    >>> is_word("scratchpad"), is_word("memory 0")
+    (True, False)
+    """
+    return isinstance(name, str) and _WORD.fullmatch(name) is not None
 
 
 @public
@@ -47,7 +70,7 @@ class Chip:
     one that all cores share, which they call dram: `{"scratchpad": 2**20, "hbm": 2**34}`. shared:
     the name of the shared one. It has to be stated if both names are the chip's own; a single own
     name is otherwise that of the memory which has no other, and of each core's if both are free.
-    Layouts keep the words l1 and dram; what
+    Layouts may use the chip's names or the words l1 and dram, which mean the same; what
     fits, and how much, is printed in the chip's. `LayoutError` for more than one memory of a kind.
 
     >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
@@ -99,13 +122,33 @@ class Chip:
         return name.upper() if name in ON_CHIP else name
 
     def space_of(self, name: Any) -> Any:
-        """Return what layouts call the memory that this chip calls `name`; others as they are.
+        """Return what all layouts call the memory that this chip calls `name`: l1 or dram.
+
+        Names of XLA's memories, which are no words, are returned as they are. `LayoutError` for a
+        word that is no memory of this chip.
 
         >>> Chip("mine", (2, 2), {"scratchpad": 1024}).space_of("scratchpad")
         'l1'
         """
         own = {self.called(space): space for space in ON_CHIP}
-        return own.get(name, name) if isinstance(name, str) else name
+        if not isinstance(name, str) or name in own:
+            return own.get(name, name)
+        if is_word(name) and name not in (*MEMORY_SPACES, *_UNSTATED):
+            raise LayoutError(
+                f"memory_space {name!r} is not one of those of {self.name}, {', '.join(own)}, nor "
+                f"{' or '.join(HOST_SPACES)} of the host: give one of these, or a gl.Chip whose "
+                f"capacity states {name}"
+            )
+        return name
+
+    def has(self, name: str | None) -> bool:
+        """Whether `name` is a memory of this chip, by its own name too, or of its host.
+
+        >>> mine = Chip("mine", (2, 2), {"scratchpad": 1024})
+        >>> [mine.has(name) for name in ("scratchpad", "l1", "system", "hbm")]
+        [True, True, True, False]
+        """
+        return name in (*MEMORY_SPACES, *map(self.called, ON_CHIP))
 
     def room(self, space: str) -> int | None:
         """Return the bytes of a space, per core for l1, in total for others; None if not stated.
@@ -289,13 +332,14 @@ class Held(NamedTuple):
         >>> Held("dram", 1, 24576, pages=6).share(toy), Held("dram", 5, 512).share(toy)
         (8192, 1024)
         """
-        if self.memory not in ("l1", "dram"):
+        memory = chip.space_of(self.memory)
+        if memory not in ON_CHIP:
             return self.nbytes
-        parts = prod(chip.grid) if self.memory == "l1" else chip.banks
+        parts = prod(chip.grid) if memory == "l1" else chip.banks
         if self.pages:
             most = -(-self.pages // (self.workers or parts))  # pages of the fullest part
             return -(-self.per_core * most // self.pages)
-        if self.memory == "l1":
+        if memory == "l1":
             return self.per_core
         return -(-self.nbytes // parts) if self.even else self.per_core * -(-self.cores // parts)
 
@@ -307,9 +351,10 @@ class Held(NamedTuple):
         >>> Held("dram", 5, 512).needed(Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4))
         4096
         """
-        if self.memory == "dram" and not self.even:
+        memory = chip.space_of(self.memory)
+        if memory == "dram" and not self.even:
             return self.share(chip) * chip.banks
-        return self.share(chip) if self.memory == "l1" else self.nbytes
+        return self.share(chip) if memory == "l1" else self.nbytes
 
 
 def size(n: int) -> str:

@@ -36,7 +36,7 @@ from gridlayout.ops.array.shown import Shown
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
 from gridlayout.ops.array.storage_sharding import StorageSharding
-from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.ops.moves.spaces import as_stored, in_device_memory, in_layout_memory
 from gridlayout.other_words import ARRAY
 from gridlayout.public import public
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -75,8 +75,7 @@ class GridArray(Shown, metaclass=_Meta):
     def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
         # The generated `__init__` takes twice as long, for each result of each call.
         held = self.__dict__
-        if layout.mesh_axes is not None:
-            layout = device.placements.normalized(layout)
+        layout = as_stored(layout, device)
         held["storage"], held["layout"], held["device"] = storage, layout, device
 
     # -- attributes ----------------------------------------------------------------------------

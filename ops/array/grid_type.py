@@ -29,6 +29,7 @@ from gridlayout.ops.array.checked import checked, numbered
 from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
 from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of, zeros_of
+from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
 
@@ -301,7 +302,7 @@ _NO_STACK = (
 @cached
 def grid_type(layout: Layout, device: DeviceGrid, stack: tuple[int, ...] = ()) -> GridType:
     """Return the type of GridArrays in a layout, which is the same for all padding values."""
-    return GridType(device.placements.normalized(layout.canonical).with_oob(None), device, stack)
+    return GridType(as_stored(layout.canonical, device).with_oob(None), device, stack)
 
 
 def placed(storage: Any, layout: Layout, device: DeviceGrid) -> Any:

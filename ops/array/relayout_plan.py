@@ -23,6 +23,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.relayout import find_move, nothing_moves, offered_moves
+from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.public import public
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_argument import as_device
@@ -221,6 +222,8 @@ def relayout_plan(
         array = source
         source, device = array.layout, array.device
     target = _target(source, target, device)
+    if device is not None:
+        source, target = as_stored(source, device), as_stored(target, device)
     copied = _copied(source, target, device)
     how = "copy" if copied[0] else "nothing"
     staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])

@@ -11,7 +11,22 @@ from typing import Any
 import jax
 
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def as_stored(layout: Layout, device: DeviceGrid) -> Layout:
+    """Return a layout as arrays on the device grid state it: then equal places are equal layouts.
+
+    It names mesh axes only where the rule would choose others. The memories of each core and of all
+    cores are l1 and dram, whatever the chip calls them. `LayoutError` for a memory that the chip
+    does not have.
+    """
+    if layout.mesh_axes is not None:
+        layout = device.placements.normalized(layout)
+    if layout.memory is None or layout.memory in MEMORY_SPACES:
+        return layout
+    return layout.on_chip(device.machine.chip)
 
 
 def in_device_memory(storage: Any, layout: Layout, device: DeviceGrid) -> Any:

@@ -35,6 +35,7 @@ from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.interpret.static import Results, StaticLeaf
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.ops.planning.divisions import divisions
 from gridlayout.ops.planning.trees import Trees
 from gridlayout.ops.primitives.table import rules_version
@@ -297,7 +298,7 @@ def traced_for(
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
         tuple(consts),
         tuple(arrays),
-        tuple(layouts),
+        tuple(None if layout is None else as_stored(layout, device) for layout in layouts),
         Trees(jax.tree.structure(args, is_leaf=is_grid), tuple(numbers), results),
         nexts,
         space,

@@ -31,6 +31,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, is_of_keys
 from gridlayout.ops.decisions.stated import CONSTRAINTS, constraint, ignored, spec_in
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.relayout import find_move
+from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.ops.programs.passes import keeps_tiles
 from gridlayout.sharding.limits import LIMITS
 
@@ -177,7 +178,7 @@ def constrained(b: Builder, op: Op, value: Value) -> Value:
 
 def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> Value:
     """Rule for `gl.with_layout`: a relayout. A cotangent stays in the memory space of `like`."""
-    layout = op.params["layout"]
+    layout = as_stored(op.params["layout"], b.device)
     before = None if like is None else like.layout
     if (
         op.params["back"]
