@@ -433,6 +433,41 @@ def test_a_step_is_compiled_once():
     np.testing.assert_allclose(read(state[0]["w"]), A / 16, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, n: x * n,
+        lambda x, n: n - x,
+        lambda x, n: x % n,
+        lambda x, n: n >= x,
+        lambda x, n: gl.numpy.maximum(x, n) if isinstance(x, gl.GridArray) else jnp.maximum(x, n),
+        lambda x, n: x.clip(1, n),
+        lambda x, n: x.at[n].set(n),
+        lambda x, n: x[n],
+    ],
+)
+def test_one_program_serves_all_integers(fn, dtype):
+    compiled = []
+
+    def heard(name, *_, **__):
+        if name == "/jax/core/compile/backend_compile_duration":
+            compiled.append(name)
+
+    a = jnp.arange(35).reshape(5, 7).astype(dtype)
+    x = poisoned(a, gl.GridLayout(a.shape, dtype, (3, 2)), DEVICE)
+    fn(x, 1)
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    try:
+        found = [fn(x, n) for n in (2, 3, 4)]
+    finally:
+        jax.monitoring.unregister_event_duration_listener(heard)
+    assert not compiled
+    for n, each in zip((2, 3, 4), found, strict=True):
+        assert each.dtype == fn(a, n).dtype
+        np.testing.assert_array_equal(read(each), np.asarray(fn(a, n)))
+
+
 def test_a_checkpoint_outside_of_jit_compiles_its_calls_whole():
     """And not each step of them, which JAX does where it meets a shard_map there."""
     compiled = []

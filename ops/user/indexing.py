@@ -19,7 +19,7 @@ from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.logical_jaxpr import is_traced
-from gridlayout.ops.user.lifted import Lifted, is_operand, lifted, with_static
+from gridlayout.ops.user.lifted import Lifted, is_int, is_operand, lifted, with_static
 from gridlayout.sharding.limits import LIMITS
 
 _INT32 = np.iinfo(np.int32)
@@ -148,8 +148,8 @@ def _window(each: slice, n: int) -> _Window | slice:
 def _is_of_a_dim(each: Any) -> bool:
     """Whether an item of an index is `...`, None, integers, or a slice with known bounds."""
     if isinstance(each, slice):
-        return all(x is None or _is_int(x) for x in (each.start, each.stop, each.step))
-    return each is ... or each is None or _is_int(each) or _is_integers(each)
+        return all(x is None or is_int(x) for x in (each.start, each.stop, each.step))
+    return each is ... or each is None or is_int(each) or _is_integers(each)
 
 
 def _is_integers(each: Any) -> bool:
@@ -161,16 +161,13 @@ def _is_integers(each: Any) -> bool:
 def _call(fn: Callable[..., Any], *args: Any) -> Any:
     """Call a lifted function, of which Python's integers are operands too."""
     leaves, structure = jax.tree.flatten((args, {}))
-    return with_static(fn, leaves, structure, lambda leaf: is_operand(leaf) or _is_int(leaf))
+    which = [is_operand(leaf) or is_int(leaf) for leaf in leaves]
+    return with_static(fn, leaves, structure, which)
 
 
 def _as_operand(item: Any) -> Any:
     """Return an integer of an index as one that is an operand; other items as they are."""
-    return np.int32(item) if _is_int(item) and _INT32.min <= item <= _INT32.max else item
-
-
-def _is_int(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool)
+    return np.int32(item) if is_int(item) and _INT32.min <= item <= _INT32.max else item
 
 
 def _is_mask(item: Any) -> bool:

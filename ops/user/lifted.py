@@ -1,6 +1,7 @@
 """Library functions lifted to the grid.
 
-Arrays, floats and complex numbers are operands; the rest is static.
+Arrays, floats and complex numbers are operands, and integers where a function computes with them;
+the rest is static.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gridlayout.caching import cached
 from gridlayout.ops.array.grid_array import GridArray
@@ -27,7 +29,8 @@ class Lifted:
     """A library function on the grid.
 
     Arrays, floats and complex numbers are operands; the rest is static. So `axis=-1`, dtypes and
-    shapes stay what they are, as under `jax.jit(static_argnames=...)`.
+    shapes stay what they are, as under `jax.jit(static_argnames=...)`. Of elementwise functions,
+    integers are operands too, so that one program serves all.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -51,7 +54,7 @@ class Lifted:
             return _of_types(self.fn, leaves, structure)
         if not report and _is_of_data(self.fn, args, kwargs, leaves):
             return _of_data(self.fn, leaves, structure)
-        return with_static(self.fn, leaves, structure, report=report)
+        return with_static(self.fn, leaves, structure, _which(self.fn, args, leaves), report)
 
 
 class _Fixed(Static):
@@ -62,21 +65,38 @@ class _Fixed(Static):
 
 
 def is_operand(leaf: Any) -> bool:
-    """Return whether an argument's leaf is an operand; Python's integers are static."""
+    """Return whether a leaf is an operand of any function, which Python's integers are not."""
     return isinstance(leaf, (GridArray, jax.Array, float, complex)) or (
         hasattr(leaf, "shape") and hasattr(leaf, "dtype")
     )
 
 
+def is_int(leaf: Any) -> bool:
+    """Return whether an argument's leaf is an integer of Python."""
+    return isinstance(leaf, int) and not isinstance(leaf, bool)
+
+
+def _which(fn: Any, args: Any, leaves: Sequence[Any]) -> list[bool]:
+    """Return which leaves of a call are operands.
+
+    JAX's traces are made once: integers in them remain known, and with them what padding holds.
+    """
+    name, values = getattr(fn, "__name__", ""), 0
+    if not is_traced():
+        if name == "power":  # an integer exponent states which products there are
+            values = len(jax.tree.leaves(args[:1]))
+        elif name in ("clip", "where") or isinstance(getattr(np, name, None), np.ufunc):
+            values = len(jax.tree.leaves(args))
+    return [is_operand(x) or (k < values and is_int(x)) for k, x in enumerate(leaves)]
+
+
 def with_static(
-    fn: Any,
-    leaves: Sequence[Any],
-    structure: Any,
-    is_operand: Callable[[Any], bool] = is_operand,
-    report: bool = False,
+    fn: Any, leaves: Sequence[Any], structure: Any, which: Sequence[bool], report: bool = False
 ) -> Any:
-    """Return the result or the report of a call on the grid, in which some leaves are static."""
-    which = list(map(is_operand, leaves))
+    """Return the result or the report of a call on the grid.
+
+    which: the leaves that are operands; the others are static.
+    """
     pairs = enumerate(zip(leaves, which, strict=True))
     fixed = tuple((i, _Fixed(leaf)) for i, (leaf, yes) in pairs if not yes)
     operands = [leaf for leaf, yes in zip(leaves, which, strict=True) if yes]
