@@ -128,12 +128,12 @@ def test_the_terms_lead_to_the_numbers():
         "In a block: its core.",
         "Logical index: d0 = 1, d1 = 2, d2 = 3, d3 = 9.",
         "Collapsed index: d0 * 30 + d1 * 10 + d2 = 53, d3 = 9; from here on, d0 = 53, d1 = 9.",
-        "Core: d0 floordiv 20 = 2, d1 floordiv 7 = 1.",
+        "Core: g0 = d0 floordiv 20 = 2, g1 = d1 floordiv 7 = 1.",
         "Position: (d0 floordiv 4) mod 5 = 3, (d1 mod 7) floordiv 4 = 0, d0 mod 4 = 1, "
         "(d1 mod 7) mod 4 = 2.",
         "Offset: 3 x 32 + 0 x 16 + 1 x 4 + 2 x 1 = 102 elements.",
         "Byte: 102 x 4 = 408.",
-        "Device: g1 = 1, g0 = 2, where core is g0 = 2, g1 = 1.",
+        "Device: g1 = 1, g0 = 2.",
     ]
 
 

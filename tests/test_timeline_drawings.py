@@ -205,7 +205,7 @@ def test_many_spans_are_few_rectangles_that_tell_of_all(name, count):
     assert seconds == pytest.approx(sum(s.seconds for s in spans), rel=0.05)
     if not any(len(hover.split(" spans (")) < 2 for hover in hovers(drawing)):
         assert kinds == Counter(s.kind for s in spans)
-    assert "drawn together" in drawing.svg
+    assert "share a rectangle" in drawing.svg
 
 
 def test_neighbours_narrower_than_a_pixel_are_one_rectangle():

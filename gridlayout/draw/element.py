@@ -221,7 +221,8 @@ def _terms(layout: Layout, at: Shape, device: Devices | None) -> list[str]:
             f"Collapsed index: {_equal(collapse, joined)}; from here on, {_named('d', joined)}."
         )
     if rank:
-        lines.append(f"Core: {_equal(terms[:rank], place.core)}.")
+        found = (f"g{d} = {text}" for d, text in enumerate(_each(terms[:rank], place.core)))
+        lines.append(f"Core: {', '.join(found)}.")
     if place.local:
         lines.append(f"Position: {_equal(terms[rank:], place.local)}.")
         strides = row_major(layout.local_shape)
@@ -234,9 +235,9 @@ def _terms(layout: Layout, at: Shape, device: Devices | None) -> list[str]:
         lines.append(f"Byte: {total} = {_address(place).partition('byte ')[2]}.")
     if device is not None and rank:
         to_device = device.core_map(layout)
-        found = to_device(*place.core)[: len(device.shape)]
+        which = to_device(*place.core)[: len(device.shape)]
         texts = [re.sub(r"\bd(\d+)", r"g\1", str(term)) for term in to_device.results]
-        lines.append(f"Device: {_equal(texts, found)}, where core is {_named('g', place.core)}.")
+        lines.append(f"Device: {_equal(texts, which)}.")
     return lines
 
 
@@ -245,6 +246,10 @@ def _named(letter: str, index: Sequence[int]) -> str:
 
 
 def _equal(terms: Sequence[Any], values: Sequence[int]) -> str:
+    return ", ".join(_each(terms, values))
+
+
+def _each(terms: Sequence[Any], values: Sequence[int]) -> list[str]:
     """Return `term = value` of each; a constant is its own value."""
     pairs = [(short(str(term), _LONGEST), str(n)) for term, n in zip(terms, values, strict=False)]
-    return ", ".join(n if text == n else f"{text} = {n}" for text, n in pairs)
+    return [n if text == n else f"{text} = {n}" for text, n in pairs]

@@ -34,8 +34,8 @@ _OUTLINED = 4.0  # least width in pixels of a span with an outline
 # The fills of kinds, in the order of their first spans; the most visible in both themes come first.
 _ORDER = ("c1", "c3", "c6", "c2", "c5", "c4", "c7", "c0")
 _NARROW = (
-    "Spans too narrow for a rectangle each are drawn together, each kind as high as its share of "
-    "that time."
+    "Spans too narrow to draw share a rectangle: a kind that has a third of their time fills a "
+    "third of its height."
 )
 _OVERLAP = "A track whose spans overlap in time has several rows."
 

@@ -102,9 +102,11 @@ function go(to) {
   showIndex(core, offset);
 }
 
-// Returns the number of positions per cell, in words, if there are several.
-const cellText = ({ cell }) =>
-  Math.max(...cell) > 1 ? `A cell has ${cell.map(grouped).join(" x ")} positions.` : "";
+// Returns the number of positions per cell, in words, if there are several, and how many are drawn.
+const cellText = ({ cell, seen }) => {
+  const some = seen ? `; its colour is that of ${seen} of them, with its corners` : "";
+  return Math.max(...cell) > 1 ? `A cell has ${cell.map(grouped).join(" x ")} positions${some}.` : "";
+};
 
 function showTensor(leading) {
   const seen = drawTensor(field("tensor"), layout, leading);
@@ -127,10 +129,8 @@ function showMemory(core) {
 
 function showLegend() {
   const seen = [drawn.tensor, drawn.memory];
-  const samples = seen.some((picture) => picture.samples);
   field("legend").innerHTML =
-    legendOf(layout, new Set(seen.flatMap((picture) => [...picture.fills]))) +
-    (samples ? "<small>A cell of many positions shows samples of them, including its corners.</small>" : "");
+    legendOf(layout, new Set(seen.flatMap((picture) => [...picture.fills])));
 }
 
 function showIndex(core, offset) {

@@ -62,8 +62,8 @@ function planOf(rows, columns) {
 
 // Draws the content {key, fill, label} of each position, as `cellAt(row, column)` returns it; null
 // is past the end. Draws lines above some rows, and between cells of one fill with different keys.
-// Returns the fills, whether cells have numbers, whether they are sampled, and the positions per
-// cell.
+// Returns the fills, whether cells have numbers, the positions per cell, and which of them are
+// examined if not all.
 function draw(svg, rows, columns, cellAt, lines) {
   const plan = planOf(rows, columns);
   const { down, across, width, height } = plan;
@@ -94,8 +94,10 @@ function draw(svg, rows, columns, cellAt, lines) {
   }
   borders.push(...ruled(lines, plan));
   show(svg, plan, cells, labels, borders);
-  const samples = !whole && Math.max(down.size, across.size) > SAMPLES;
-  return { fills, labelled: labels.length > 0, samples, cell: [down.size, across.size] };
+  const cell = [down.size, across.size];
+  const shown = cell.map((n) => Math.min(n, SAMPLES));
+  const seen = Math.max(...cell) > SAMPLES ? shown.join(" x ") : "";
+  return { fills, labelled: labels.length > 0, cell, seen };
 }
 
 // Returns lines above rows, which may be inside cells; none if they would touch.
