@@ -308,7 +308,7 @@ REFUSED = {
     "zero": (lambda d: gl.DeviceGrid((2, 0)), ">= 1"),
     "negative": (lambda d: gl.DeviceGrid((-2,)), ">= 0|>= 1"),
     "a float": (lambda d: gl.DeviceGrid((2.0, 4)), "whole numbers"),
-    "an int": (lambda d: gl.DeviceGrid(8), "sequence"),
+    "an int": (lambda d: gl.DeviceGrid(9), "needs 9 devices"),
     "emulate none": (lambda d: gl.emulate_devices(0), "whole number >= 1"),
     "emulate half": (lambda d: gl.emulate_devices(2.5), r"count .* 2\.5 must be a whole number"),
     "emulate True": (lambda d: gl.emulate_devices(True), "count .* True must be a whole number"),
@@ -400,6 +400,21 @@ def test_users_meshes(types, is_set, step):
     else:
         found, expected = run()
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("types", AXIS_TYPES.values(), ids=AXIS_TYPES)
+def test_other_devices_are_used_while_a_mesh_is_set(types):
+    """JAX itself runs no program on devices of another number than those of the mesh set."""
+    a = np.arange(35, dtype=np.float32).reshape(5, 7)
+    shape = jax.ShapeDtypeStruct((64, 64), "float32")
+    with jax.set_mesh(jax.make_mesh((2, 4), ("rows", "columns"), axis_types=types)):
+        for device in (gl.DeviceGrid((2, 2)), gl.DeviceGrid(1)):
+            x = gl.put(a, gl.GridLayout(a.shape, grid=(3, 1)), device)
+            found = gl.on_grid(jax.grad(lambda x: jnp.sum(jnp.exp(x))))(x + 1)
+            np.testing.assert_allclose(np.asarray(found), np.exp(a + 1), rtol=1e-6)
+        assert gl.simulate(jnp.exp, shape, machine="v5e 4x4").time > 0
+        assert gl.plan(jnp.exp, shape, machine="v5e 4x4").layouts
+        assert jax.sharding.get_mesh().size == 8
 
 
 def test_a_users_mesh_places_as_its_axes_say():

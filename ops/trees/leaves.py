@@ -100,11 +100,11 @@ class Leaf:
             raise LayoutError(f"{self}: {error}") from error
 
     def __str__(self) -> str:
-        name = repr(self.path) if self.keys else "the tree itself"
+        name = f"leaf {self.path!r}" if self.keys else "the argument"
         if not self.is_array:
-            return f"leaf {name} ({type(self.value).__name__})"
+            return f"{name} ({type(self.value).__name__})"
         dtype = getattr(self.value.dtype, "name", self.value.dtype)
-        return f"leaf {name} ({dtype}[{','.join(map(str, self.value.shape))}])"
+        return f"{name} ({dtype}[{','.join(map(str, self.value.shape))}])"
 
 
 @cached

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import jax
@@ -26,9 +27,34 @@ def programs_on(mesh: Mesh | AbstractMesh, owner: object) -> AbstractContextMana
             "functions that relayout GridArrays outside of it, or write it with gl.map_shards"
         )
     if isinstance(mesh, AbstractMesh):
-        return jax.sharding.use_abstract_mesh(mesh)
+        return _used(mesh)
     _check_order(mesh, owner)
-    return without_number_checks(jax.sharding.use_abstract_mesh(mesh.abstract_mesh))
+    return without_number_checks(_used(mesh))
+
+
+def _used(mesh: Mesh | AbstractMesh) -> AbstractContextManager[Any]:
+    """Return the context in which this mesh is in use, whatever size the one in use has."""
+    before = jax.sharding.get_abstract_mesh()
+    abstract = mesh if isinstance(mesh, AbstractMesh) else mesh.abstract_mesh
+    if before.empty or before.size == mesh.size:
+        return jax.sharding.use_abstract_mesh(abstract)
+    if isinstance(mesh, Mesh) and mesh_in_use() is not None:
+        return _set(mesh)
+    return _after_none(abstract)
+
+
+@contextmanager
+def _set(mesh: Mesh) -> Iterator[None]:
+    """Set a mesh: JAX runs no program on devices of another number than those of the mesh set."""
+    with jax.set_mesh(mesh):
+        yield
+
+
+@contextmanager
+def _after_none(mesh: AbstractMesh) -> Iterator[None]:
+    """Use no mesh, and then this one: JAX replaces a mesh only by one of its size."""
+    with jax.sharding.use_abstract_mesh(AbstractMesh((), ())), jax.sharding.use_abstract_mesh(mesh):
+        yield
 
 
 def _check_order(own: Mesh, owner: object) -> None:
