@@ -61,6 +61,11 @@ def test_numpys_functions_are_refused_by_name(gx):
         array += gx
 
 
+def test_arrays_are_not_changed_in_place(gx):
+    with pytest.raises(TypeError, match=r"immutable.* x = x\.at\[index\]\.set\(y\)"):
+        gx[3] = 1
+
+
 METHODS = {
     "argpartition": lambda x: x.argpartition(2, axis=1)[:, 2],
     "argsort": lambda x: x.argsort(axis=0),

@@ -28,6 +28,7 @@ from gridlayout.draw.colourings import (
 from gridlayout.draw.notes import FIRSTS, NUMBERS, caveats, members_in_words
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import Points, as_label, cell_label, from_logical, hover, tuple_text
+from gridlayout.layouts.memory import number
 from gridlayout.palette import HUES
 from gridlayout.svg import Drawing
 
@@ -159,12 +160,12 @@ def _panels_of_tiles(layout: Layout, window: Shape) -> int:
     """Return the number of panels whose tiles have different colours; at least one."""
     tiles = colouring(layout, "tile")
     shown: set[int] = set()
-    for number, table in enumerate(_tables(layout, window, MAX_PANELS)):
+    for count, table in enumerate(_tables(layout, window, MAX_PANELS)):
         field = table.field()
         cells, _ = find_coloured([field], tiles, BUDGET)
         shown |= {key for cell in cells[0] for key in cell.found}
         if len(shown) > HUES:
-            return max(number, 1)
+            return max(count, 1)
     return MAX_PANELS
 
 
@@ -349,8 +350,8 @@ def in_words(layout: Layout) -> str:
     article = "An" if layout.dtype.name.startswith("int") else "A"
     text = (
         f"{article} {layout.dtype.name} tensor of shape {tuple_text(layout.shape)}, "
-        f"{layout.size:,} elements, on {cores}; each core holds {tuple_text(layout.local_shape)} "
-        "elements"
+        f"{number(layout.size, 'element')}, on {cores}; each core holds "
+        f"{tuple_text(layout.local_shape)} elements"
     )
     total = prod(layout.physical_shape)
     if layout.is_scatter or not total:

@@ -129,6 +129,14 @@ def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **
     )
 
 
+def _set_item(self: GridArray, index: Any, value: Any) -> None:
+    """Refuse to change an array in place, as JAX's arrays do."""
+    raise TypeError(
+        f"{self!r} is immutable, as arrays of JAX are: instead of x[index] = y, write "
+        "x = x.at[index].set(y)"
+    )
+
+
 def _set(name: str, attribute: Any) -> None:
     """An attribute of GridArrays, and of JAX's tracers of them."""
     setattr(GridArray, name, attribute)
@@ -149,6 +157,7 @@ for _name in ("T", "mT", "real", "imag"):
     _set(_name, _attribute(_name))
 _set("at", property(At, doc="`x.at[index].set(values)` and the other updates of `jnp.ndarray.at`."))
 _set("__getitem__", item)
+setattr(GridArray, "__setitem__", _set_item)  # noqa: B010
 _set("__iter__", lambda self: (self[i] for i in range(len(self))))
 for _name in ("len", "bool", "int", "float", "complex", "index"):
     give(f"__{_name}__", getattr(GridArray, f"__{_name}__"))
