@@ -927,7 +927,7 @@ def test_alt_text_says_what_is_drawn(name):
     words = root.find(f"{SVG}desc").text
     assert words == drawing.description
     assert str(layout.shape) in words
-    assert f"{layout.size:,} elements" in words
+    assert f"{layout.size:,} element{'' if layout.size == 1 else 's'}, on" in words
     if not layout.is_scatter:
         share = layout.padding_mask().sum() / max(np.prod(layout.physical_shape), 1)
         assert f"{share:.1%} of all positions are padding" in words
