@@ -1,6 +1,8 @@
 """What ends the search of a plan early: an interrupt, and the time; what is then known is true."""
 
 import itertools
+import subprocess
+import sys
 import time
 from threading import Event
 from types import SimpleNamespace
@@ -213,6 +215,18 @@ def test_highs_is_not_waited_for_longer_than_its_time(monkeypatch):
     assert not ended
     released.set()
     assert plan.time >= plan.bound > 0
+
+
+def test_a_process_ends_after_the_solver_that_it_left_behind():
+    """HiGHS has threads of its own: a process that ends while they run aborts."""
+    program = (
+        "from time import monotonic, sleep\n"
+        "from gridlayout.ops.solver.integer import _waited\n"
+        "def call(): sleep(0.5); print('ended', flush=True)\n"
+        "print(_waited(call, lambda: None, monotonic()), flush=True)\n"
+    )
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (made.returncode, made.stdout.split()) == (0, ["None", "ended"])
 
 
 def test_what_can_not_fit_is_refused_and_what_may_fit_is_not_called_too_large(monkeypatch):

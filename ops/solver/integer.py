@@ -9,6 +9,7 @@ the sum of the pairs of this choice with choices that read the form.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
@@ -24,6 +25,7 @@ from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 SCALED = 1e4  # what the best known cost is scaled to, or the largest cost if none is known
 GAP = 1e-9  # the relative gap at which HiGHS ends
 LATE = 0.25  # least seconds that HiGHS is waited for after its time limit
+_AT_EXIT = 10.0  # seconds that the end of the process waits for a HiGHS that still runs
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
@@ -255,7 +257,8 @@ def _run(
 def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) -> Any:
     """Run a call in a thread, so interrupts are seen; return its result, or None after `until`.
 
-    The thread then continues alone, up to its own time limit.
+    The thread then continues alone, up to its own time limit. The end of the process waits for it:
+    the process would abort, because HiGHS has threads of its own.
     """
     results: list[Any] = []
     errors: list[Exception] = []
@@ -268,11 +271,15 @@ def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) 
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    while thread.is_alive():
-        if (left := until - monotonic()) <= 0:
-            return None
-        thread.join(min(0.2, left))
-        waiting()
+    try:
+        while thread.is_alive():
+            if (left := until - monotonic()) <= 0:
+                return None
+            thread.join(min(0.2, left))
+            waiting()
+    finally:
+        if thread.is_alive():
+            atexit.register(thread.join, _AT_EXIT)
     if errors:
         raise errors[0]
     return results[0]
