@@ -1075,6 +1075,18 @@ def staying_bytes(svg):
     return sum(int(p[0].text.split(" B stay in ")[0].replace(",", "")) for p in ribbons)
 
 
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "lanes"])
+def test_six_cores_are_read_on_a_narrow_page(view):
+    layout, device = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32)), gl.DeviceGrid((2, 4))
+    options = {
+        "element": {"index": (20, 40), "device": device},
+        "flows": {"to": layout.replace(grid=(2, 3))},
+        "fold": {"device": device},
+    }
+    width = float(ET.fromstring(layout.draw(view, **options.get(view, {})).svg).get("width"))
+    assert 11 * 400 / width >= 7  # pixels of the letters where the drawing is 400 pixels wide
+
+
 def test_flows_are_the_bytes_that_two_cores_share():
     a = gl.GridLayout((11, 9), "float32", grid=(3, 2), tile=(2, 2))
     b = gl.GridLayout((11, 9), "float32", grid=(2, 2), linear="(d0, d1) -> (d1, d0)")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_NODES = HUES  # bars on each side, one colour each; more are drawn in groups
 _COLOURS = "A ribbon has the colour of the bar that it leaves, and is as wide as it has bytes."
-_LONG, _BAR = 430, 14  # pixels: length of a ribbon, width of the bars at its ends
+_LONG, _BAR = 220, 14  # pixels: length of a ribbon, width of the bars at its ends
 
 
 @dataclass(frozen=True, eq=False)
