@@ -78,7 +78,8 @@ class Ways:
     def undivided(self, node: Node) -> Choice | None:
         """Return the choice of a node without factors; None if its rule may compute it in parts.
 
-        A rule that computes parts sends something. A small node is computed whole in less time.
+        A rule that computes parts sends something. A small node is computed whole in less time, if
+        its operands are small too: each device needs all of them, also for a corner.
         """
         if node.eqn is None or not node.outs or node.eqn.effects or node.record.is_control:
             return None
@@ -88,7 +89,9 @@ class Ways:
         shapes = [() if v is None else self.graph.shapes[v] for v in (*node.ins, node.outs[0])]
         *ins, out = (((),) * len(shape) for shape in shapes)
         choice = Choice(tuple(x or None for x in ins), out, out)
-        return choice if self.computing(node, choice) < self._least_sent else None
+        read = sum(self.nbytes(v, x) for v, x in zip(node.ins, ins, strict=True) if v is not None)
+        seconds = self.computing(node, choice) + self.units.machine.work_seconds(nbytes=read)
+        return choice if seconds < self._least_sent else None
 
     @cached_property
     def _least_sent(self) -> float:
