@@ -48,12 +48,13 @@ def as_space(word: Any, known: Sequence[str] = ()) -> str:
 
 
 def is_word(name: Any) -> bool:
-    """Whether a layout can name its memory so; XLA's names are no words.
+    """Whether a chip's memory can be named so; XLA's names are no words, and registers no memory.
 
-    >>> is_word("scratchpad"), is_word("memory 0")
-    (True, False)
+    >>> is_word("scratchpad"), is_word("memory 0"), is_word("dst")
+    (True, False, False)
     """
-    return isinstance(name, str) and _WORD.fullmatch(name) is not None
+    is_text = isinstance(name, str) and _WORD.fullmatch(name) is not None
+    return is_text and name not in _UNSTATED
 
 
 @public
@@ -133,7 +134,7 @@ class Chip:
         own = {self.called(space): space for space in ON_CHIP}
         if not isinstance(name, str) or name in own:
             return own.get(name, name)
-        if is_word(name) and name not in (*MEMORY_SPACES, *_UNSTATED):
+        if is_word(name) and name not in MEMORY_SPACES:
             raise LayoutError(
                 f"memory_space {name!r} is not one of those of {self.name}, {', '.join(own)}, nor "
                 f"{' or '.join(HOST_SPACES)} of the host: give one of these, or a gl.Chip whose "
