@@ -216,6 +216,14 @@ def test_cores_are_counted_on_chips_of_several():
     assert Meshes(gl.Machine("n150")).of((2, 8, 8)).axis_names == ("x", "r", "c")
 
 
+def test_one_number_of_devices_is_enough():
+    shape = jax.ShapeDtypeStruct((64, 64), "float32")
+    one, listed = (
+        gl.scaling(jnp.exp, shape, machine="v5e 4x4", devices=devices) for devices in (8, (8,))
+    )
+    assert str(one) == str(listed)
+
+
 # -- refused ---------------------------------------------------------------------------------------
 
 REFUSED = {
@@ -223,7 +231,7 @@ REFUSED = {
     "zero": ({"devices": (1, 0)}, r"a number in devices 0 must be from 1 to"),
     "negative": ({"devices": (-4,)}, r"a number in devices -4 must be"),
     "a float": ({"devices": (1, 2.5)}, r"a number in devices 2.5 is not an integer"),
-    "a number": ({"devices": 8}, r"devices 8 must be a sequence of counts"),
+    "no sequence": ({"devices": 8.0}, r"devices 8.0 must be a sequence of counts"),
     "twice": ({"devices": (1, 4, (2, 2))}, r"has 4 twice: give each number once"),
     "an empty mesh": ({"devices": ((),)}, r"a mesh in devices"),
     "many": ({"devices": range(1, 5000)}, r"devices has 4,999 counts: give from 1 to 1,024"),

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from gridlayout import dtypes
-from gridlayout.arguments import as_flag, as_items, one_of
+from gridlayout.arguments import as_flag, as_items, in_sequence, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node
@@ -38,7 +38,7 @@ def scaling(
     fn: Callable[..., Any],
     *args: Any,
     machine: Machine | str,
-    devices: Sequence[int | Sequence[int]] | None = None,
+    devices: int | Sequence[int | Sequence[int]] | None = None,
     weak: bool = False,
     ways: Sequence[str] | None = None,
     seconds: float = 60.0,
@@ -49,10 +49,10 @@ def scaling(
     fn, args: as in `gl.simulate`; or, instead of args, one function that takes the number of
     devices and returns the args as a tuple. machine: a `gl.Machine` or the name of a ready one,
     with the chips and links to scale; for chips of several cores, cores are counted. devices:
-    numbers of devices or their meshes, such as `(1, 4, (2, 4))`; by default 1, 2, 4 and so on up to
-    the whole machine. For a number, the mesh is the one nearest to a square with as many axes as
-    the machine's. weak: whether the problem grows with the devices (weak scaling), for which args
-    must be a function; otherwise all run the same problem (strong scaling).
+    numbers of devices or their meshes, such as `(1, 4, (2, 4))`, or one number; by default 1, 2, 4
+    and so on up to the whole machine. For a number, the mesh is the one nearest to a square with as
+    many axes as the machine's. weak: whether the problem grows with the devices (weak scaling), for
+    which args must be a function; otherwise all run the same problem (strong scaling).
 
     ways: names of `gl.ALGORITHMS`, by which all products run; "default", the choices of
     `gl.on_grid`; "planned", those of `gl.plan`, which searches for at most `seconds` each time. The
@@ -145,7 +145,8 @@ def _made(
 def _machines(meshes: Meshes, devices: Any) -> list[Machine]:
     """The machine of each number of devices, in ascending order."""
     counts = meshes.doubled() if devices is None else devices
-    listed = as_items(counts, "devices", "counts or meshes of devices, as (1, 2, 4, (2, 4))")
+    of = "counts or meshes of devices, as (1, 2, 4, (2, 4))"
+    listed = as_items(in_sequence(counts), "devices", of)
     if not 1 <= len(listed) <= _MOST_COUNTS:
         raise LayoutError(
             f"devices has {len(listed):,} counts: give from 1 to {_MOST_COUNTS:,}, as (1, 2, 4, 8)"
