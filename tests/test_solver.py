@@ -59,8 +59,12 @@ def random_problem(rng, limited):
     for _ in range(rng.integers(1, 4) if limited else 0):
         members = np.flatnonzero(rng.random(count) < 0.7)
         usages = {int(v): rng.integers(0, 9, choices[v]) for v in members}
-        most = sum(int(usage.max()) for usage in usages.values())
-        rows.append(Row(float(rng.integers(0, most + 1)), usages))
+        pairs = {}
+        for v, w in rng.integers(count, size=(rng.integers(0, 3), 2)):
+            if v != w:
+                pairs[int(v), int(w)] = rng.integers(0, 5, (choices[v], choices[w]))
+        most = sum(int(usage.max()) for usage in (*usages.values(), *pairs.values()))
+        rows.append(Row(float(rng.integers(0, most + 1)), usages, pairs))
     costs = tuple(numbers(rng, n, scale) for n in choices)
     return Problem(costs, tuple(fetches), tuple(rows))
 
@@ -77,6 +81,7 @@ def least(problem):
             total = total + np.where(read, fetch.prices[every[fetch.source], form], 0)
     for row in problem.rows:
         used = sum((usage[every[v]] for v, usage in row.usages.items()), np.zeros(1))
+        used = sum((both[every[v], every[w]] for (v, w), both in row.pairs.items()), used)
         total = np.where(used > row.limit, inf, total)
     return total.min()
 
@@ -612,6 +617,9 @@ ONE = np.zeros((2, 1))
         (lambda: Row(1, {0: [inf]}), "usages of variable 0 are not all finite"),
         (lambda: Row(1, {0: [-1]}), r"usages of variable 0 include -1\.0"),
         (lambda: Problem(([0],), (), (Row(1, {0: [1, 1]}),)), "usages of a row are for 2 choices"),
+        (lambda: Row(1, {}, {(0, 1): [[-1]]}), r"usages of variable \(0, 1\) include -1\.0"),
+        (lambda: Problem(([0],), (), (Row(1, {}, {(0, 0): [[0]]}),)), "need two variables"),
+        (lambda: Problem(([0], [0]), (), (Row(1, {}, {(0, 1): ONE}),)), "a row are for 2 choices"),
         (lambda: Problem(([0],)).cost((0, 0)), "2 choices for 1 variables"),
         (lambda: Problem(([0],)).cost((1,)), "choice 1 of variable 0, which has 1 choices"),
         (lambda: solve.solve(Problem(([0],)), methods=("guess",)), r"methods \['guess'\]"),

@@ -124,6 +124,8 @@ class Descent:
                 self.counts[id(shared)] += read[choice] - read[before]
         for rows, usage in self.usage.groups.get(v, ()):
             self.used[rows] += usage[choice] - usage[before]
+        for row, w, both in self.usage.pairs.get(v, ()):
+            self.used[row] += both[choice, self.state[w]] - both[before, self.state[w]]
 
     def conditional(self, v: int) -> np.ndarray:
         """Return the cost of each choice of a variable, over all terms that depend on it."""
@@ -132,11 +134,23 @@ class Descent:
             total += self.tables[w][v][self.state[w]]
         for shared in self.model.shared_of[v]:
             total += self._fetched(shared, v)
+        if v in self.usage.pairs:
+            return total + self._over(v)
         for rows, usage in self.usage.groups.get(v, ()):
             rest = self.used[rows] - usage[self.state[v]] - self.usage.allowed[rows]
             over = np.maximum(rest[:, None] + usage, 0)
             total += self.weights[rows] @ over
         return total
+
+    def _over(self, v: int) -> np.ndarray:
+        """Return the price of what each choice of a variable in pairs exceeds limits by."""
+        used = np.zeros((len(self.usage.limits), len(self.own[v])))
+        for rows, usage in self.usage.groups[v]:
+            used[rows] += usage
+        for row, w, both in self.usage.pairs[v]:
+            used[row] += both[:, self.state[w]]
+        rest = self.used - used[:, self.state[v]] - self.usage.allowed
+        return self.weights @ np.maximum(rest[:, None] + used, 0)
 
     def _fetched(self, shared: Shared, v: int) -> np.ndarray:
         prices, counts = self.prices[id(shared)], self.counts[id(shared)]

@@ -121,10 +121,25 @@ def around(model: Model, free: Iterable[int], state: Mapping[int, int]) -> Model
             if v in inside or w in inside:
                 made.tables[v][w] = table[at[v], at[w]]
     for limit in model.limits:
-        used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
-        if len(used) < len(limit.usages):
-            usages = {v: u for v, u in limit.usages.items() if v in inside}
-            left = max(fsum([limit.limit, *used]), 0.0)  # negative only by rounding
-            made.limits.append(Limit(left, usages, limit.slack))
+        if not inside.isdisjoint(limit.usages):
+            made.limits.append(_within(limit, inside, state))
     made.index()
     return made
+
+
+def _within(limit: Limit, inside: set[int], state: Mapping[int, int]) -> Limit:
+    """Return what a limit leaves for the variables inside, with all others fixed."""
+    used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
+    usages = {v: u for v, u in limit.usages.items() if v in inside}
+    pairs = {}
+    for (v, w), both in limit.pairs.items():
+        if v in inside and w in inside:
+            pairs[v, w] = both
+        elif v in inside:
+            usages[v] = usages[v] + both[:, state[w]]
+        elif w in inside:
+            usages[w] = usages[w] + both[state[v]]
+        else:
+            used.append(-float(both[state[v], state[w]]))
+    left = max(fsum([limit.limit, *used]), 0.0)  # negative only by rounding
+    return Limit(left, usages, limit.slack, pairs)

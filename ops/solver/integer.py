@@ -4,7 +4,8 @@ Each choice of a variable is a binary unknown. Each pair of linked variables has
 pairs of their choices; summed over one variable, they give the unknowns of the other one (the local
 polytope, as in Schlesinger's relaxation). Equal rows of a table share their unknowns. A shared
 fetch has an unknown for each choice of its source and each form. For each consumer, it is at least
-the sum of the pairs of this choice with choices that read the form.
+the sum of the pairs of this choice with choices that read the form. Pairs of choices that use a
+limit together have unknowns in the same way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
+from math import fsum, inf
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -36,6 +37,7 @@ def program_size(model: Model) -> int:
         entries += shared.prices.size
         for read in shared.reads.values():
             entries += len(shared.prices) * len(np.unique(read, axis=0))
+    entries += sum(both.size for limit in model.limits for both in limit.pairs.values())
     return entries + sum(map(len, model.costs.values()))
 
 
@@ -108,10 +110,16 @@ def program(
         both, which_w = _couple(made, x[v], x[w], table, patterns)
         for each in fetches:
             _pay(made, both, which_w, each.reads[w], prices[id(each)])
+    known: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
     for limit in model.limits:
-        largest = max(float(usage.max()) for usage in limit.usages.values())
-        unknowns = np.concatenate([x[v] for v in limit.usages])
-        weights = np.concatenate(list(limit.usages.values()))
+        each_step()
+        terms = [(x[v], usage) for v, usage in limit.usages.items()]
+        for (v, w), usage in limit.pairs.items():
+            if (key := (v, w, id(usage))) not in known:
+                known[key] = _used_together(made, x[v], x[w], usage)
+            terms.append(known[key])
+        unknowns, weights = (np.concatenate(part) for part in zip(*terms, strict=True))
+        largest = float(weights.max())
         used = weights > 0
         made.weighted(unknowns[used], weights[used] / largest, limit.limit / largest)
     return made, x
@@ -140,6 +148,19 @@ def _couple(
     made.add([(rows, both, 1.0), (which_x, x, -1.0)], 0.0, 0.0)
     made.add([(columns, both, 1.0), (which_y, y, -1.0)], 0.0, 0.0)
     return both, which_y
+
+
+def _used_together(
+    made: LinearProgram, x: np.ndarray, y: np.ndarray, usage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unknowns of pairs of choices that use a limit together, and what they use."""
+    (which_x, first_x), (which_y, first_y) = _classes(usage), _classes(usage.T)
+    few = usage[np.ix_(first_x, first_y)]
+    both = made.unknowns(np.zeros(few.shape))
+    rows, columns = (np.asarray(each) for each in np.indices(both.shape))
+    made.add([(rows, both, 1.0), (which_x, x, -1.0)], 0.0, 0.0)
+    made.add([(columns, both, 1.0), (which_y, y, -1.0)], 0.0, 0.0)
+    return both.ravel(), few.ravel()
 
 
 def _classes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -290,8 +311,14 @@ def _exclude(
 ) -> None:
     """Add rows that exclude, for each exceeded limit, all assignments with no less usage."""
     for limit in model.limits:
-        used = {v: usage[state[v]] for v, usage in limit.usages.items() if usage[state[v]] > 0}
-        if sum(used.values()) > limit.limit + limit.slack:
-            unknowns = [x[v][limit.usages[v] >= least] for v, least in used.items()]
-            every = np.concatenate(unknowns)
-            made.weighted(every, np.ones(len(every)), len(used) - 1.0)
+        if fsum(limit.used(state)) <= limit.limit + limit.slack:
+            continue
+        same = {v: x[v][[state[v]]] for pair in limit.pairs for v in pair}
+        more = {
+            v: x[v][usage >= usage[state[v]]]
+            for v, usage in limit.usages.items()
+            if usage[state[v]] > 0
+        }
+        unknowns = [*{**more, **same}.values()]
+        every = np.concatenate(unknowns)
+        made.weighted(every, np.ones(len(every)), len(unknowns) - 1.0)

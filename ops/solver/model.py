@@ -56,9 +56,12 @@ class Model:
         for row in problem.rows:
             if row.limit < 0:
                 raise Infeasible
+            pairs = {pair: usage for pair, usage in row.pairs.items() if usage.any()}
             usages = {v: usage for v, usage in row.usages.items() if usage.any()}
+            for v in (v for pair in pairs for v in pair):
+                usages.setdefault(v, np.zeros(len(problem.costs[v])))
             if row.limit < inf and usages:
-                made.limits.append(Limit(row.limit, usages, ROUNDING * row.limit))
+                made.limits.append(Limit(row.limit, usages, ROUNDING * row.limit, pairs))
         made.index()
         return made
 
@@ -136,6 +139,11 @@ class Model:
             if id(usage) not in sliced:
                 sliced[id(usage)] = usage[kept]
             limit.usages[v] = sliced[id(usage)]
+            for pair, both in limit.pairs.items():
+                if v in pair:
+                    if id(both) not in sliced:
+                        sliced[id(both)] = both[kept] if v == pair[0] else both[:, kept]
+                    limit.pairs[pair] = sliced[id(both)]
 
     def among(self, kept: Sequence[np.ndarray]) -> Model:
         """Return the model without limits, and with only the choices in masks.
@@ -183,7 +191,7 @@ class Model:
                 if s.source in members and (shared is None or len(s.scope) <= shared)
             ],
             [
-                Limit(each.limit, dict(each.usages), each.slack)
+                Limit(each.limit, dict(each.usages), each.slack, dict(each.pairs))
                 for each in self.limits
                 if limited and not members.isdisjoint(each.usages)
             ],
@@ -252,11 +260,7 @@ class Model:
 
     def is_within(self, state: Mapping[int, int]) -> bool:
         """Return whether the limits hold."""
-        return all(
-            fsum([float(usage[state[v]]) for v, usage in limit.usages.items()])
-            <= limit.limit + limit.slack
-            for limit in self.limits
-        )
+        return all(fsum(limit.used(state)) <= limit.limit + limit.slack for limit in self.limits)
 
     def recovered(self, chosen: Mapping[int, int]) -> dict[int, int]:
         """Return the problem's numbers of all choices, those of eliminated variables included."""

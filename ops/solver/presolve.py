@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import fsum
+from typing import Any
 
 import numpy as np
 
 from gridlayout.ops.solver.classes import equal_rows
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, no_step
+
+_Known = dict[int, tuple[float, np.ndarray, np.ndarray]]
 
 ENTRIES = 2**22  # of the arrays that compare the choices of one variable
 GROWTH = 2.0  # the most entries of a new table for each entry of the two that it replaces
@@ -62,11 +65,19 @@ def _undominated(model: Model, v: int) -> np.ndarray:
     better = more <= 0
     for usage in {id(u): u for limit in model.limits_of[v] for u in [limit.usages[v]]}.values():
         better &= usage[:, None] <= usage[None, :]
+    towards = (x for limit in model.limits_of[v] for _, x in limit.towards(v))
+    for both in {(x.ctypes.data, x.strides): x for x in towards}.values():
+        better &= _by_rows(_is_less, both)
     np.fill_diagonal(better, False)
     remaining = np.ones(len(better), bool)
     for c in range(len(better) - 1, -1, -1):
         remaining[c] = not (better[:, c] & remaining).any()
     return np.flatnonzero(remaining)
+
+
+def _is_less(usages: np.ndarray) -> np.ndarray:
+    """Return [a, b]: whether row a is nowhere more than row b."""
+    return np.array([(row <= usages).all(1) for row in usages])
 
 
 def _differences(model: Model, v: int) -> np.ndarray:
@@ -192,7 +203,7 @@ def reduce_limits(model: Model, changed: set[int], each_step: Callable[[], None]
     """Drop limits of changed variables that cannot be exceeded, and choices that exceed one."""
     now = changed
     while now:
-        least: dict[int, tuple[float, np.ndarray]] = {}
+        least: _Known = {}
         kept, after = [], set[int]()
         for limit in model.limits:
             each_step()
@@ -214,34 +225,41 @@ def reduce_limits(model: Model, changed: set[int], each_step: Callable[[], None]
     _drop_weaker(model)
 
 
-def _subtract_least(limit: Limit, known: dict[int, tuple[float, np.ndarray]]) -> bool:
+def _subtract_least(limit: Limit, known: _Known) -> bool:
     """Count usages from each variable's least one; return whether the limit may be exceeded.
 
-    known: results for usages by their ids, because limits share arrays.
+    known: results for usages by their ids, because limits share arrays; and these arrays.
     """
-    least, left = [], {}
-    for v, usage in limit.usages.items():
+
+    def rest(usage: np.ndarray) -> np.ndarray:
         if id(usage) not in known:
             own = float(usage.min())
-            known[id(usage)] = own, usage - own if own else usage
-            known[id(known[id(usage)][1])] = 0.0, known[id(usage)][1]
-        own, rest = known[id(usage)]
+            left = usage - own if own else usage
+            known[id(usage)] = own, left, usage
+            known[id(left)] = 0.0, left, left
+        own, left, _ = known[id(usage)]
         least.append(-own)
-        if rest.any():
-            left[v] = rest
+        return left
+
+    least: list[float] = []
+    pairs = {pair: left for pair, usage in limit.pairs.items() if (left := rest(usage)).any()}
+    paired = {v for pair in pairs for v in pair}
+    usages = {v: rest(usage) for v, usage in limit.usages.items()}
     limit.limit = fsum([limit.limit, *least])
     if limit.limit < -limit.slack:
         raise Infeasible
     limit.limit = max(limit.limit, 0.0)
-    limit.usages = left
-    return fsum([float(usage.max()) for usage in left.values()]) > limit.limit - limit.slack
+    limit.pairs = pairs
+    limit.usages = {v: usage for v, usage in usages.items() if v in paired or usage.any()}
+    return limit.most() > limit.limit - limit.slack
 
 
 def _drop_weaker(model: Model) -> None:
     """Keep, of limits on the same usages, only the lowest."""
-    least: dict[tuple[tuple[int, bytes], ...], Limit] = {}
+    least: dict[Any, Limit] = {}
     for limit in model.limits:
-        key = tuple((v, limit.usages[v].tobytes()) for v in sorted(limit.usages))
+        every = (sorted(each.items()) for each in (limit.usages, limit.pairs))
+        key = tuple((v, usage.tobytes()) for own in every for v, usage in own)
         if key not in least or limit.limit < least[key].limit:
             least[key] = limit
     model.limits = [limit for limit in least.values() if limit.usages]

@@ -4,15 +4,17 @@ An assignment makes one choice for each variable. Its cost is the sum of the cho
 each `Fetch`, of the prices of the forms that its consumers read, given the source's choice. A
 *form* is what a consumer needs a value as, such as one of its shardings. An edge between two
 variables is a fetch with one consumer that reads a different form for every choice. Each `Row`
-limits a sum of usages, such as the memory of all values that are live at one time.
+limits a sum of usages, such as the memory of all values that are live at one time: those of choices
+of single variables, and of pairs of variables, such as a copy of a value in another form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum, inf
+from typing import Any
 
 import numpy as np
 
@@ -77,23 +79,33 @@ class Row:
     """A limit: the sum of the usages of the variables' choices is at most `limit`.
 
     usages: for each variable in the row, the usage of each of its choices: finite, at least 0, in
-    the unit of the limit.
+    the unit of the limit. pairs: for pairs of different variables, that of each pair of choices in
+    addition.
     """
 
     limit: float
     usages: Mapping[int, np.ndarray]
+    pairs: Mapping[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.limit != self.limit:
             raise LayoutError("the limit of a row is NaN; give a number")
         usages = {int(v): np.asarray(usage, np.float64) for v, usage in self.usages.items()}
+        pairs = {(int(v), int(w)): np.asarray(x, np.float64) for (v, w), x in self.pairs.items()}
         object.__setattr__(self, "usages", usages)
-        every = np.concatenate([np.zeros(1), *map(np.ravel, usages.values())])
+        object.__setattr__(self, "pairs", pairs)
+        arrays: dict[Any, np.ndarray] = {**usages, **pairs}
+        every = np.concatenate([np.zeros(1), *map(np.ravel, arrays.values())])
         if not ((every >= 0) & (every < inf)).all():
-            for v, usage in usages.items():
+            for v, usage in arrays.items():
                 _numbers(usage, f"the usages of variable {v}")
                 if not np.isfinite(usage).all():
                     raise LayoutError(f"the usages of variable {v} are not all finite")
+
+    def used(self, choices: Sequence[int]) -> list[float]:
+        """Return the usages of an assignment."""
+        found = [float(usage[choices[v]]) for v, usage in self.usages.items()]
+        return found + [float(x[choices[v], choices[w]]) for (v, w), x in self.pairs.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +141,13 @@ class Problem:
                 if usage.ndim != 1:
                     raise LayoutError(f"the usages of variable {v} have {usage.ndim} dims")
                 self._check(v, len(usage), "usages of a row")
+            for pair, usage in row.pairs.items():
+                if usage.ndim != 2 or pair[0] == pair[1]:
+                    raise LayoutError(
+                        f"the usages of the pair {pair} need two variables and two dims"
+                    )
+                for v, count in zip(pair, usage.shape, strict=True):
+                    self._check(v, count, "usages of a row")
 
     def with_terms(self, costs: Iterable[np.ndarray], fetches: Iterable[Fetch]) -> Problem:
         """Return the problem with other costs and fetches, which are not checked."""
@@ -225,7 +244,7 @@ class Problem:
         found = self.checked(choices)
         most = -inf
         for row in self.rows:
-            over = fsum([float(usage[found[v]]) for v, usage in row.usages.items()]) - row.limit
+            over = fsum(row.used(found)) - row.limit
             most = max(most, min(over, 0.0) if over <= ROUNDING * row.limit else over)
         return most
 

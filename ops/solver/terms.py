@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import fsum
 
 import numpy as np
 
@@ -42,12 +43,32 @@ class Shared:
 class Limit:
     """A row of a problem; reductions subtract each variable's least usage from both sides.
 
-    slack: a bound on the rounding errors in its sums.
+    usages: of each variable, also of those that are only in pairs. slack: a bound on the rounding
+    errors in its sums. pairs: usages of pairs of choices, as in a row.
     """
 
     limit: float
     usages: dict[int, np.ndarray]
     slack: float
+    pairs: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+
+    def used(self, state: Mapping[int, int]) -> list[float]:
+        """Return the usages of an assignment."""
+        found = [float(usage[state[v]]) for v, usage in self.usages.items()]
+        return found + [float(x[state[v], state[w]]) for (v, w), x in self.pairs.items()]
+
+    def towards(self, v: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the other variable of each pair with `v`, and [own choice, other's choice]."""
+        for (a, b), usage in self.pairs.items():
+            if v == a:
+                yield b, usage
+            elif v == b:
+                yield a, usage.T
+
+    def most(self) -> float:
+        """Return a bound of what all use together."""
+        arrays = (*self.usages.values(), *self.pairs.values())
+        return fsum([float(usage.max()) for usage in arrays])
 
 
 @dataclass(frozen=True, eq=False)

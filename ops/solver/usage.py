@@ -12,7 +12,8 @@ from gridlayout.ops.solver.model import Model
 class Usage:
     """The limits of a model; for each variable, the limits grouped by its array of usages.
 
-    scale: the largest usage in each limit.
+    pairs: for each variable in pairs of limits, the limit, the other variable, and the usage of
+    [own choice, other's choice]. scale: the largest usage in each limit.
     """
 
     def __init__(self, model: Model) -> None:
@@ -27,7 +28,13 @@ class Usage:
             v: [(np.array(rows), usage) for rows, usage in groups.values()]
             for v, groups in found.items()
         }
-        largest = [max(u.max() for u in limit.usages.values()) for limit in model.limits]
+        self.pairs: dict[int, list[tuple[int, int, np.ndarray]]] = {}
+        for row, limit in enumerate(model.limits):
+            for v in {v for pair in limit.pairs for v in pair}:
+                own = ((row, w, both) for w, both in limit.towards(v))
+                self.pairs.setdefault(v, []).extend(own)
+        arrays = ((*limit.usages.values(), *limit.pairs.values()) for limit in model.limits)
+        largest = [max(usage.max() for usage in own) for own in arrays]
         self.scale = np.maximum(np.array(largest, np.float64), 1e-300)
 
     def used(self, state: Mapping[int, int]) -> np.ndarray:
@@ -36,4 +43,7 @@ class Usage:
         for v, groups in self.groups.items():
             for rows, usage in groups:
                 total[rows] += usage[state[v]]
+        for v, pairs in self.pairs.items():
+            for row, w, both in pairs:
+                total[row] += both[state[v], state[w]] if v < w else 0.0
         return total
