@@ -12,10 +12,12 @@ from random_networks import network
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.ops.choose.starts import starts
 from gridlayout.ops.graph.node import SLICE
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.priced import made_plan
 from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.solve import Solution
 from gridlayout.sharding.limits import LIMITS
 
@@ -383,14 +385,50 @@ def test_what_limits_choices_is_held_by_their_program(seed):
     fn, args, _ = network(seed)
     traced = traced_for(fn, args, chips(2, 4), None)
     strategies = traced.strategies(None)
-    rng = np.random.default_rng(seed)
+    rng, problem = np.random.default_rng(seed), strategies.problem
+    count = len(strategies.variables)
+    given = []
     for _ in range(2):
-        given = [rng.choice(np.flatnonzero(np.isfinite(x.seconds))) for x in strategies.variables]
-        choices = tuple(map(int, given))
-        rest = (0,) * (len(strategies.problem.costs) - len(choices))
+        few = [rng.choice(np.flatnonzero(np.isfinite(x.seconds))) for x in strategies.variables]
+        given.append(tuple(map(int, few)))
+        # Good choices often leave values where they are. Of scanned arrays, copies cost as little.
+        costs = [own * rng.uniform(0, 3, own.shape) for own in problem.costs]
+        other = problem.with_terms(costs, problem.fetches)
+        good = descended(other, lambda model: starts(strategies, model))[:count]
+        given += [] if strategies.graph.loops else [good]
+    for choices in given:
+        rest = (0,) * (len(problem.costs) - count)
         found = Solution((*choices, *rest), 0.0, 0.0, "by chance")
         plan = made_plan(traced, strategies, found, Clock(60.0))
         assert max(strategies.room.held(choices)) <= plan.peak_bytes
+
+
+def test_what_a_node_reads_in_another_division_counts():
+    # A value that an elementwise kernel makes, and a product with its copy.
+    traced = traced_for(
+        lambda x, w: jnp.tanh(x) @ w, (f32(512, 256), f32(256, 128)), chips(8), None
+    )
+    strategies = traced.strategies(None).limited(1 << 40)
+    (product,) = [n for n, node in enumerate(strategies.graph.nodes) if node.flops]
+    x, w, own = strategies.operand(0), strategies.operand(1), strategies.variable(product)
+    (tanh,) = {*range(len(strategies.variables))} - {x, w, own}
+    rows, whole = (tuple(range(len(strategies.units.axes))), ()), ((), ())
+
+    def held(stored, read):
+        found = [0] * len(strategies.problem.costs)
+        for at, division in ((x, rows), (w, stored)):
+            divisions = [place.division for place in strategies.variables[at].choices]
+            found[at] = divisions.index(division)
+        for at, ins in ((tanh, (rows,)), (own, (read, whole))):
+            ways = strategies.variables[at].choices
+            found[at] = next(k for k, x in enumerate(ways) if x.ins == ins and not x.summed)
+        return strategies.room.held(found)[product]
+
+    base = 4 * (512 * 256 // 8 + 512 * 128 // 8 + 512 * 256 // 8)  # x, the result, tanh(x)
+    assert held(whole, rows) == base + 4 * 256 * 128
+    assert held(rows, rows) == base + 4 * 256 * 128 * 9 / 8
+    gathered = 4 * (512 * 256 + 512 * 128 + 512 * 256 // 8 + 256 * 128)
+    assert held(whole, whole) == gathered
 
 
 # -- what XLA sets aside ---------------------------------------------------------------------------

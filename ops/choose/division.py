@@ -255,7 +255,7 @@ class Units:
     def _move(self, before: Division | None, after: Division, nbytes: int) -> Sent:
         if before == after:
             return Sent()
-        ways = self._ways(before, after)
+        ways = self.ways(before, after)
         if not ways:  # each device takes a slice of its own part
             return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
         return min(way.alone(nbytes) for way in ways)
@@ -265,7 +265,7 @@ class Units:
         """The number of devices along each unit."""
         return tuple(map(self.device.count, self.axes))
 
-    def _ways(self, before: Division | None, after: Division) -> list[Way]:
+    def ways(self, before: Division | None, after: Division) -> list[Way]:
         """Return the ways to change a division, as functions of bytes, whatever the dims' order."""
         key = before, after = without_order(before, after)
         if key not in self._moves:
@@ -331,7 +331,7 @@ class Units:
 
     def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:
         """Return what a move saves by joining others that send the same; None if nothing."""
-        ways = self._ways(before, after) if before != after else []
+        ways = self.ways(before, after) if before != after else []
         if not ways:
             return None
         best = min(ways, key=lambda way: way.alone(nbytes))

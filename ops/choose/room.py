@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.live_ranges import Interval, changes, held_over_time, live_values
+from gridlayout.ops.choose.copies import Copied, Copies
 from gridlayout.ops.choose.live_ranges import Span, Stored, live_ranges, spans_of_loops, stored
 from gridlayout.ops.choose.variables import Variables
 from gridlayout.ops.graph.node import Path
@@ -23,8 +24,9 @@ from gridlayout.sharding.limits import LIMITS
 class Room:
     """The memory that the values of a graph take on a device, and the memory that there is.
 
-    On devices, only what every program with these choices holds is counted at first: none fits
-    where that exceeds a limit. Programs that were made, and did not fit, tell what else they hold.
+    On devices, only what every program with these choices holds is counted at first, with copies in
+    the divisions in which values are read (`copies.py`): none fits where that exceeds a limit.
+    Programs that were made, and did not fit, tell what else they hold.
 
     capacity: bytes of a device, or of a core's L1; None for no limit. left: values in the DRAM
     behind a chip's cores. dram: these and values that may be there, which do not count. more: for
@@ -128,20 +130,73 @@ class Room:
             live.count(began, 1)
             at = self.of.variable(n) if n < end else -1
             more = float(self._while_running(at).max()) if at >= 0 else 0.0
-            if (ended or more or n == end) and live.most + more > self.capacity:
-                key = at if more else -1, tuple(sorted(live.counts.items())), live.whole
-                found.setdefault(key, live.least)
+            copied = self._copied(n).most if at >= 0 else 0.0
+            most = live.most + more + copied + sum(map(self._most_kept, live.parts))
+            if (ended or more or copied or n == end) and most > self.capacity:
+                counts = tuple(sorted(live.counts.items()))
+                own = n if more or copied or live.parts else end
+                found.setdefault((own, counts, tuple(live.parts), live.whole), live.least)
             live.count(ended, -1)
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
         rows = []
-        for reader, counts, whole in fullest:
-            usages = {} if reader < 0 else {reader: self._while_running(reader)}
+        for n, counts, parts, whole in fullest:
+            usages, pairs = dict[int, NDArray[np.float64]](), self._pairs(n, parts)
+            if n < end:
+                at = self.of.variable(n)
+                usages[at] = self._while_running(at) + self._copied(n).own
             for source, count in counts:
                 used = count * live.sizes[source]
                 at = source[0]
                 usages[at] = usages[at] + used if at in usages else used
-            rows.append(Row(self.capacity - whole, usages))
+            rows.append(Row(self.capacity - whole, usages, pairs))
         return rows
+
+    def _pairs(self, n: int, parts: Iterable[int]) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """Return the bytes that pairs of choices hold at a node, where these parts are live."""
+        found, read = dict[tuple[int, int], NDArray[np.float64]](), set[int | None]()
+        if n < len(self.of.graph.nodes):
+            found, read = dict(self._copied(n).pairs), {*self.of.graph.nodes[n].ins}
+        for kept in (self._kept(part) for part in parts if part not in read):
+            if kept is not None:
+                key, more = kept
+                found[key] = found[key] + more if key in found else more
+        return found
+
+    def _kept(self, part: int) -> tuple[tuple[int, int], NDArray[np.float64]] | None:
+        """Return which pairs of choices surely hold a value as it is, as `Copies.kept`."""
+        if self.of.units.machine.has_cores or self.of.graph.is_large:
+            return None
+        if part not in self._of_part:
+            self._of_part[part] = self._copies_of.kept(part)
+        return self._of_part[part]
+
+    def _most_kept(self, part: int) -> float:
+        kept = self._kept(part)
+        return 0.0 if kept is None else float(kept[1].max())
+
+    @cached_property
+    def _of_part(self) -> dict[int, tuple[tuple[int, int], NDArray[np.float64]] | None]:
+        return {}
+
+    def _copied(self, n: int) -> Copied:
+        """Return what a node holds of its operands besides what is stored.
+
+        It is not counted in large graphs: it would take longer than their programs, which tell.
+        """
+        if self.of.units.machine.has_cores or self.of.graph.is_large:
+            return Copied(np.zeros(1))
+        if n not in self._of_node:
+            self._of_node[n] = self._copies_of.at(n)
+        return self._of_node[n]
+
+    @cached_property
+    def _of_node(self) -> dict[int, Copied]:
+        return {}
+
+    @cached_property
+    def _copies_of(self) -> Copies:
+        finest = {v: self._any_bytes(v) for v in self._stored.parts}
+        return Copies(self.of, self._stored, self._known(), finest)
 
     def _next_values(self) -> Iterator[tuple[int, int]]:
         """Yield the next values of operands, with these, if they do not count otherwise.
@@ -188,10 +243,15 @@ class Room:
                 live.append(Interval(first, last, nbytes))
         found = held_over_time(live, count)
         variables = map(self.of.variable, range(count))
-        return [
-            nbytes + float(self._while_running(at)[choices[at]])
-            for nbytes, at in zip(found, variables, strict=True)
-        ]
+        parts = {v: ends for v, ends in self._stored.ranges.items() if v in self._stored.parts}
+        held = []
+        for n, (nbytes, at) in enumerate(zip(found, variables, strict=True)):
+            own, k = self._copied(n).own, choices[at]
+            pairs = self._pairs(n, (v for v, (a, b) in parts.items() if a <= n <= b))
+            terms = [float(x[choices[v], choices[w]]) for (v, w), x in pairs.items()]
+            terms += [float(self._while_running(at)[k]), float(own[min(k, len(own) - 1)])]
+            held.append(nbytes + sum(terms))
+        return held
 
     def learn(self, choices: Sequence[int], held: Iterable[tuple[Path, int]]) -> bool:
         """Count what the program of some choices holds where that is too much.
@@ -215,8 +275,9 @@ class Room:
 class _Live:
     """The live values at a node: how many of each variable, and bytes in their divisions.
 
-    whole: bytes of values without a variable. most, least: bytes of all, with those of the others
-    in the divisions with the most and the fewest.
+    whole: bytes of values without a variable, and of finest parts. parts: the values of these.
+    most, least: bytes of all, with those of the others in the divisions with the most and the
+    fewest.
     """
 
     def __init__(self, room: Room, known: Mapping[int, tuple[int, int] | None]) -> None:
@@ -224,6 +285,7 @@ class _Live:
         self.counts: Counter[tuple[int, int]] = Counter()
         self.sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
         self.whole, self.most, self.least = 0, 0.0, 0.0
+        self.parts: dict[int, None] = {}
 
     def count(self, values: Iterable[int], sign: int) -> None:
         """Add values, or take them away with a sign of -1."""
@@ -232,6 +294,10 @@ class _Live:
             if source is None:
                 sizes = np.array([self.room._any_bytes(v)], float)
                 self.whole += sign * int(sizes[0])
+                if v in self.room._stored.parts and sign > 0:
+                    self.parts[v] = None
+                else:
+                    self.parts.pop(v, None)
             else:
                 if source not in self.sizes:
                     self.sizes[source] = np.array(self.room._sizes(v, *source), float)
