@@ -119,7 +119,7 @@ class Room:
         if self.capacity is None:
             return []
         known = {v: source for v, source in self._known().items() if v not in self.dram}
-        found: dict[Any, float] = {}
+        found: dict[Any, tuple[float, int]] = {}
         ranges = {v: ends for v, ends in self._stored.ranges.items() if v in known}
         end = len(self.of.graph.nodes)
         for v, operand in self._next_values():
@@ -134,14 +134,16 @@ class Room:
             most = live.most + more + copied + sum(map(self._most_kept, live.parts))
             if (ended or more or copied or n == end) and most > self.capacity:
                 counts = tuple(sorted(live.counts.items()))
-                own = n if more or copied or live.parts else end
-                found.setdefault((own, counts, tuple(live.parts), live.whole), live.least)
+                own = n if copied or live.parts else -1  # else equal nodes need one row
+                key = own, at if more else -1, counts, tuple(live.parts), live.whole
+                found.setdefault(key, (live.least, n))
             live.count(ended, -1)
-        fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.memory_rows]
+        fullest = sorted(found, key=lambda key: (-found[key][0], key))[: LIMITS.memory_rows]
         rows = []
-        for n, counts, parts, whole in fullest:
+        for own, at, counts, parts, whole in fullest:
+            n = found[own, at, counts, parts, whole][1]
             usages, pairs = dict[int, NDArray[np.float64]](), self._pairs(n, parts)
-            if n < end:
+            if n < end and (own >= 0 or at >= 0):
                 at = self.of.variable(n)
                 usages[at] = self._while_running(at) + self._copied(n).own
             for source, count in counts:
@@ -275,9 +277,9 @@ class Room:
 class _Live:
     """The live values at a node: how many of each variable, and bytes in their divisions.
 
-    whole: bytes of values without a variable, and of finest parts. parts: the values of these.
-    most, least: bytes of all, with those of the others in the divisions with the most and the
-    fewest.
+    whole: bytes of values without a variable, and of finest parts. parts: the values of these of
+    which more may be kept. most, least: bytes of all, with those of the others in the divisions
+    with the most and the fewest.
     """
 
     def __init__(self, room: Room, known: Mapping[int, tuple[int, int] | None]) -> None:
@@ -294,7 +296,7 @@ class _Live:
             if source is None:
                 sizes = np.array([self.room._any_bytes(v)], float)
                 self.whole += sign * int(sizes[0])
-                if v in self.room._stored.parts and sign > 0:
+                if sign > 0 and v in self.room._stored.parts and self.room._kept(v) is not None:
                     self.parts[v] = None
                 else:
                     self.parts.pop(v, None)
