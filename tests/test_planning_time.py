@@ -306,7 +306,17 @@ def test_choices_whose_search_was_ended_are_not_called_too_large(monkeypatch):
     monkeypatch.setattr(on_devices._Tries, "learn", lambda *_: True)
     args, _ = CASES["small"]
     with pytest.raises(LayoutError, match="no plan that fits the memory was found in 60 seconds"):
-        gl.plan(*args, machine=small(4.05))
+        gl.plan(*args, machine=small(4.07))
+
+
+def test_no_choices_fit_where_copies_have_no_room():
+    """The weights have room, but no copies of parts of them; no program is made to see it."""
+    (fn, *args), _ = CASES["small"]
+    for mebibytes, fits in ((4.05, False), (4.07, True)):
+        machine = small(mebibytes)
+        strategies = traced_for(fn, tuple(args), machine, None).strategies(None)
+        problem = strategies.limited(machine.device_capacity).problem
+        assert (solve.solve(problem) is not None) == fits
 
 
 class Found(NamedTuple):
