@@ -97,7 +97,7 @@ class Strategies(Variables):
             is_known = self.variables[self._of_node[n]].choices[0] is not None
             for position, v in enumerate(node.ins if is_known else ()):
                 if v is not None:
-                    body, times = self.graph.moved(node, position)
+                    body, times = self.moved(node, position)
                     consumers.setdefault((v, times, body), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
         values: dict[Any, tuple[int, float, Path]] = {}

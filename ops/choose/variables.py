@@ -23,7 +23,7 @@ from gridlayout.ops.choose.labels import labels
 from gridlayout.ops.choose.ways import Ways
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.graph.graph import Graph
-from gridlayout.ops.graph.node import SLICE, Node, Path
+from gridlayout.ops.graph.node import CARRY, SLICE, Node, Path
 from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.stated_axes import StatedAxes
@@ -193,6 +193,23 @@ class Variables:
         dims = ",".join(map(str, self.graph.shapes[value]))
         maker = next(node for node in self.graph.nodes if value in node.outs)
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
+
+    def moved(self, node: Node, position: int) -> tuple[Path, float]:
+        """Return the loop in whose body an operand of a node is moved, and how often.
+
+        What a loop does not change is moved before it.
+        """
+        graph = self.graph
+        body, times = graph.body(node.path), node.times
+        if not position and node.name in (CARRY, SLICE):  # it is read before the loop
+            return graph.body(body), node.starts
+        v = node.ins[position]
+        maker = None if v is None else graph.makers.get(v)
+        made = () if maker is None else graph.body(maker.path)
+        while len(body) > len(made):
+            body = graph.body(body)
+            times = graph.loops.get(body, 1)
+        return body, times
 
     # -- solutions -------------------------------------------------------------------------------
 

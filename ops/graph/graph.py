@@ -143,22 +143,6 @@ class Graph:
         inside = (path[:n] for n in range(len(path) - 1, 0, -1)) if self.loops else ()
         return next((each for each in inside if each in self.loops), ())
 
-    def moved(self, node: Node, position: int) -> tuple[Path, float]:
-        """Return the loop in whose body an operand of a node is moved, and how often.
-
-        What a loop does not change is moved before it.
-        """
-        body, times = self.body(node.path), node.times
-        if not position and node.name in (CARRY, SLICE):  # it is read before the loop
-            return self.body(body), node.starts
-        v = node.ins[position]
-        maker = None if v is None else self.makers.get(v)
-        made = () if maker is None else self.body(maker.path)
-        while len(body) > len(made):
-            body = self.body(body)
-            times = self.loops.get(body, 1)
-        return body, times
-
     @cached_property
     def free(self) -> dict[int, Node]:
         """The values that depend on positions and single numbers alone, with their nodes.
