@@ -4,8 +4,8 @@ The route first splits physical dims into digits, then joins digits into new dim
 all digits that the mesh divides before or after are dims of the array. There, each mesh axis moves
 from one digit to another by one all_to_all, or its digit is gathered or sliced, or mesh axes change
 their digits with each other by one permute. An unsharded dim may be padded first so that the mesh
-divides it. A dim that is no digit (its grid is not divided
-evenly by the mesh) is gathered before the route, or sliced after it.
+divides it. A dim that is no digit (its grid is not divided evenly by the mesh) is gathered before
+the route, or sliced after it.
 """
 
 from __future__ import annotations
