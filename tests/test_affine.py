@@ -259,7 +259,7 @@ def test_operators_build_what_the_parser_builds():
         (lambda: MAP("(d0) -> (d0)").range((3, 3)), "has 2 extents, the map takes 1"),
         (lambda: MAP("(d0) -> (d0)").range((-1,)), "below 0"),
         (lambda: MAP("(d0) -> (d0)").range((1.5,)), "not an integer"),
-        (lambda: MAP("(d0) -> (d0)").range(3), "not a sequence"),
+        (lambda: MAP("(d0) -> (d0)").range(3.5), "not a sequence"),
         (lambda: MAP("(d0) -> (d0)").preimage((1, 2), (3,)), "has 2 values, the map 1"),
     ],
 )

@@ -769,7 +769,7 @@ def test_refusals(name):
         ("mli.tensor((4, 3, 2), 'HWX', 'int8')", "column 1: layout 'HWX'"),
         ("mli.tensor((4, 3, 2), 'HWC', 'int8', (6, 2))", "column 1: mem_stride"),
         ("mli.mov((4, 3, 2))", "is not one of"),
-        ("mli.tensor(4, 'H', 'int8')", "column 1: shape 4 must be a sequence"),
+        ("mli.tensor('4', 'H', 'int8')", "column 1: shape '4' must be a sequence"),
     ],
 )
 def test_bad_text(text, words):

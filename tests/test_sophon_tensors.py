@@ -64,7 +64,7 @@ def test_the_view_of_a_matrix():
         ((2, 0, 0, 0), r"index of the view (2, 0, 0, 0) is outside the shape (2, 5, 4, 5)"),
         ((0, 0, 0), "has rank 3, but the shape (2, 5, 4, 5) has rank 4"),
         ((0, 0, 0, -1), "whole numbers >= 0"),
-        (3, "must be a sequence"),
+        (3, "give 4 numbers"),
     ],
 )
 def test_elements_outside_the_view_are_refused(index, words):

@@ -484,7 +484,7 @@ BAD = [
     ({"page": "tiles"}, "page 'tiles' is not one of tile, row_major"),
     ({"page": None}, "page None"),
     ({"tile": (24, 32)}, "tile .24, 32. is not one of 32x32, 16x32"),
-    ({"tile": 32}, "sequence"),
+    ({"tile": 32}, "rank 2"),
     ({"page": "row_major", "tile": (32, 32)}, "row-major pages have no tiles"),
     ({"page": "row_major", "tile_order": "faces"}, "row-major pages have no tiles"),
     ({"page": "row_major", "tile_format": "bfp_bf8"}, "row-major pages have no tiles"),

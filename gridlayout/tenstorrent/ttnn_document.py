@@ -22,6 +22,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.strides import row_major
 from gridlayout.public import public
 from gridlayout.tenstorrent.tiles import as_tile
@@ -85,7 +86,7 @@ class TtnnDocument(Layout):
             *(shape, dtype, grid, as_tile(tile, tile_format)),
             linear=linear,
             shard_shape=_divided(self.plane, grid) if shard_shape is None else shard_shape,
-            memory_space=memory_space,
+            memory_space=as_space(memory_space, MEMORY_SPACES),
             tile_format=tile_format,
             row_alignment=row_alignment,
         )
