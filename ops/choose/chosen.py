@@ -166,16 +166,21 @@ class Chosen:
     ) -> tuple[Sharded | None, ...]:
         """Return where constants of a loop are read in its body, None where it is not one place.
 
-        None too for what is there already, in any layout.
+        None too for what is there already, in any layout, or is cut in each iteration.
         """
         is_scan = eqn.primitive.name == "scan"
         other = 0 if is_scan else eqn.params["cond_nconsts"]  # of the test come first
         jaxpr = eqn.params["jaxpr" if is_scan else "body_jaxpr"].jaxpr
         needs = [set[Division]()] * other + read_as(jaxpr, body)[: len(values) - other]
         return tuple(
-            None if len(need) != 1 else self._needed(value, min(need), is_indexed(value.spec))
+            self._moved(value, min(need)) if len(need) == 1 else None
             for value, need in zip(values, needs, strict=True)
         )
+
+    def _moved(self, value: Value, division: Division) -> Sharded | None:
+        is_free = is_indexed(value.spec)
+        is_cut = not is_free and self.units.is_local(self.units.division(value.spec), division)
+        return None if is_cut else self._needed(value, division, is_free)
 
     def _all_needed(
         self, choice: Choice, values: Sequence[Value], record: Record

@@ -265,6 +265,12 @@ class Units:
         """The number of devices along each unit."""
         return tuple(map(self.device.count, self.axes))
 
+    def is_local(self, before: Division | None, after: Division | None) -> bool:
+        """Return whether each device takes a part of its own to change a division."""
+        if before is None or after is None or before == after:
+            return False
+        return not self.ways(before, after)
+
     def ways(self, before: Division | None, after: Division) -> list[Way]:
         """Return the ways to change a division, as functions of bytes, whatever the dims' order."""
         key = before, after = without_order(before, after)

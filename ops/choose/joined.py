@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.choose.changes import Joined
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division
-from gridlayout.ops.choose.variables import Place
+from gridlayout.ops.choose.variables import Moved, Place
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.problem import Fetch
@@ -88,16 +88,15 @@ class Latencies:
 class Read:
     """The moves of a fetch: of a value from each place of its source to each form.
 
-    stays: the forms, by number, that are read only where they are held. body: of the loop in which
-    it moves. times: how often it does. count: how often it and the values that equal it move.
+    stays: the forms, by number, that are read only where they are held. moved: where and how often
+    it moves. count: how often it and the values that equal it do.
     """
 
     value: int
     held: Sequence[Place]
     forms: Sequence[Division]
     stays: Sequence[bool]
-    body: Path
-    times: float
+    moved: Moved
     count: float
 
 
@@ -200,13 +199,15 @@ def joined_later(
     kinds: dict[tuple[int, Division], tuple[Joined, str, Path]] = {}
     for (v, need), (k, _, _, made) in moved.items():
         if made is not None:
-            kinds[v, need] = made, str(graph.dtypes[v]), reads[k].body
+            kinds[v, need] = made, str(graph.dtypes[v]), reads[k].moved.body
     found = {}
     if len(kinds) > 1:
         for (level, (made, *rest)), moves in _move_levels(graph, chosen, kinds).items():
             for v, need in moves:
                 k, form, held, _ = moved[v, need]
-                seconds = made.latency * (reads[k].count if v >= graph.operands else reads[k].times)
+                seconds = made.latency * (
+                    reads[k].count if v >= graph.operands else reads[k].moved.times
+                )
                 key = made.kind, *rest, level
                 found[k, form] = JoinedMove(held, made.latency, seconds, key)
     return found

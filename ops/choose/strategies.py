@@ -28,8 +28,7 @@ from gridlayout.ops.choose.joined import (
     sum_levels,
 )
 from gridlayout.ops.choose.room import Room
-from gridlayout.ops.choose.variables import Place, Variables
-from gridlayout.ops.graph.node import Path
+from gridlayout.ops.choose.variables import Moved, Place, Variables
 from gridlayout.ops.solver.descent import improved
 from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.ops.solver.terms import no_step
@@ -92,27 +91,27 @@ class Strategies(Variables):
                 if not variable.is_operand:
                     costs[at] = costs[at] + dram.seconds(variable)
         # The users of each value, by how often it moves: a loop repeats the moves inside it.
-        consumers: dict[tuple[int, float, Path], list[tuple[int, int]]] = {}
+        consumers: dict[tuple[int, Moved], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
             is_known = self.variables[self._of_node[n]].choices[0] is not None
             for position, v in enumerate(node.ins if is_known else ()):
                 if v is not None:
-                    body, times = self.moved(node, position)
-                    consumers.setdefault((v, times, body), []).append((self._of_node[n], position))
+                    key = v, self.moved(node, position)
+                    consumers.setdefault(key, []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
-        values: dict[Any, tuple[int, float, Path]] = {}
-        for (v, times, body), mine in consumers.items():
+        values: dict[Any, tuple[int, Moved]] = {}
+        for (v, moved), mine in consumers.items():
             if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = self.graph.nbytes(v)
-                key = (*source, size, tuple(sorted(mine)))
-                counts[key] = counts.get(key, 0) + times
-                values.setdefault(key, (v, times, body))
+                same = (*source, size, moved.again, tuple(sorted(mine)))
+                counts[same] = counts.get(same, 0) + moved.times
+                values.setdefault(same, (v, moved))
         self._reads, self._joined = [], {}
         fetches = []
-        for key, count in counts.items():
-            *source, _, mine = key
+        for same, count in counts.items():
+            *source, _, _, mine = same
             needs = [(at, self._needs(at, position)) for at, position in mine]
-            fetches.append(self._fetch(*values[key], (source[0], source[1]), needs, count))
+            fetches.append(self._fetch(*values[same], (source[0], source[1]), needs, count))
         fetches += self._to_results()
         fetches += dram.transfers()
         self._apart = Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
@@ -157,17 +156,16 @@ class Strategies(Variables):
     def _fetch(
         self,
         value: int,
-        times: float,
-        body: Path,
+        moved: Moved,
         source: tuple[int, int],
         needs: Sequence[tuple[int, Sequence[Division | None]]],
         count: float,
     ) -> Fetch:
         """Return the costs of moving a value to its users, for all their choices.
 
-        times: how often it moves. body: of the loop in which it does. source: the value's variable,
-        and its number among the results. needs: the users, and what each reads it as, by choice.
-        count: how often it moves and all values that equal it.
+        moved: where and how often it moves. source: the value's variable, and its number among the
+        results. needs: the users, and what each reads it as, by choice. count: how often it moves
+        and all values that equal it.
         """
         self.each_step()
         (at, position), size = source, self.graph.nbytes(value)
@@ -182,23 +180,23 @@ class Strategies(Variables):
             made = [self.ways.made_at(value, form) for form in forms]
             prices = np.where(same, 0.0, made)[rows]
         else:
-            prices = self._moves(tuple(kinds), tuple(forms), size)[rows] * count
+            prices = self._moves(tuple(kinds), tuple(forms), size, moved.again)[rows] * count
         if value in self.graph.folded:  # a move would move the transposed product to its consumers
             others = np.where(same.any(1)[rows, None], np.inf, 2 * prices)
             prices = np.where(same[rows] | (prices == 0), prices, others)
         prices = np.where(same[rows] | ~np.array(stay, bool), prices, np.inf)
-        self._reads.append(Read(value, held, forms, stay, body, times, count))
+        self._reads.append(Read(value, held, forms, stay, moved, count))
         if variable.is_operand and len(held) == 1:
             self._join_operand(len(self._reads) - 1, size)
         return Fetch(at, prices, tuple(consumers))
 
     def _moves(
-        self, kinds: tuple[Place, ...], forms: tuple[Division, ...], size: int
+        self, kinds: tuple[Place, ...], forms: tuple[Division, ...], size: int, again: float
     ) -> NDArray[np.float64]:
-        """Return the seconds of the moves from some places to some forms."""
-        key = kinds, forms, size
+        """Return the seconds of the moves from some places to some forms; again: as in `Moved`."""
+        key = kinds, forms, size, again
         if key not in self._prices:
-            found = [[self._place_move(a, b, size) for b in forms] for a in kinds]
+            found = [[self._place_move(a, b, size, again) for b in forms] for a in kinds]
             self._prices[key] = np.array(found).reshape(len(kinds), len(forms))
         return self._prices[key]
 
@@ -209,8 +207,10 @@ class Strategies(Variables):
         for form, need in enumerate(read.forms):
             made = None if place.in_dram else self.units.joined_move(place.division, need, size)
             if made is not None:
-                key = made.kind, str(self.graph.dtypes[read.value]), read.body, 0
-                move = JoinedMove(place.division, made.latency, made.latency * read.times, key)
+                key = made.kind, str(self.graph.dtypes[read.value]), read.moved.body, 0
+                move = JoinedMove(
+                    place.division, made.latency, made.latency * read.moved.times, key
+                )
                 self._joined[k, form] = move
 
     def refined(self, found: Sequence[int]) -> Problem | None:
@@ -259,7 +259,8 @@ class Strategies(Variables):
                     if read.stays[form] or place.in_dram:
                         continue
                     if (key := (*own, place.division, need)) in new:
-                        prices[row, form] = self._exact[key][0] * read.count
+                        again = read.moved.again if self.units.is_local(*key[2:]) else 1
+                        prices[row, form] = self._exact[key][0] * read.count * again
             fetches[k] = fetches[k].with_prices(prices)
         self._apart = self._apart.with_terms(self._apart.costs, fetches)
         self.problem = self._with_joined()
@@ -303,7 +304,7 @@ class Strategies(Variables):
                     for x in set(self.held(*source))
                 }
                 needs = [best[x] for x in self.held(*source)]
-            found.append(self._fetch(v, 1.0, (), source, [(at, needs)], 1.0))
+            found.append(self._fetch(v, Moved((), 1.0), source, [(at, needs)], 1.0))
         return found
 
     def _cheapest_division(
@@ -365,15 +366,15 @@ class Strategies(Variables):
             found.append((at, latencies))
         return found
 
-    def _place_move(self, place: Place, need: Division, size: int) -> float:
+    def _place_move(self, place: Place, need: Division, size: int, again: float) -> float:
         """Return the seconds to move an operand; one in DRAM moves between chips only."""
-        if not place.in_dram:
-            return self._move(place.division, need, size)
-        return self._move(place.division, self.units.among_chips(need), size)
+        need = self.units.among_chips(need) if place.in_dram else need
+        return self._move(place.division, need, size, again)
 
-    def _move(self, before: Division | None, after: Division, size: int) -> float:
+    def _move(self, before: Division | None, after: Division, size: int, again: float = 1) -> float:
         sent = self.units.move(before, after, size)
-        return sent.seconds + LIMITS.collective_penalty * sent.alone
+        seconds = sent.seconds if sent.alone else sent.seconds * again
+        return seconds + LIMITS.collective_penalty * sent.alone
 
     # -- memory ------------------------------------------------------------------------------------
 

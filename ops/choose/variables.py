@@ -39,6 +39,19 @@ class Place(NamedTuple):
     in_dram: bool = False
 
 
+class Moved(NamedTuple):
+    """Where and how often a value is moved to what reads it.
+
+    body: of the loop in which it is moved. times: how often. What a loop does not change is moved
+    before it. again: how often it is cut for each of these times, where nothing is sent: in each
+    iteration.
+    """
+
+    body: Path
+    times: float
+    again: float = 1.0
+
+
 @dataclass(eq=False)
 class Variable:
     """A variable: equal operands, or equal nodes, for which one choice is made.
@@ -194,22 +207,19 @@ class Variables:
         maker = next(node for node in self.graph.nodes if value in node.outs)
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
 
-    def moved(self, node: Node, position: int) -> tuple[Path, float]:
-        """Return the loop in whose body an operand of a node is moved, and how often.
-
-        What a loop does not change is moved before it.
-        """
+    def moved(self, node: Node, position: int) -> Moved:
+        """Return where and how often an operand of a node is moved."""
         graph = self.graph
         body, times = graph.body(node.path), node.times
         if not position and node.name in (CARRY, SLICE):  # it is read before the loop
-            return graph.body(body), node.starts
+            return Moved(graph.body(body), node.starts)
         v = node.ins[position]
         maker = None if v is None else graph.makers.get(v)
         made = () if maker is None else graph.body(maker.path)
         while len(body) > len(made):
             body = graph.body(body)
             times = graph.loops.get(body, 1)
-        return body, times
+        return Moved(body, times, node.times / times)
 
     # -- solutions -------------------------------------------------------------------------------
 
