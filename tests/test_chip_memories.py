@@ -89,7 +89,9 @@ def test_layouts_use_the_names_of_a_chip(own, space, tmp_path):
     assert pickle.loads(pickle.dumps(layout)) == layout
     gl.save_bytes(np.zeros((253, 631), np.float32), layout, tmp_path / "x.bin")
     assert gl.open_bytes(tmp_path / "x.bin").layout == layout
-    assert gl.convert(layout, to="ttnn_document").layout.memory_space == own
+    assert gl.convert(layout.on_chip(MINE), to="ttnn_document").layout.memory_space == space
+    with pytest.raises(gl.LayoutError, match=f"'{own}' is not one of system, mmio, dram, l1"):
+        gl.convert(layout, to="ttnn_document")
     printed = lambda chip: str(layout.summary(chip))  # noqa: E731
     for ask in (layout.fits, printed, layout.can_be_on, layout.is_placed):
         with pytest.raises(gl.LayoutError, match=f"'{own}' is not one of those of Wormhole"):
