@@ -178,6 +178,7 @@ class Chosen:
         )
 
     def _moved(self, value: Value, division: Division) -> Sharded | None:
+        """Return where a loop's constant is relaid out before the loop; None where it is not."""
         is_free = is_indexed(value.spec)
         is_cut = not is_free and self.units.is_local(self.units.division(value.spec), division)
         return None if is_cut else self._needed(value, division, is_free)
