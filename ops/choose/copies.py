@@ -129,7 +129,7 @@ class Copies:
 
     def _copy(self, v: int, old: Any, new: Any, goes: bool) -> float:
         """Return the bytes of a copy in another division; none for a part of what is there."""
-        if old is None or new is None or old == new or not self.of.units.ways(old, new):
+        if old is None or new is None or old == new or self.of.units.is_local(old, new):
             return 0.0
         counted = 0
         if goes:

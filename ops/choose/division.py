@@ -255,7 +255,7 @@ class Units:
     def _move(self, before: Division | None, after: Division, nbytes: int) -> Sent:
         if before == after:
             return Sent()
-        ways = self.ways(before, after)
+        ways = self._ways(before, after)
         if not ways:  # each device takes a slice of its own part
             return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
         return min(way.alone(nbytes) for way in ways)
@@ -269,9 +269,9 @@ class Units:
         """Return whether each device takes a part of its own to change a division."""
         if before is None or after is None or before == after:
             return False
-        return not self.ways(before, after)
+        return not self._ways(before, after)
 
-    def ways(self, before: Division | None, after: Division) -> list[Way]:
+    def _ways(self, before: Division | None, after: Division) -> list[Way]:
         """Return the ways to change a division, as functions of bytes, whatever the dims' order."""
         key = before, after = without_order(before, after)
         if key not in self._moves:
@@ -337,7 +337,7 @@ class Units:
 
     def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:
         """Return what a move saves by joining others that send the same; None if nothing."""
-        ways = self.ways(before, after) if before != after else []
+        ways = self._ways(before, after) if before != after else []
         if not ways:
             return None
         best = min(ways, key=lambda way: way.alone(nbytes))

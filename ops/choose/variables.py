@@ -289,11 +289,14 @@ def apart_in(
     Those that others read too are relaid out once, for all of them.
     """
     nodes = [node for node in graph.nodes if node.path in choices]
+    asking = list(filter(where, nodes))
+    if not asking:
+        return {}
     readers = Counter(
         pair for node in nodes for pair in {*zip(node.ins, choices[node.path].ins, strict=False)}
     )
     found = {}
-    for node in filter(where, nodes):
+    for node in asking:
         choice = choices[node.path]
         pairs = enumerate(zip(node.ins, choice.ins, strict=True))
         found[node.path] = replace(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.errors import LayoutError
+from gridlayout.ops.solver.terms import used
 
 ROUNDING = 1e-12  # fraction of a limit by which it may be exceeded, because sums are rounded
 
@@ -104,8 +105,7 @@ class Row:
 
     def used(self, choices: Sequence[int]) -> list[float]:
         """Return the usages of an assignment."""
-        found = [float(usage[choices[v]]) for v, usage in self.usages.items()]
-        return found + [float(x[choices[v], choices[w]]) for (v, w), x in self.pairs.items()]
+        return used(self.usages, self.pairs, choices)
 
 
 @dataclass(frozen=True, eq=False)

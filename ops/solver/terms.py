@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 
@@ -54,8 +54,7 @@ class Limit:
 
     def used(self, state: Mapping[int, int]) -> list[float]:
         """Return the usages of an assignment."""
-        found = [float(usage[state[v]]) for v, usage in self.usages.items()]
-        return found + [float(x[state[v], state[w]]) for (v, w), x in self.pairs.items()]
+        return used(self.usages, self.pairs, state)
 
     def towards(self, v: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the other variable of each pair with `v`, and [own choice, other's choice]."""
@@ -89,3 +88,13 @@ class Eliminated:
         for other, known, table in self.neighbours:
             costs = costs + table[:, np.searchsorted(known, choices[other])]
         return int(self.choices[np.argmin(costs)])
+
+
+def used(
+    usages: Mapping[int, np.ndarray],
+    pairs: Mapping[tuple[int, int], np.ndarray],
+    state: Mapping[int, int] | Sequence[int],
+) -> list[float]:
+    """Return the usages of an assignment: of single variables, then of pairs."""
+    found = [float(usage[state[v]]) for v, usage in usages.items()]
+    return found + [float(both[state[v], state[w]]) for (v, w), both in pairs.items()]

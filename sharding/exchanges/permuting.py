@@ -14,7 +14,7 @@ from gridlayout.sharding.exchanges.exchange import Transfer
 
 @dataclass(frozen=True)
 class Permuting:
-    """The digits that mesh axes are to divide, and the permute that brings them there.
+    """The digits that mesh axes divide after a relayout, and the permute that it takes.
 
     target: the digit of each axis in the end. sizes: the number of devices along each name of an
     axis, in the order of the mesh. extent: of each digit. In the arguments of methods, `at` has the
