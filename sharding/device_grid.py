@@ -29,11 +29,11 @@ from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.machines.default_machine import FAST, default_machine
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.machines.topology import hosts_of
-from gridlayout.sharding.meshes.copies import copied
 from gridlayout.sharding.meshes.core_map import stated_map
 from gridlayout.sharding.meshes.description import Description
 from gridlayout.sharding.meshes.devices import (
     auto_mesh,
+    copied,
     first_devices,
     memory_kinds,
     mesh_sizes,

@@ -13,7 +13,7 @@ from laid_out import assert_same, poisoned
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.primitives.sparse import bcoo_dot_general
+from gridlayout.ops.primitives.composed import bcoo_dot_general
 from gridlayout.ops.primitives.table import RECORDS
 
 COUNT = len(jax.devices())

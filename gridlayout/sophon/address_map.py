@@ -24,7 +24,7 @@ from gridlayout.sophon.occupancy import (
     reuse,
     runs,
 )
-from gridlayout.tables.columns import aligned
+from gridlayout.tables.table import aligned
 
 if TYPE_CHECKING:
     from gridlayout.svg import Drawing

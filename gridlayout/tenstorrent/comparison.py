@@ -21,7 +21,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text
 from gridlayout.public import public
-from gridlayout.tables.columns import aligned
+from gridlayout.tables.table import aligned
 from gridlayout.tenstorrent.metal_layout import MetalLayout, grid_multiple_alignments
 from gridlayout.tenstorrent.sharding import block_sharded
 from gridlayout.tenstorrent.tiles import as_tile

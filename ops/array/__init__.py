@@ -12,5 +12,5 @@ JAX it is one value of the type in `grid_type.py`, which lowers to the storage
 * `policy.py`: the layout of a result where nothing else decides. `fitting.py`: how much memory a
   result may take, and layouts that fit
 * `map_shards.py`, `cores.py`: a user's function of one core's buffer, with collectives over cores
-* `checked.py`: storages while JAX checks numbers
+* `shown.py`: what `print` and notebooks show. `checked.py`: storages while JAX checks numbers
 """

@@ -29,13 +29,10 @@ from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, represent
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
-from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
-from gridlayout.ops.array.printed import printed
-from gridlayout.ops.array.shown import Shown
-from gridlayout.ops.array.storage import padded, to_logical, without_idle
+from gridlayout.ops.array.shown import DeviceLocation, Shown, located, printed
+from gridlayout.ops.array.storage import StorageSharding, padded, to_logical, without_idle
 from gridlayout.ops.array.storage_primitives import storage_of
-from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import as_stored, in_device_memory, in_layout_memory
 from gridlayout.other_words import ARRAY
 from gridlayout.public import public

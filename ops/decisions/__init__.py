@@ -7,8 +7,7 @@ Read `specs.py` first: what is known of a value. It is
 * sharded: each device has its part of a layout's storage;
 * replicated: every device has all of it; or
 * deferred: a broadcast, or a function of logical indices and random keys alone. It is computed
-  where an operation requests it, in a `Place` (`place.py`, `place_operands.py`, `deferred.py`),
-  once per place.
+  where an operation requests it, in a `Place` (`place.py`, `deferred.py`), once per place.
 
 Steps are recorded in three layers: steps (`writer.py`), moves of values (`mover.py`), and choices
 of layouts (`builder.py`), which is what rules get. `env.py` has what decisions depend on besides

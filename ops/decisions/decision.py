@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gridlayout.dtypes import Scalar
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import PLAIN, Decide, Record
@@ -23,6 +24,7 @@ from gridlayout.sharding.limits import LIMITS
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.place import Place
+
 
 Array = Any
 # How a primitive runs: by its rule; as a view that touches no data; or replicated on every device.
@@ -269,3 +271,40 @@ class Renumbering:
         outs = self.decision.outs
         places = self.here([out.at for out in outs])
         return [Value(out.spec, at) for out, at in zip(outs, places, strict=True)]
+
+
+class BodyPlanner(Protocol):
+    """A program that is being planned, on operands of given specs."""
+
+    @property
+    def operands(self) -> list[Value]:
+        """The program's operands."""
+
+    def apply(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
+        """Append the steps of `fn(builder, value, *args)`, a relayout, and return its result."""
+
+    def evaluate(
+        self,
+        closed: Any,
+        values: Sequence[Value],
+        result_layouts: Sequence[Layout | None] = (),
+        has_choices: bool = True,
+    ) -> list[Value]:
+        """Append a closed jaxpr applied to values, and return its results.
+
+        result_layouts: the layouts that the caller requests of the results later, if known.
+        has_choices: whether the choices of the body are for this jaxpr.
+        """
+
+    def program(self, outs: Sequence[Value], result_specs: Sequence[Spec | None] = ()) -> Inner:
+        """Return the program that returns these values, in `result_specs` where not None."""
+
+
+class PlanBody(Protocol):
+    """The class of planners, as rules know it."""
+
+    def __call__(self, env: Any, operands: Sequence[Spec], chosen: Any = None, /) -> BodyPlanner:
+        """Start the program of a body; chosen: its choices, None to make them."""
+
+    def graph(self, closed: Any, /) -> Any:
+        """Return the graph of a closed jaxpr."""

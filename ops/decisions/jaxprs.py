@@ -1,4 +1,4 @@
-"""Access to JAX's jaxprs: what rules and the interpreter read, for all supported versions."""
+"""Access to JAX's jaxprs, for all supported versions, and the collectives in a traced one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import jax
 from jax.extend import core
 
+from gridlayout import dtypes
 from gridlayout.caching import cached
+from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid
 
 # A separate class up to JAX 0.11; later a `Jaxpr` may hold its constants itself.
 ClosedJaxpr: Any = vars(core)["ClosedJaxpr"]
@@ -116,3 +119,49 @@ def scan_parts(params: Any) -> tuple[int, int]:
     consts, carry, _ = params["ft_in"].unpack()
     count = len(consts.vals)
     return count, count + len(carry.vals)
+
+
+def traced_collectives(closed: Any, device: DeviceGrid) -> tuple[Collective, ...]:
+    """Return the collectives in the `shard_map`s of a closed jaxpr.
+
+    A scan counts its body times its length, a while loop one iteration, a cond the branch that
+    sends most bytes.
+    """
+    return tuple(_collectives_in(closed.jaxpr, device))
+
+
+def _collectives_in(jaxpr: Any, device: DeviceGrid) -> Iterator[Collective]:
+    for eqn in equations_of(jaxpr):
+        name, params = eqn.primitive.name, eqn.params
+        inner = [_collectives_in(each, device) for each in jaxprs_in(params)]
+        if name == "cond":
+            yield from max(map(list, inner), key=total_bytes)
+        elif inner:
+            for found in inner:
+                yield from (each.times(params.get("length") or 1) for each in found)
+        else:
+            yield from _collectives_of(name, params, eqn, device)
+
+
+def _collectives_of(name: str, params: Any, eqn: Any, device: DeviceGrid) -> list[Collective]:
+    made = Collectives(device)
+    axes = params.get("axes", params.get("axis_name"))
+    axes = (axes,) if isinstance(axes, str) else tuple(axes or ())
+    if not axes or not all(axis in device.fine.shape for axis in axes):
+        return []
+    nbytes = sum(_nbytes(atom.aval) for atom in eqn.invars)
+    if name.startswith(("psum", "pmax", "pmin")):
+        made.all_reduce(axes, nbytes)
+    elif name.startswith("all_gather"):
+        made.all_gather(axes, nbytes)
+    elif name == "all_to_all":
+        made.all_to_all(axes, nbytes)
+    elif name == "ppermute":
+        made.permute(axes, nbytes, sum(a != b for a, b in params["perm"]))
+    elif name.startswith("reduce_scatter"):
+        made.reduce_scatter(axes, nbytes)
+    return made.found
+
+
+def _nbytes(aval: Any) -> int:
+    return dtypes.nbytes(aval.shape, jax.numpy.dtype(aval.dtype))

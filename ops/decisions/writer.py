@@ -19,8 +19,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.mesh_axes import Axes
-from gridlayout.ops.decisions.bodies import PlanBody
-from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, PlanBody, Renumbering, Step
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place

@@ -21,9 +21,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.fitting import ANY, fitting, most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
-from gridlayout.ops.decisions.bodies import PlanBody
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decision
+from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decision, PlanBody
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op

@@ -19,8 +19,8 @@ from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.public import public
 from gridlayout.svg import Drawing
-from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
+from gridlayout.tables.table import WIDTH, tables_of
 from gridlayout.tables.words import duration, plain, taken
 
 _COLUMN = 34  # the widest column of a program

@@ -14,7 +14,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.public import public
 from gridlayout.svg import Drawing
-from gridlayout.tables.columns import aligned
+from gridlayout.tables.table import aligned
 from gridlayout.tables.words import duration
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any
 from jax import lax
 
 from gridlayout.document.grid_form import grouped
-from gridlayout.ops.decisions.bodies import BodyPlanner
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.decision import BodyPlanner
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.unsharded import rest_spec, stacked_spec, unstack

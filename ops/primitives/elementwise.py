@@ -18,9 +18,8 @@ from gridlayout.ops.decisions.factors import each, same
 from gridlayout.ops.decisions.facts import exact_points, known
 from gridlayout.ops.decisions.flops import nothing, per_result
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.place_operands import number_of
 from gridlayout.ops.decisions.record import Record
-from gridlayout.ops.decisions.reshapes import broadcast
+from gridlayout.ops.decisions.reshapes import broadcast, number_of
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 

@@ -17,8 +17,7 @@ from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.place_operands import at_place
-from gridlayout.ops.decisions.reshapes import broadcast, of_indices, reshape_map, squeezed
+from gridlayout.ops.decisions.reshapes import at_place, broadcast, of_indices, reshape_map, squeezed
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Indexed,

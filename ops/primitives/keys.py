@@ -17,7 +17,7 @@ from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.place_operands import at_place
+from gridlayout.ops.decisions.reshapes import at_place
 from gridlayout.ops.decisions.specs import Replicated, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.threefry import Words, flat_index, threefry

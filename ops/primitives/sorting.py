@@ -26,8 +26,8 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import target_layout
 from gridlayout.ops.primitives.panels import blocked_or_replicated
-from gridlayout.ops.primitives.ranks import descending
 from gridlayout.sharding.collectives import index_of, own_row, permute
+from gridlayout.sharding.extremes import ordered_bits
 
 Arrays = list[jax.Array]
 # How many elementwise functions take as long as a comparison; measured with XLA on CPUs.
@@ -189,3 +189,25 @@ def _ranks(x: jax.Array) -> Arrays:
     if jnp.issubdtype(x.dtype, jnp.floating):
         x = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), jnp.nan, x)).astype(x.dtype)
     return [~descending(x)]
+
+
+def descending(x: jax.Array) -> jax.Array:
+    """Return integer keys whose ascending order is the order of `lax.top_k`: greatest first.
+
+    Floating-point numbers are ordered by their bits, so NaNs by their sign.
+    """
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        wide = x.astype(jnp.uint8) if x.dtype == bool else x
+        return ~wide
+    return ~ordered_bits(x)
+
+
+def least(dtype: np.dtype[Any]) -> Any:
+    """Return the number that is last in the order of `lax.top_k`: of floats, the last negative NaN.
+
+    >>> least(np.dtype("int8")), least(np.dtype("float32"))
+    (np.int8(-128), np.float32(nan))
+    """
+    if jnp.issubdtype(dtype, jnp.floating):
+        return np.full((), -1, f"i{dtype.itemsize}").view(dtype)[()]
+    return dtype.type(False if dtype.kind == "b" else jnp.iinfo(dtype).min)

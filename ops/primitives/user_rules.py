@@ -20,9 +20,9 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import SUMMED, THROUGH, Factors, Numbering
+from gridlayout.ops.decisions.jaxprs import traced_collectives
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
-from gridlayout.ops.decisions.traced import traced_collectives
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.table import RECORDS
 from gridlayout.public import public

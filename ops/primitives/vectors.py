@@ -25,9 +25,8 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped, target_layout
 from gridlayout.ops.primitives.indices import is_too_large_to_replicate
-from gridlayout.ops.primitives.ranks import descending, least
 from gridlayout.ops.primitives.reductions import NEUTRAL
-from gridlayout.ops.primitives.sorting import COMPARISON, sort
+from gridlayout.ops.primitives.sorting import COMPARISON, descending, least, sort
 from gridlayout.ops.primitives.windows import (
     as_storage,
     blocks,

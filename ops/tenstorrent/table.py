@@ -26,10 +26,9 @@ from gridlayout.ops.tenstorrent import (
     ttir,
     windows,
 )
-from gridlayout.ops.tenstorrent.block_float import rounded
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
 from gridlayout.ops.tenstorrent.operation import Op
-from gridlayout.ops.tenstorrent.quantizing import check_quantized
+from gridlayout.ops.tenstorrent.quantizing import check_quantized, rounded
 from gridlayout.tenstorrent.tensor_type import TensorType
 
 Function = Callable[..., Any]

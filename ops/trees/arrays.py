@@ -23,13 +23,13 @@ from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import is_small
 from gridlayout.ops.array.policy import fill_devices
-from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import (
     ByPath,
     device_of_specs,
     has_specs,
     is_spec,
     requested_layouts,
+    warn_of_idle_cores,
 )
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.other_words import KEYWORDS

@@ -16,17 +16,20 @@ Forms of `layouts` (`gl.put`, `gl.relayout`):
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from math import prod
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from gridlayout.arguments import Shape, shown
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.partitions import stated
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
@@ -323,3 +326,28 @@ def _of_dtype(layout: Layout, leaf: Leaf) -> Layout:
     if leaf.dtype == layout.dtype:
         return layout.with_oob(None)
     return layout.with_dtype(leaf.dtype)
+
+
+def warn_of_idle_cores(layout: Any, stacklevel: int) -> None:
+    """Emit a `LayoutWarning` where cores of a layout's grid can hold no element at all.
+
+    stacklevel: the caller's, as `warnings.warn` takes it.
+
+    >>> warn_of_idle_cores(GridLayout((16,), grid=(1, 8)), 1)
+    """
+    if not isinstance(layout, GridLayout) or 0 in layout.shape:
+        return
+    grid, sizes = layout.grid, layout.collapsed_shape
+    if all(cores <= n for cores, n in zip(grid, sizes, strict=True)):
+        return
+    used = prod(-(-n // s) for n, s in zip(sizes, layout.shard_shape, strict=True))
+    rule = "a core along a dim needs an element of it"
+    if len(grid) > layout.ndim:
+        rule = f"a grid of rank {len(grid)} has more dims than a tensor of rank {layout.ndim}"
+    best = (min(prod(grid), layout.size),) if layout.ndim == 1 else tuple(map(min, grid, sizes))
+    warnings.warn(
+        f"grid {grid} leaves {prod(grid) - used} of {prod(grid)} cores idle: {rule}, and the shape "
+        f"{layout.shape} is collapsed to {sizes}; give grid={best}",
+        LayoutWarning,
+        stacklevel=stacklevel + 1,
+    )

@@ -21,9 +21,8 @@ from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.public import public
 from gridlayout.tables.cells import fits, grid, tensor
-from gridlayout.tables.columns import WIDTH, aligned
 from gridlayout.tables.html import STYLE
-from gridlayout.tables.table import Column, Table
+from gridlayout.tables.table import WIDTH, Column, Table, aligned
 from gridlayout.tables.words import plain
 
 _COLUMNS = (

@@ -6,7 +6,6 @@ grid dims so that many devices are used. `core_map.py` places a grid by a map th
 proposes another grid for a result, or computes on one that the default rule places (`inner`) and
 relays the result out.
 
-`devices.py`, `emulate.py`: which devices make a mesh. `description.py`: what each device stores of
-an array. `mesh_in_use.py`: programs while the user has set another mesh. `copies.py`: replicated
-arrays.
+`devices.py`, `emulate.py`: which devices make a mesh, and copies on all of them. `description.py`:
+what each device stores of an array. `mesh_in_use.py`: programs while the user has set another mesh.
 """

@@ -7,8 +7,7 @@ Calls that they agreed on are not compared again; data that each process passes 
 time. Before a jitted function first runs, the text of its lowered module is compared
 (`programs.py`).
 
-* `joint.py`, `group.py`, `messages.py`, `allgather.py`: a call, its processes, and what they
-  exchange
+* `joint.py`, `group.py`, `messages.py`: a call, its processes, and what they exchange
 * `elements.py`, `jaxprs.py`: arrays and jaxprs as text that can be compared
 * `calls.py`, `watch.py`: calls are numbered, equally in all processes. A thread posts the number
   once a second to JAX's coordination service (`coordination.py`), so that a process that waits

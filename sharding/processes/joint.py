@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.processes.allgather import AllGather
 from gridlayout.sharding.processes.calls import Call
 from gridlayout.sharding.processes.elements import Compared, digest_of
 from gridlayout.sharding.processes.fair_lock import FairLock
@@ -23,7 +22,7 @@ from gridlayout.sharding.processes.group import Group
 from gridlayout.sharding.processes.group import names as process_names
 from gridlayout.sharding.processes.jaxprs import common_text
 from gridlayout.sharding.processes.leaving import watch
-from gridlayout.sharding.processes.messages import Lines
+from gridlayout.sharding.processes.messages import AllGather, Lines
 
 _MOST_KNOWN = 4096
 _SAME_PROGRAM = (

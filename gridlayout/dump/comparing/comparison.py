@@ -22,9 +22,9 @@ from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.public import public
 from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor
-from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.names import check_count, checked_names, names_of
+from gridlayout.tables.table import WIDTH, tables_of
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.tensor_type import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
