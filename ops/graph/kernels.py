@@ -90,7 +90,11 @@ class Kernels:
                 elif not node.record.takes_fused and node.outs[0] not in self.views:
                     stored.add(v)
         self._kernels = [frozenset()] * len(self.nodes)
-        dependents = self._dependents()
+        made = (
+            ([k for k in node.ins if k is not None], node.outs, is_view)
+            for node, is_view in zip(self.nodes, self._view, strict=True)
+        )
+        dependents = Dependents(dict(enumerate(map(prod, self.shapes))), made)
         for n in reversed(range(len(self.nodes))):
             node, mine = self.nodes[n], set[int]()
             for v in node.outs:
@@ -106,16 +110,6 @@ class Kernels:
                         continue
                 mine.add(n)
             self._kernels[n] = frozenset(mine)
-
-    def _dependents(self) -> Dependents:
-        """Return what depends on the values, of which none is added yet."""
-        operands = {
-            v: [self._shown(k) for k in node.ins if k is not None]
-            for node, is_view in zip(self.nodes, self._view, strict=True)
-            if not is_view
-            for v in node.outs
-        }
-        return Dependents(dict(enumerate(map(prod, self.shapes))), operands)
 
     def _takes(self, node: Node, consumer: Node) -> bool:
         """Return whether a consumer computes a node's results in its own kernel."""

@@ -11,16 +11,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 Consumer = tuple[int, Sequence[int]]  # an op by its number, and its results
+# What an op reads, what it makes, and whether that is its first operand's bytes.
+Made = tuple[Sequence[int], Sequence[int], bool]
 
 
 class Dependents:
     """The ops that depend on each value, as bits; values are added from the last one to the first.
 
-    sizes: the number of elements of each value. operands: the values of which each one is made.
+    sizes: the number of elements of each value. ops: those that make the values, in order.
     """
 
-    def __init__(self, sizes: Mapping[int, int], operands: Mapping[int, Sequence[int]]) -> None:
-        self._sizes, self._operands = sizes, operands
+    def __init__(self, sizes: Mapping[int, int], ops: Iterable[Made]) -> None:
+        self._sizes = sizes
+        self._operands: dict[int, Sequence[int]] = {}
+        shown: dict[int, int] = {}  # of the result of a view, what it shows
+        for reads, writes, is_view in ops:
+            ins = [shown.get(k, k) for k in reads]
+            if is_view and ins:
+                shown |= dict.fromkeys(writes, ins[0])
+            else:
+                self._operands |= dict.fromkeys(writes, ins)
         self._all: dict[int, int] = {}
         self._beside: dict[int, int] = {}  # those that do so by a value that is stored
 
@@ -30,13 +40,14 @@ class Dependents:
         consumers: the ops that read it; inside: the values that are not stored, of those that were
         added before.
 
-        >>> sizes, operands = dict.fromkeys(range(4), 8), {1: (0, 0), 2: (1,), 3: (1, 2)}
-        >>> found = Dependents(sizes, operands)
+        >>> sizes = dict.fromkeys((0, 1, 2, 3, 9), 8)
+        >>> ops = [((0, 0), (1,), False), ((1,), (2,), False), ((1, 2), (3,), False)]
+        >>> found = Dependents(sizes, ops)
         >>> found.is_stored(3, [], ()), found.is_stored(2, [(3, (3,))], {3})
         (False, False)
         >>> found.is_stored(1, [(2, (2,)), (3, (3,))], {3})
         False
-        >>> found = Dependents({**sizes, 9: 8}, {**operands, 1: (0, 9)})
+        >>> found = Dependents(sizes, [((0, 9), (1,), False), *ops[1:]])
         >>> found.is_stored(3, [], ()), found.is_stored(2, [(3, (3,))], {3})
         (False, False)
         >>> found.is_stored(1, [(2, (2,)), (3, (3,))], {3})

@@ -235,7 +235,14 @@ class _Use(NamedTuple):
 
 def _fused_registers(program: Program, spaces: Sequence[Workspace], outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
-    dependents = _dependents(program)
+    sizes = {k: prod(spec.local_shape) for k, spec in enumerate(program.registers)}
+    dependents = Dependents(
+        sizes,
+        (
+            ([k for k in step.reads if isinstance(k, int)], step.writes, step.is_view)
+            for step in program.steps
+        ),
+    )
     uses: dict[int, list[_Use]] = {}
     makes: dict[int, tuple[int, ...]] = {}  # for a register: two of those that are computed of it
     found: set[int] = set()
@@ -261,20 +268,6 @@ def _fused_registers(program: Program, spaces: Sequence[Workspace], outs: set[in
             if isinstance(k, int) and not step.is_view:
                 uses.setdefault(k, []).append(_Use(number, step, space, n))
     return found
-
-
-def _dependents(program: Program) -> Dependents:
-    """Return what depends on the registers of a program, of which none is added yet."""
-    shown: dict[int, int] = {}  # of the result of a view, what it shows
-    operands: dict[int, Sequence[int]] = {}
-    for step in program.steps:
-        ins = [shown.get(k, k) for k in step.reads if isinstance(k, int)]
-        if step.is_view and ins:
-            shown |= dict.fromkeys(step.writes, ins[0])
-        else:
-            operands |= dict.fromkeys(step.writes, ins)
-    sizes = {k: prod(spec.local_shape) for k, spec in enumerate(program.registers)}
-    return Dependents(sizes, operands)
 
 
 def _makers(consumer: Step, found: set[int], makes: dict[int, tuple[int, ...]]) -> Iterable[int]:

@@ -306,9 +306,9 @@ class _Finder:
             permuting = Permuting(target, self.sizes, self.extent)
             for axis, digit in permuting.before(at):
                 move(axis, digit)
-            if (permute := permuting.permute(at)) is not None:
+            if (permuted := permuting.permute(at)) is not None:
+                permute, at = permuted
                 found.append(permute)
-                at = permuting.after(at)
         waiting = [axis for axis in target if at.get(axis) != target[axis]]
         while waiting:
             free = [axis for axis in waiting if target[axis] not in at.values()]

@@ -21,8 +21,9 @@ class Permuting:
     digit that each axis divides now.
 
     >>> swap = Permuting({("x",): 1, ("y",): 0}, {"x": 2, "y": 2}, {0: 2, 1: 2})
-    >>> swap.permute({("x",): 0, ("y",): 1}).pairs
-    ((0, 0), (2, 1), (1, 2), (3, 3))
+    >>> permute, after = swap.permute({("x",): 0, ("y",): 1})
+    >>> permute.pairs, after
+    (((0, 0), (2, 1), (1, 2), (3, 3)), {('x',): 1, ('y',): 0})
     """
 
     target: Mapping[Axes, int]
@@ -44,7 +45,7 @@ class Permuting:
             now[axis] = digit
             yield axis, digit
 
-    def after(self, at: Mapping[Axes, int]) -> dict[Axes, int]:
+    def _after(self, at: Mapping[Axes, int]) -> dict[Axes, int]:
         """Return the digit of each axis after the permute; `at` if there is none.
 
         Axes without a target, which are gathered later, divide what is left.
@@ -61,9 +62,9 @@ class Permuting:
         is_permuted = sorted(found.values()) == sorted(at.values())
         return found if is_permuted and all(map(self._fits, found, found.values())) else dict(at)
 
-    def permute(self, at: Mapping[Axes, int]) -> Transfer | None:
-        """Return the permute; None if each axis divides what it has to."""
-        after, names = self.after(at), list(self.sizes)
+    def permute(self, at: Mapping[Axes, int]) -> tuple[Transfer, dict[Axes, int]] | None:
+        """Return the permute, and the digit of each axis after it; None if none is needed."""
+        after, names = self._after(at), list(self.sizes)
         axes = [axis for axis in at if at[axis] != after[axis]]
         if not axes:
             return None
@@ -74,13 +75,9 @@ class Permuting:
         # A device receives the part of the one that has its index along each digit.
         sources = numbers.transpose([holder[after[axis]] for axis in axes])
         pairs = zip(sources.flat, numbers.flat, strict=True)
-        return Transfer(
-            tuple(name for axis in axes for name in axis),
-            prod(shape),
-            source=None,
-            target=None,
-            pairs=tuple((int(a), int(b)) for a, b in pairs),
-        )
+        along = tuple(name for axis in axes for name in axis)
+        exchanged = tuple((int(a), int(b)) for a, b in pairs)
+        return Transfer(along, prod(shape), None, None, pairs=exchanged), after
 
     def _fits(self, axis: Axes, digit: int) -> bool:
         return self._count(axis) == self.extent[digit]
