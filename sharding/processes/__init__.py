@@ -14,6 +14,5 @@ time. Before a jitted function first runs, the text of its lowered module is com
   knows which one is in another call, has ended, or does not answer. It raises an error if it waits
   for an agreement. A program on the devices can't be interrupted: a process that waits in one for
   another prints why and ends.
-* `leaving.py`, `aborts.py`: a process that ends waits for the others, and aborts of JAX become
-  errors
+* `leaving.py`: a process that ends waits for the others, and aborts of JAX become errors
 """

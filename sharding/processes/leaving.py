@@ -8,21 +8,51 @@ into an error that says which process was lost.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
+import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from threading import TIMEOUT_MAX, Lock
 from time import monotonic, sleep
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
 
-from gridlayout.sharding.processes.aborts import handle_aborts
 from gridlayout.sharding.processes.coordination import find_board
 from gridlayout.sharding.processes.elements import digest_of
 from gridlayout.sharding.processes.group import Group, seconds_to_wait
 from gridlayout.sharding.processes.watch import NO_SERVICE, Watch
+
+# Handlers of C code, which must not be freed.
+_kept: list[Any] = []
+
+
+def handle_aborts(run: Callable[[], None]) -> None:
+    """Call a function when C code aborts this process, which ends when the function returns.
+
+    `abort` sends SIGABRT to its own thread. Python would run a handler of its own only later, in
+    the main thread, when the process has ended. So the handler is a C function, made by ctypes; a
+    handler that was there before, such as that of `faulthandler`, comes after it.
+    """
+    try:
+        library: Any = ctypes.CDLL(None)
+        library.signal.restype = ctypes.c_void_p
+        library.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    except (OSError, AttributeError, TypeError):  # no such C library
+        return
+
+    def aborted(number: int) -> None:
+        library.signal(number, before)
+        run()
+        library["raise"](number)  # once this handler has returned, the one before it runs
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)
+    _kept.append(handler)
+    before = library.signal(int(signal.SIGABRT), ctypes.cast(handler, ctypes.c_void_p))
+
 
 _groups: list[Group] = []
 _ending, _owner = Lock(), os.getpid()
