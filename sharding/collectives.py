@@ -6,7 +6,7 @@ device receives. The functions at the end of this module execute collectives ins
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -274,7 +274,17 @@ def _reaches(n: int) -> list[int]:
     return found
 
 
-# -- inside shard_map ------------------------------------------------------------------------------
+# -- shard_map -------------------------------------------------------------------------------------
+
+
+def shard_mapped(
+    fn: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any
+) -> Callable[..., Any]:
+    """Return a function of devices' parts as a function of whole arrays, by `jax.shard_map`.
+
+    JAX does not check which results are replicated: it can't know that of all collectives here.
+    """
+    return jax.shard_map(fn, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
 
 # Sizes of mesh axes, and this device's index along them, cached by `once`.

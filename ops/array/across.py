@@ -24,6 +24,7 @@ from gridlayout.ops.array.relayout import check_relayout, relayout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.processes.agreement import joint_call, layout_lines
 
@@ -139,10 +140,5 @@ def _permuted(whole: jax.Array, mesh: Mesh, pairs: tuple[tuple[int, int], ...]) 
         return lax.ppermute(part, "devices", pairs)
 
     spec = PartitionSpec("devices")
-    return jax.shard_map(
-        lambda part: packing.bitwise(moved, part, jnp.zeros((), part.dtype)),
-        mesh=mesh,
-        in_specs=spec,
-        out_specs=spec,
-        check_vma=False,
-    )(whole)
+    run = lambda part: packing.bitwise(moved, part, jnp.zeros((), part.dtype))  # noqa: E731
+    return shard_mapped(run, mesh, spec, spec)(whole)

@@ -18,6 +18,7 @@ from gridlayout.ops.array.storage import batched
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
 
@@ -83,6 +84,4 @@ def _numbered(storage: jax.Array, layout: Layout, device: DeviceGrid, checks: Nu
         return fill_padding(part, layout, placement, numbers)
 
     spec = device.partitioned(layout, batch).spec
-    return jax.shard_map(
-        batched(filled, batch), mesh=device.fine, in_specs=spec, out_specs=spec, check_vma=False
-    )(storage)
+    return shard_mapped(batched(filled, batch), device.fine, spec, spec)(storage)

@@ -18,6 +18,7 @@ from gridlayout.ops.array.storage import padded
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.logical_sharding import logical_layout, placement_of
 from gridlayout.sharding.meshes.placement import Placement
@@ -159,9 +160,7 @@ def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placem
             x = move.run(x)
         return x.reshape(*after.per_device, *layout.local_shape).materialize()
 
-    return jax.shard_map(
-        moved, mesh=device.fine, in_specs=before.spec, out_specs=after.spec, check_vma=False
-    )(array)
+    return shard_mapped(moved, device.fine, before.spec, after.spec)(array)
 
 
 @jitted(1, 2, 3)
@@ -176,6 +175,4 @@ def _unpacked(
         x = LazyView.of(part)
         return (x if move is None else move.run(x)).reshape(*new.local_shape).materialize()
 
-    return jax.shard_map(
-        moved, mesh=device.fine, in_specs=before.spec, out_specs=after.spec, check_vma=False
-    )(storage)
+    return shard_mapped(moved, device.fine, before.spec, after.spec)(storage)

@@ -35,6 +35,7 @@ from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.padding import fill_padding, valid_mask
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.public import public
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.meshes.placement import Placement
 from gridlayout.sharding.number_checks import NumberChecks, number_checks
@@ -222,13 +223,9 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
         made = zip(run(*parts), static.outs, strict=True)
         return tuple(_without_derivative(part, layout, placement) for part, layout in made)
 
-    return jax.shard_map(
-        without_derivative if static.padding_is_constant else run,
-        mesh=device.fine,
-        in_specs=tuple(spec if yes else PartitionSpec() for yes in static.is_sharded),
-        out_specs=(spec,) * len(static.outs),
-        check_vma=False,
-    )(*operands)
+    fn = without_derivative if static.padding_is_constant else run
+    ins = tuple(spec if yes else PartitionSpec() for yes in static.is_sharded)
+    return shard_mapped(fn, device.fine, ins, (spec,) * len(static.outs))(*operands)
 
 
 def _without_derivative(part: jax.Array, layout: Layout, placement: Placement) -> jax.Array:

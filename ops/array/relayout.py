@@ -18,6 +18,7 @@ from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.limits import LIMITS
@@ -105,13 +106,8 @@ def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> 
     before, after = (device.placement(layout) for layout in (old, new))
     move = find_move(old, new, device, before, after)
     assert move is not None
-    return jax.shard_map(
-        lambda part: move.run(LazyView.of(part)).materialize(),
-        mesh=device.fine,
-        in_specs=before.spec,
-        out_specs=after.spec,
-        check_vma=False,
-    )(storage)
+    run = lambda part: move.run(LazyView.of(part)).materialize()  # noqa: E731
+    return shard_mapped(run, device.fine, before.spec, after.spec)(storage)
 
 
 @_moved.defjvp

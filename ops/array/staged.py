@@ -28,7 +28,7 @@ from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box
 from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
-from gridlayout.sharding.collectives import permute
+from gridlayout.sharding.collectives import permute, shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces, Round
@@ -92,13 +92,7 @@ class _Stages:
         self.is_atoms = self.ends.is_atoms
 
     def _mapped(self, fn: Any, sources: Any, target: Any, **options: Any) -> Any:
-        mapped = jax.shard_map(
-            *(fn,),
-            mesh=self.pieces.device.fine,
-            in_specs=sources,
-            out_specs=target,
-            check_vma=False,
-        )
+        mapped = shard_mapped(fn, self.pieces.device.fine, sources, target)
         return agreed_jit(mapped, self.pieces.device, **options)
 
     def to_atoms(self, storage: jax.Array) -> jax.Array:

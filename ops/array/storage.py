@@ -22,6 +22,7 @@ from gridlayout.ops.moves.jitted import jitted
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.moves.relayout import replicate
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -84,13 +85,9 @@ def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.A
     """Return the logical array, replicated."""
     batch = storage.ndim - len(layout.physical_shape)
     move = replicate(layout, device, device.placement(layout))
-    return jax.shard_map(
-        batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
-        mesh=device.fine,
-        in_specs=device.partitioned(layout, batch).spec,
-        out_specs=PartitionSpec(),
-        check_vma=False,
-    )(storage)
+    run = batched(lambda part: move.run(LazyView.of(part)).materialize(), batch)
+    spec = device.partitioned(layout, batch).spec
+    return shard_mapped(run, device.fine, spec, PartitionSpec())(storage)
 
 
 @_replicated.defjvp
@@ -125,13 +122,7 @@ def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -
     def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
         return batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
 
-    return jax.shard_map(
-        padded,
-        mesh=device.fine,
-        in_specs=(spec, PartitionSpec()),
-        out_specs=spec,
-        check_vma=False,
-    )(storage, fill)
+    return shard_mapped(padded, device.fine, (spec, PartitionSpec()), spec)(storage, fill)
 
 
 def batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:

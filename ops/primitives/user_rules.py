@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.table import RECORDS
 from gridlayout.public import public
+from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.cost import Cost
 
 Shape = tuple[int, ...]
@@ -251,13 +252,8 @@ class _KernelRule:
         run = on_parts(self.kernel, b.device, in_layouts, outs)
         specs = [b.sharded(layout) for layout in outs]
         with b.device.active():
-            sharded = jax.shard_map(
-                run,
-                mesh=b.device.fine,
-                in_specs=tuple(x.spec.partition for x in made),
-                out_specs=tuple(spec.partition for spec in specs),
-                check_vma=False,
-            )
+            ends = (tuple(x.partition for x in some) for some in ([x.spec for x in made], specs))
+            sharded = shard_mapped(run, b.device.fine, *ends)
             traced = jax.make_jaxpr(sharded)(*(_storage(b, x.spec) for x in made))
         if self.cost is not None:
             b.stated = self.cost(eqn, *(x.layout for x in values))

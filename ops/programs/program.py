@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
@@ -29,7 +28,7 @@ from gridlayout.ops.programs.regions import Region, regions
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, joined_by_xla
-from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.collectives import Collective, shard_mapped
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 
@@ -323,13 +322,8 @@ class Program:
                 with shared_lookups(region.in_pieces):
                     return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
 
-            parts = jax.shard_map(
-                run,
-                mesh=self.device.fine,
-                in_specs=tuple(self._partition(k) for k in full),
-                out_specs=tuple(self._partition(k) for k in region.writes),
-                check_vma=False,
-            )(*(held[k] for k in full))
+            specs = (tuple(map(self._partition, some)) for some in (full, region.writes))
+            parts = shard_mapped(run, self.device.fine, *specs)(*(held[k] for k in full))
             held.update(zip(region.writes, parts, strict=True))
         return [array_at(held, out.at) for out in self.outs]
 

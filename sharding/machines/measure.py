@@ -25,6 +25,7 @@ from gridlayout.sharding.collectives import (
     ALL_TO_ALL,
     PERMUTE,
     REDUCE_SCATTER,
+    shard_mapped,
 )
 from gridlayout.sharding.machines.chips import Figure, Rates
 from gridlayout.sharding.machines.lanes import LINKS
@@ -249,15 +250,7 @@ def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
 def _ready(mesh: Mesh, body: Callable[..., Any], *words: int) -> Callable[[], float]:
     """Return a function that runs a compiled program and returns its seconds."""
     spec = PartitionSpec(mesh.axis_names)
-    fn = jax.jit(
-        jax.shard_map(
-            body,
-            mesh=mesh,
-            in_specs=(spec,) * len(words),
-            out_specs=spec,
-            check_vma=False,
-        )
-    )
+    fn = jax.jit(shard_mapped(body, mesh, (spec,) * len(words), spec))
     sharding = NamedSharding(mesh, spec)
     arrays = [jax.jit(partial(jnp.ones, n * mesh.size), out_shardings=sharding)() for n in words]
     jax.block_until_ready(fn(*arrays))
