@@ -2,7 +2,7 @@
 
 To JAX a `GridArray` is one value of this type, with a logical shape and a dtype. It is not a pytree
 of its storage: functions that are not lifted can't access the storage or its padding. Jit, scan,
-while and cond carry the storage. Only this module, `mapped`, `storage_primitives` and
+while and cond carry the storage. Only this module, `storage_primitives` and
 `gridlayout.ops.interpret.grid_call` use hijax, which has other names in JAX 0.10.
 """
 
@@ -26,9 +26,14 @@ from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.checked import checked, numbered
-from gridlayout.ops.array.mapped import Along, Stacked
 from gridlayout.ops.array.policy import of_rank
-from gridlayout.ops.array.storage_primitives import grid_array_of, storage_of, zeros_of
+from gridlayout.ops.array.storage_primitives import (
+    Along,
+    Stacked,
+    grid_array_of,
+    storage_of,
+    zeros_of,
+)
 from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.number_checks import NumberChecks, number_checks

@@ -1,12 +1,14 @@
 """The primitives that convert between a `GridArray` and its storage, in traced programs.
 
 `storage_of` and `grid_array_of` are primitives of `jax.experimental.hijax`. They are linear, and
-each is the inverse of the other.
+each is the inverse of the other. Below them: the specs of the dims that `jax.vmap` and `lax.scan`
+map.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import jax
@@ -14,7 +16,6 @@ import jax.numpy as jnp
 from jax.experimental import hijax
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.mapped import along
 from gridlayout.ops.array.storage import pack_and_place, to_logical
 from gridlayout.ops.moves.spaces import in_device_memory, in_layout_memory
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -168,3 +169,36 @@ class _GridArrayOf(_Conversion):
             made = pack_and_place(logical, whole.layout, device)
         made = grid_array_of(whole, in_layout_memory(made, whole.layout, device))
         return made, along(0, made, one)
+
+
+# -- mapped dims -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
+    """How `lax.scan` splits GridArrays: along the first dim of a stack of storages."""
+
+
+class Along(int):
+    """The logical dim that `jax.vmap` maps, with the layout of one mapped element."""
+
+    layout: Layout
+
+    def __new__(cls, dim: int, layout: Layout) -> Along:
+        """Return the dim with the layout of one element."""
+        made = super().__new__(cls, dim)
+        made.layout = layout.with_oob(None)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Along) and other.layout != self.layout:
+            return False
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def along(dim: int, whole: Any, one: Layout) -> int:
+    """Return a mapped dim: an int, if `one` has the layout that follows from it, else `Along`."""
+    found = jax.typeof(whole).dec_rank(None, dim)
+    return dim if found.layout == one.with_oob(None) else Along(dim, one)

@@ -23,8 +23,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.array.checked import numbered, numbered_layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, grid_type
-from gridlayout.ops.array.mapped import along
-from gridlayout.ops.array.storage_primitives import Primitive
+from gridlayout.ops.array.storage_primitives import Primitive, along
 from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import equations_of, jaxpr_of
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
