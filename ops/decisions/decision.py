@@ -215,19 +215,9 @@ class Decision:
         return tuple(body for step in self.steps for body in step.bodies)
 
     @property
-    def received_bytes(self) -> int:
-        """Bytes received per device."""
-        return sum(each.received_bytes * each.count for each in self.collectives)
-
-    @property
     def bytes_moved(self) -> int:
         """Bytes received over all devices."""
         return total_bytes(self.collectives)
-
-    @property
-    def masks(self) -> int:
-        """The number of selects that set padding."""
-        return sum(step.masks for step in self.steps)
 
     @property
     def workspace_bytes(self) -> int:

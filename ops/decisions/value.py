@@ -8,7 +8,7 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, fact, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Spec, fact, layout_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +43,6 @@ class Value:
         """The value's layout; None if it is replicated, or broadcast from a laid-out source."""
         is_broadcast = isinstance(self.spec, Deferred) and not self.spec.is_unbroadcast
         return None if is_broadcast else self.layout
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether the spec is `Sharded`."""
-        return isinstance(self.spec, Sharded)
 
     @property
     def fact(self) -> Scalar | None:

@@ -298,11 +298,6 @@ class Program:
         bodies = (body for step in self.steps for body in step.bodies)
         return sent + made + sum(each.trips * program_in(each).seconds for each in bodies)
 
-    @property
-    def masks(self) -> int:
-        """The number of selects that set padding."""
-        return sum(step.masks for step in self.steps)
-
     # -- running ---------------------------------------------------------------------------------
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:

@@ -13,6 +13,6 @@ are in `HINTS`. TTIR shares the functions; those that differ are in `ttir.py`.
 On several chips a value is one array of the tensors of all chips (`chips.py`), whose first grid
 dims count the chips. `spread.py` and `propagation.py`: how full arrays are divided over chips.
 
-Times (`pricing.py`) come from the work of an op's function, the part of one core (`shares.py`) and
-the live values (`held.py`).
+Times (`pricing.py`) come from the work of an op's function, the part of one core, and live values
+(`held.py`).
 """
