@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gridlayout.ops.planning.equation import Equation
 from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
 from gridlayout.sharding.collectives import COPY
-from gridlayout.sharding.machines.lanes import COMPUTE, MEMORY
+from gridlayout.sharding.machines.chips import COMPUTE, MEMORY
 from gridlayout.sharding.machines.machine import Machine
 
 _BETWEEN = "between cores"  # moves whose collectives are not known

@@ -19,7 +19,7 @@ from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
-from gridlayout.sharding.machines.lanes import LINKS
+from gridlayout.sharding.machines.chips import LINKS
 
 _FASTER = 10.0  # times as fast as messages are
 _MOST_ROUNDS = 8

@@ -29,7 +29,7 @@ from gridlayout.ops.programs.stages import stages
 from gridlayout.ops.programs.timing import Run, Stage, Times, scheduled
 from gridlayout.public import public
 from gridlayout.sharding.collectives import COPY, in_words
-from gridlayout.sharding.machines.lanes import COMPUTE
+from gridlayout.sharding.machines.chips import COMPUTE
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import parts_in_words
 from gridlayout.svg import Drawing

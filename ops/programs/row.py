@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of, p
 from gridlayout.ops.programs.passes import Traffic, computing, is_view
 from gridlayout.sharding.collectives import REDUCE_SCATTER, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
-from gridlayout.sharding.machines.lanes import COMPUTE, MEMORY
+from gridlayout.sharding.machines.chips import COMPUTE, MEMORY
 from gridlayout.sharding.machines.machine import Machine
 
 

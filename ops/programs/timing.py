@@ -1,8 +1,8 @@
 """`scheduled`: when a device does each part of a program. Nothing else computes schedules.
 
 A part, or stage, starts when what it needs is there and its resources are free. Each lane of
-resources (`sharding/machines/lanes.py`) does its stages in the order of the program, so a stage
-never starts later because another one takes less time.
+resources (`Computing.lanes`) does its stages in the order of the program, so a stage never starts
+later because another one takes less time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from gridlayout.sharding.collectives import COPY, Collective
-from gridlayout.sharding.machines.lanes import COMPUTE, LINKS, MEMORY
+from gridlayout.sharding.machines.chips import COMPUTE, LINKS, MEMORY
 from gridlayout.sharding.machines.machine import Machine
 
 

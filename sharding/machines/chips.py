@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
-from gridlayout.arguments import one_of, positive
+from gridlayout.arguments import as_items, one_of, positive, shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS, Chip
 from gridlayout.public import public
@@ -22,9 +22,11 @@ from gridlayout.sharding.collectives import (
     PERMUTE,
     REDUCE_SCATTER,
 )
-from gridlayout.sharding.machines.lanes import LINKS
 
 KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
+
+# The resources of a device: its links, its memory, and the units that compute.
+LINKS, MEMORY, COMPUTE = RESOURCES = "links", "memory", "compute"
 
 GB, TERA = 1e9, 1e12
 
@@ -39,6 +41,21 @@ def check_figure(value: Any, what: str, above: bool = True) -> float:
         rule = "above 0" if above else "of at least 0"
         raise LayoutError(f"{what} {value!r} must be a finite number {rule}")
     return float(value)
+
+
+def stated_overlap(overlap: Any) -> tuple[str, ...]:
+    """Return the resources that run beside all others, in the order of `RESOURCES`.
+
+    >>> stated_overlap(["memory", "links"])
+    ('links', 'memory')
+    """
+    if isinstance(overlap, str):
+        raise LayoutError(
+            f"overlap {shown(overlap)} is a text: give a sequence of resources, such as "
+            f"({overlap!r},), or () for none"
+        )
+    given = [one_of(each, RESOURCES, "overlap") for each in as_items(overlap, "overlap", "names")]
+    return tuple(each for each in RESOURCES if each in given)
 
 
 @public
@@ -167,7 +184,7 @@ class Rates:
 class Board:
     """A known machine: its chip, the rates of a chip, its mesh and its links.
 
-    overlap: the resources that work beside all others (`lanes.py`).
+    overlap: the resources that work beside all others.
     """
 
     chip: Chip

@@ -9,16 +9,32 @@ from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import ON_CHIP, Chip
-from gridlayout.sharding.machines.chips import Rates
-from gridlayout.sharding.machines.lanes import Lanes
+from gridlayout.sharding.machines.chips import RESOURCES, Rates
 
 
-class Computing(Lanes):
+class Computing:
     """The computation of one device: a chip, or a core if the last axes of `mesh` are cores."""
 
     chip: Chip
     mesh: Shape | None
     rates: Rates | None
+    overlap: tuple[str, ...]
+
+    @property
+    def lanes(self) -> dict[str, str]:
+        """The lane of each resource: those of one lane work one after another.
+
+        Resources of different lanes work at the same time. Those of `overlap` have a lane of their
+        own; the others share one, which has the name of the last of them.
+
+        >>> import gridlayout as gl
+        >>> gl.Machine("v5e 4x4").lanes
+        {'links': 'links', 'memory': 'compute', 'compute': 'compute'}
+        >>> set(gl.Machine("v5e 4x4", overlap=()).lanes.values())
+        {'compute'}
+        """
+        shared = [each for each in RESOURCES if each not in self.overlap]
+        return {each: shared[-1] if each in shared else each for each in RESOURCES}
 
     def places(self, layout: Buffers) -> bool:
         """Whether a layout fits on one chip: its cores and memory suffice for one shard per core.

@@ -33,8 +33,8 @@ from gridlayout.sharding.machines.chips import (
     board_of,
     check_figure,
     known_board,
+    stated_overlap,
 )
-from gridlayout.sharding.machines.lanes import stated_overlap
 from gridlayout.sharding.machines.measure import MeasuredDevices, measured
 from gridlayout.sharding.machines.record import arguments_of, record_of
 from gridlayout.sharding.machines.sending import Sending

@@ -27,8 +27,7 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     shard_mapped,
 )
-from gridlayout.sharding.machines.chips import Figure, Rates
-from gridlayout.sharding.machines.lanes import LINKS
+from gridlayout.sharding.machines.chips import LINKS, Figure, Rates
 
 # The bytes per device in a small and in a large collective; the collectives per program; the runs
 # of a program.
