@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Self
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, ShapeLike, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
 from gridlayout.layouts.strides import elements_per_byte, row_major
@@ -196,14 +195,13 @@ class FormatLayout(Layout):
         """The extent of the innermost block of channels or images, in elements."""
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
 
+    _constructor = "megengine.format", 3
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         named: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
         named |= {"groups": self.channel_groups} if self.channel_groups != 1 else {}
         named |= {"align": self.align} if self.align != elements_per_byte(self.dtype) else {}
         return FormatLayout, {**named, "oob": self.oob}
-
-    def __repr__(self) -> str:
-        return call_text("megengine.format", self._call()[1], 3)
 
 
 format = FormatLayout

@@ -19,7 +19,6 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, ShapeLike, as_count, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import (
     as_permutation,
@@ -110,15 +109,14 @@ class StridedLayout(Layout):
         _check_low_bits(self.shape, self.strides, self.start, new.dtype)
         return new
 
+    _constructor = "megengine.strided", 3
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         named: dict[str, Any] = {x: getattr(self, x) for x in ("shape", "strides", "dtype")}
         named |= {"start": self.start} if self.start != -self.low else {}
         is_own = self.buffer_size != self.start + self.high
         named |= {"size": self.buffer_size} if is_own else {}
         return StridedLayout, {**named, "oob": self.oob}
-
-    def __repr__(self) -> str:
-        return call_text("megengine.strided", self._call()[1], 3)
 
     # -- sizes ---------------------------------------------------------------------------------
 

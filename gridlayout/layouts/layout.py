@@ -20,7 +20,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import shown
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
-from gridlayout.layouts.call_text import replaced
+from gridlayout.layouts.call_text import call_text, replaced
 from gridlayout.layouts.mapped import Mapped
 from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.summary import Summary
@@ -102,6 +102,15 @@ class Layout(Mapped):
         made, now = self._call()
         found: Self = replaced(made, now, changes, self._either)
         return found
+
+    # The constructor's name in texts, and how many arguments it takes without names.
+    _constructor: ClassVar[tuple[str, int] | None] = None
+
+    def __repr__(self) -> str:
+        if self._constructor is None:
+            return super().__repr__()
+        name, positional = self._constructor
+        return call_text(name, self._call()[1], positional)
 
     # Groups of mutually exclusive constructor arguments.
     _either: ClassVar[tuple[tuple[str, ...], ...]] = ()

@@ -11,7 +11,6 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, ShapeLike, as_count, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.strides import as_permutation, row_major, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
@@ -83,6 +82,8 @@ class TensorLayout(Layout):
         _check_memory(self.min_elements, self.capacity, new.dtype)
         return new
 
+    _constructor = "mli.tensor", 3
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         named = {name: getattr(self, name) for name in ("shape", "layout", "dtype")}
         if self.mem_stride != row_major(self.shape):
@@ -94,9 +95,6 @@ class TensorLayout(Layout):
         if self.buffer_size != self.start + self.min_elements:
             named["size"] = self.buffer_size
         return TensorLayout, {**named, "oob": self.oob}
-
-    def __repr__(self) -> str:
-        return call_text("mli.tensor", self._call()[1], 3)
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
         """The output of the permute kernel: its dim `k` is dim `perm[k]` of this tensor.

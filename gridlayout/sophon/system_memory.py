@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_count
-from gridlayout.layouts.call_text import call_text
 from gridlayout.public import public
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.tensors import Tensor, storage_argument
@@ -80,15 +79,14 @@ class SystemLayout(Tensor):
 
     _either = (("storage", "lanes"),)
 
+    _constructor = "sophon.system", 2
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         named: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype}
         if self.strides != _continuous(self.view_shape):
             named["strides"] = self.strides
         named |= {"start": self.start} if self.start else {}
         return system, {**named, **storage_argument(self), "oob": self.oob}
-
-    def __repr__(self) -> str:
-        return call_text("sophon.system", self._call()[1], 2)
 
 
 def _continuous(view: Shape) -> Shape:

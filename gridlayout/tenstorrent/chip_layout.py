@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from gridlayout.arguments import Shape, ShapeLike, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Held
 from gridlayout.layouts.steps import Join, Pad, Split, Step, Unit
@@ -63,6 +62,8 @@ class ChipLayout(Layout):
         """The same layout with the canonical one of each chip."""
         return self._changed(local=self.local.canonical)
 
+    _constructor = "ChipLayout", 2
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         return ChipLayout, {"chips": self.chips, "local": self.local, "oob": self.oob}
 
@@ -70,9 +71,6 @@ class ChipLayout(Layout):
         if "dtype" in fields:
             fields["local"] = self.local.with_dtype(fields["dtype"])
         return super()._changed(**fields)
-
-    def __repr__(self) -> str:
-        return call_text("ChipLayout", self._call()[1], 2)
 
     @property
     def tile_counts(self) -> Shape:

@@ -20,7 +20,6 @@ from gridlayout.caching import cached
 from gridlayout.document.collapse import collapsed_shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.strides import row_major
@@ -103,6 +102,8 @@ class TtnnDocument(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (*(getattr(self, name) for name in _ARGUMENTS[:-1]), repr(self.oob))
 
+    _constructor = "tenstorrent.ttnn_document", 2
+
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         shard = _divided(self.plane, self.grid)
         defaults: dict[str, Any] = {"stride": contiguous(self.shape), "shard_shape": shard}
@@ -113,9 +114,6 @@ class TtnnDocument(Layout):
         return TtnnDocument, {
             k: v for k, v in known.items() if k not in defaults or v != defaults[k]
         }
-
-    def __repr__(self) -> str:
-        return call_text("tenstorrent.ttnn_document", self._call()[1], 2)
 
     # -- sizes ---------------------------------------------------------------------------------
 
