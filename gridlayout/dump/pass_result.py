@@ -10,8 +10,7 @@ from gridlayout.dump.moves.collectives import Collectives
 from gridlayout.dump.moves.shardings import Sharded
 from gridlayout.dump.moves.traffic import Traffic
 from gridlayout.dump.tally import Tally
-from gridlayout.dump.values.curve import Curve
-from gridlayout.dump.values.peaks import Peak
+from gridlayout.dump.values.peaks import Curve, Peak
 from gridlayout.dump.values.top_keys import TopKeys
 
 MAX_REASONS = 20

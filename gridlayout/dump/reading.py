@@ -14,8 +14,7 @@ from gridlayout.dump.moves.meshes import Meshes
 from gridlayout.dump.pass_result import PassResult
 from gridlayout.dump.tally import Tally, Waiting
 from gridlayout.dump.text import hlo
-from gridlayout.dump.text.chips import chip_in
-from gridlayout.dump.text.kinds import WATCHED, Kind
+from gridlayout.dump.text.kinds import WATCHED, Kind, chip_in
 from gridlayout.dump.text.lines import Line, joined, without_comments
 from gridlayout.dump.text.mlir import Regions, defines_alias, read_mlir, with_shardings
 from gridlayout.dump.text.passes import Passes, function_of

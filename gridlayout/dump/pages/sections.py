@@ -12,9 +12,8 @@ from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.pages.worst import axes_text
 from gridlayout.dump.plan import Proposal
-from gridlayout.dump.values.curve import bars
 from gridlayout.dump.values.hlo_memory import WHOLE
-from gridlayout.dump.values.peaks import Peak
+from gridlayout.dump.values.peaks import Peak, bars
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
 from gridlayout.tables.table import Column, Table

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gridlayout.dump.text.chips import chip_in
+from gridlayout.dump.text.kinds import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
 from gridlayout.files import is_path

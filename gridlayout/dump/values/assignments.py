@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 from gridlayout.dump.text.hlo import instruction_of, type_of
 from gridlayout.dump.text.prefixes import prefix_of, without
-from gridlayout.dump.values.curve import Curve
-from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Span, largest
+from gridlayout.dump.values.peaks import MAX_SPANS, Curve, Peak, Span, largest
 from gridlayout.dump.values.type_texts import DEVICE
 
 _ALLOCATION = re.compile(r"\s*allocation ([0-9]{1,9}): size ([0-9]{1,18})([,:].*)")

@@ -4,7 +4,7 @@
 built line by line: a live range ends with `ttnn.deallocate`. In a function without deallocations it
 ends with the last use; in a function with some, a value that is not deallocated is live to the
 function's end. A view is an alias of its operand. A result is an alias of an operand that was
-allocated for it.
+allocated for it. A `Curve` is bytes over time, with a bounded number of points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from sys import intern
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ MAX_ALIVE = 16  # most values that a peak lists
 # Bounds on the values of one function and the characters of their names; beyond, there is no peak.
 MAX_SPANS, MAX_CHARACTERS = 1 << 18, 1 << 24
 _MAX_EMPTIES = 1 << 12  # most buffers that are allocated and not yet filled
+_MOST_POINTS = 48  # of a curve; twice as many are merged in pairs
+_BARS = "▁▂▃▄▅▆▇█"
 MEMORIES = ("l1", "dram")  # of a core, and of a device
 
 
@@ -219,3 +221,42 @@ class LiveRanges:
                 peak = spans.peak(self.function, memory)
                 found.append(replace(peak, at_least=self.unread))
         return found
+
+
+class Curve:
+    """Bytes over time, as points. Where there are many, each is the highest of several in a row.
+
+    >>> curve = Curve()
+    >>> for at, nbytes in enumerate((0, 5, 10, 20, 2)):
+    ...     curve.add(at, nbytes)
+    >>> curve.points[-2:], bars(curve.points)
+    (((3, 20), (4, 2)), '▁▂▄█▁')
+    """
+
+    def __init__(self) -> None:
+        self._points: list[tuple[int, int]] = []
+        self._each, self._count = 1, 0  # values that one point stands for; those so far
+
+    def add(self, at: int, nbytes: int) -> None:
+        """Add the bytes at a time, which is not before the last one."""
+        points = self._points
+        if self._count % self._each == 0:
+            points.append((at, nbytes))
+        elif nbytes > points[-1][1]:
+            points[-1] = (at, nbytes)
+        self._count += 1
+        if len(points) == 2 * _MOST_POINTS:
+            pairs = (points[k : k + 2] for k in range(0, 2 * _MOST_POINTS, 2))
+            self._points = [max(pair, key=itemgetter(1)) for pair in pairs]
+            self._each *= 2
+
+    @property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """The points so far."""
+        return tuple(self._points)
+
+
+def bars(points: tuple[tuple[int, int], ...]) -> str:
+    """Return the bytes of each point as a bar; the highest is full."""
+    most = max((nbytes for _, nbytes in points), default=0) or 1
+    return "".join(_BARS[(len(_BARS) - 1) * nbytes // most] for _, nbytes in points)
