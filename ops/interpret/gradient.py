@@ -13,15 +13,14 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
+    applied,
     is_inexact,
     is_nonzero,
-    merge,
     select,
     struct,
     without_facts,
@@ -91,10 +90,7 @@ class Gradient:
         self.program = self.run.program
 
     def _traced(self, *given: Any) -> list[Any]:
-        def logical(*x: Any) -> list[Any]:
-            merged = merge(self.active, x, select(given, self.active, False))
-            return list(core.jaxpr_as_fun(self.call.jaxpr)(*merged))
-
+        logical = applied(self.call.jaxpr, self.active, select(given, self.active, False))
         outs, back = jax.vjp(logical, *select(given, self.active))
         cotangents = list(map(zeros, self.call.results))
         cotangents[self.loss] = jnp.ones((), self.call.results[self.loss].dtype)

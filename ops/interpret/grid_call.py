@@ -32,6 +32,7 @@ from gridlayout.ops.interpret.invalid_numbers import check_results
 from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.operands import (
     active_operands,
+    applied,
     is_inexact,
     is_nonzero,
     merge,
@@ -237,10 +238,7 @@ class _TwoPasses:
         self.seconds: Kept[Any, GridCall] = Kept()
 
     def _traced(self, *given: Any) -> list[Any]:
-        def logical(*x: Any) -> list[Any]:
-            merged = merge(self.active, x, select(given, self.active, False))
-            return list(core.jaxpr_as_fun(self.call.jaxpr)(*merged))
-
+        logical = applied(self.call.jaxpr, self.active, select(given, self.active, False))
         outs, residuals = self.split(logical, *select(given, self.active))
         leaves, self.residual_tree = jax.tree.flatten(residuals)
         # JAX does not broadcast a GridArray that is not mapped. So `jax.vmap` of the first pass has
@@ -328,17 +326,13 @@ def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]
     """
     fixed, linear_specs = select(call.specs, linear, False), select(call.specs, linear)
 
-    def back(*arrays: Any) -> list[Any]:
-        def forward(*x: Any) -> list[Any]:
-            merged = merge(linear, x, arrays[: len(fixed)])
-            return list(select(core.jaxpr_as_fun(call.jaxpr)(*merged), real))
-
-        return list(
-            jax.linear_transpose(forward, *map(struct, linear_specs))(list(arrays[len(fixed) :]))
-        )
+    def transposed(*arrays: Any) -> list[Any]:
+        whole = applied(call.jaxpr, linear, arrays[: len(fixed)])
+        back = jax.linear_transpose(lambda *x: select(whole(*x), real), *map(struct, linear_specs))
+        return list(back(list(arrays[len(fixed) :])))
 
     operands = [*fixed, *map(without_facts, select(call.results, real))]
-    traced = logical_jaxpr(back, map(struct, operands), call.env.device)
+    traced = logical_jaxpr(transposed, map(struct, operands), call.env.device)
     return GridCall(call.env.now(), traced, operands, list(map(without_facts, linear_specs)))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import hijax
+from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
@@ -72,3 +73,13 @@ def merge(which: Sequence[bool], yes: Sequence[Any], no: Sequence[Any]) -> list[
     """Return values from `yes` where `which` is true, else from `no`, in order."""
     mine, others = iter(yes), iter(no)
     return [next(mine) if one else next(others) for one in which]
+
+
+def applied(jaxpr: Any, some: Sequence[bool], others: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Return the function of a closed jaxpr's operands of which `some` is true; others: the rest.
+
+    >>> closed = jax.make_jaxpr(lambda x, y: x - y)(1.0, 2.0)
+    >>> [float(x) for x in applied(closed, (False, True), [5.0])(3.0)]
+    [2.0]
+    """
+    return lambda *x: list(core.jaxpr_as_fun(jaxpr)(*merge(some, x, others)))
