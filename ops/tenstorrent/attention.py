@@ -5,15 +5,12 @@ Source: the descriptions of the ops in `TTIROps.td` and `TTNNOps.td` of tt-mlir.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from gridlayout.ops.tenstorrent.operation import Op
-
-Function = Callable[..., Any]
+from gridlayout.ops.tenstorrent.operation import Function, Op
 
 
 def attention(op: Op) -> Function:

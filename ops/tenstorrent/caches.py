@@ -6,15 +6,12 @@ names mean the new values from there on (`linking.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 
 from gridlayout.arguments import Shape
-from gridlayout.ops.tenstorrent.operation import Op
-
-Function = Callable[..., Any]
+from gridlayout.ops.tenstorrent.operation import Function, Op
 
 
 def fill(op: Op) -> Function:

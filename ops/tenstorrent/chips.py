@@ -19,10 +19,9 @@ from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 from gridlayout.mlir.program import Module
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import Function, Op
 from gridlayout.ops.tenstorrent.spread import Cut
 
-Function = Callable[..., Any]
 MAX_CHIPS, MAX_AXES = 1 << 10, 8
 
 

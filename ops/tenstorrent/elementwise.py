@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,9 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.mlir.source import fields, parts
-from gridlayout.ops.tenstorrent.operation import Op, number_of
-
-Function = Callable[..., Any]
+from gridlayout.ops.tenstorrent.operation import Function, Op, number_of
 
 UNARY: dict[str, Function] = {
     **{name: getattr(jnp, name) for name in ("abs", "ceil", "cos", "cosh", "exp", "exp2", "expm1")},

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from gridlayout.ops.tenstorrent.operation import Op
-
-Function = Callable[..., Any]
+from gridlayout.ops.tenstorrent.operation import Function, Op
 
 
 def embedding(op: Op) -> Function:

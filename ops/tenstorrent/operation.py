@@ -15,6 +15,7 @@ from gridlayout.mlir.program import Operation
 from gridlayout.mlir.source import fields, parts
 from gridlayout.tenstorrent.tensor_type import TensorType
 
+Function = Callable[..., Any]  # of the values of an op's operands
 # Attributes about how the chip runs the op, or that repeat the types: only reports show them.
 HINTS = frozenset(
     {

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,11 +13,9 @@ import numpy as np
 from jax import lax
 
 from gridlayout.arguments import Shape
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import Function, Op
 from gridlayout.tenstorrent.quantized import Quantized
 from gridlayout.tenstorrent.tensor_type import TensorType
-
-Function = Callable[..., Any]
 
 
 def _meaning(op: Op, kind: TensorType) -> Quantized:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -13,9 +12,8 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.ops.tenstorrent.operation import Op, number_of
+from gridlayout.ops.tenstorrent.operation import Function, Op, number_of
 
-Function = Callable[..., Any]
 MAX_CONSTANT = 1 << 24
 
 

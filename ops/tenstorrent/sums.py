@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,9 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.tenstorrent.elementwise import activation
-from gridlayout.ops.tenstorrent.operation import Op
-
-Function = Callable[..., Any]
+from gridlayout.ops.tenstorrent.operation import Function, Op
 
 
 def _bits(function: Function, start: int) -> Function:

@@ -27,11 +27,9 @@ from gridlayout.ops.tenstorrent import (
     windows,
 )
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import Function, Op
 from gridlayout.ops.tenstorrent.quantizing import check_quantized, rounded
 from gridlayout.tenstorrent.tensor_type import TensorType
-
-Function = Callable[..., Any]
 
 FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     **attention.FUNCTIONS,

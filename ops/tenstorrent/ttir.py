@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -15,10 +14,8 @@ from jax import lax
 from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent import windows
 from gridlayout.ops.tenstorrent.elementwise import gelu_of
-from gridlayout.ops.tenstorrent.operation import Op
-
-Function = Callable[..., Any]
-Pairs = list[tuple[int, int]]
+from gridlayout.ops.tenstorrent.operation import Function, Op
+from gridlayout.ops.tenstorrent.windows import Pairs
 
 
 def broadcast(op: Op) -> Function:

@@ -12,9 +12,8 @@ from jax import lax
 
 from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent.elementwise import activation
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import Function, Op
 
-Function = Callable[..., Any]
 Pairs = list[tuple[int, int]]
 
 # For one, two and three dims that windows move along: attributes, and JAX's dimension numbers.
