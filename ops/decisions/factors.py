@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-Shape = tuple[int, ...]
+from gridlayout.arguments import Shape
+
 Dims = tuple[int | None, ...]  # the factor of each dim; None where an extent of 1 is repeated
 
 THROUGH, NEAR, SUMMED, UPDATED = "through", "near", "summed", "updated"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.factors import FactorsOf, whole
 from gridlayout.ops.decisions.flops import Flops, nothing
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.tiled_dims import OfTiles
 
-Shape = tuple[int, ...]
 # A rule: `(builder, op, *values)`. It appends steps to the builder and returns the results; or
 # returns a `Choice` of several rules; or returns None if it does not apply to these values.
 Decide = Callable[..., Any]

@@ -16,6 +16,7 @@ from typing import Any
 from jax.extend import core
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.jaxprs import (
     called,
@@ -32,17 +33,7 @@ from gridlayout.ops.decisions.stated import (
     stating_results,
 )
 from gridlayout.ops.graph.kernels import Kernels
-from gridlayout.ops.graph.node import (
-    BARRIER,
-    CARRY,
-    SLICE,
-    STACK,
-    Atom,
-    Call,
-    Node,
-    Path,
-    Shape,
-)
+from gridlayout.ops.graph.node import BARRIER, CARRY, SLICE, STACK, Atom, Call, Node, Path
 from gridlayout.ops.graph.once import once
 from gridlayout.ops.graph.shared_views import Views
 from gridlayout.ops.graph.simplified import Simplified

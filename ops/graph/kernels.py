@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.stated import STATED
-from gridlayout.ops.graph.node import Node, Path, Shape
+from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.programs.dependents import Dependents
 from gridlayout.ops.programs.passes import Traffic
 

@@ -18,7 +18,6 @@ from gridlayout.ops.primitives.table import factors_of, flops, record_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.stated_axes import StatedAxes
 
-Shape = tuple[int, ...]
 Path = tuple[int, ...]  # an equation's number in its jaxpr, after the numbers of enclosing calls
 Atom = int | core.Literal  # a value by its number, or a literal
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
@@ -42,8 +43,6 @@ from gridlayout.ops.primitives.unsharded import (
     stacked_spec,
     unstack,
 )
-
-Shape = tuple[int, ...]
 
 
 def run(

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.blocks import block_shape, block_spec
@@ -40,8 +41,6 @@ from gridlayout.ops.primitives.windows import (
 )
 from gridlayout.ops.products.divided import summed
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import Factors, batch
 from gridlayout.ops.decisions.flops import of_fft
@@ -18,8 +19,6 @@ from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import mapped, run
 from gridlayout.sharding.limits import LIMITS
-
-Shape = tuple[int, ...]
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
@@ -22,7 +23,6 @@ from gridlayout.ops.decisions.specs import Replicated, is_indexed, is_of_keys
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.threefry import Words, flat_index, threefry
 
-Shape = tuple[int, ...]
 # For each key type: JAX's name of its implementation, and the number of words of a key.
 KEYS = {"key<fry>": ("threefry2x32", 2), "key<rbg>": ("rbg", 4), "key<urbg>": ("unsafe_rbg", 4)}
 _THREEFRY = "key<fry>"

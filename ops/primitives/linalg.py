@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gridlayout.ops.decisions.factors import (
-    THROUGH,
-    Factors,
-    FactorsOf,
-    Numbering,
-    Shape,
-    batch,
-)
+from gridlayout.arguments import Shape
+from gridlayout.ops.decisions.factors import THROUGH, Factors, FactorsOf, Numbering, batch
 from gridlayout.ops.decisions.flops import Flops, nothing, of_last, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.primitives import factorizations, tall

@@ -13,6 +13,7 @@ import jax
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, dim
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions import tiled_dims
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
@@ -23,7 +24,7 @@ from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import fill_padding
-from gridlayout.ops.primitives.along import Shape, mapped, of_replicated
+from gridlayout.ops.primitives.along import mapped, of_replicated
 from gridlayout.ops.primitives.parts import (
     in_blocks,
     offset_map,

@@ -21,6 +21,7 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
@@ -38,7 +39,6 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.primitives import empty, equal_parts
 from gridlayout.ops.primitives.along import (
-    Shape,
     in_own_dims,
     mapped,
     of_replicated,

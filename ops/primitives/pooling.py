@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, equal_blocks
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
@@ -32,7 +33,6 @@ from gridlayout.ops.primitives.windows import (
 )
 from gridlayout.sharding.meshes.placement import Placement
 
-Shape = tuple[int, ...]
 Pairs = Sequence[tuple[int, int]]
 # The most positions of a window whose gradient is found position by position: at 64, XLA's scatter
 # is as fast.

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.factors import THROUGH, Factors, Numbering
 from gridlayout.ops.decisions.flops import per_result
@@ -35,8 +36,6 @@ from gridlayout.ops.primitives.keys import (
     words_at,
 )
 from gridlayout.ops.primitives.threefry import Words, flat_index, threefry
-
-Shape = tuple[int, ...]
 
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.ops.decisions.builder import Builder
@@ -33,8 +34,6 @@ from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, sep
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
 from gridlayout.sharding.meshes.emulate import has_ynnpack
-
-Shape = tuple[int, ...]
 
 
 def _minimum_of(dtype: Any) -> Any:

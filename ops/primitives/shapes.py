@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.blocks import as_blocks, dim_groups, reshaped_blocks, same_blocks
@@ -34,8 +35,6 @@ from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.moves.spaces import as_stored
 from gridlayout.ops.programs.passes import keeps_tiles
 from gridlayout.sharding.limits import LIMITS
-
-Shape = tuple[int, ...]
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:

@@ -11,6 +11,7 @@ from math import log2, prod
 from typing import Any
 
 from gridlayout.affine.map import AffineMap, dim, embedding
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.document.grid_layout import GridLayout
@@ -23,8 +24,6 @@ from gridlayout.ops.moves.relayout import moved_bytes, sent_between
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.meshes.placement import Placement
-
-Shape = tuple[int, ...]
 
 
 @cached

@@ -13,6 +13,7 @@ from jax.extend import core
 from jax.extend.core import primitives
 from jax.interpreters import ad
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
@@ -28,8 +29,6 @@ from gridlayout.ops.primitives.table import RECORDS
 from gridlayout.public import public
 from gridlayout.sharding.collectives import shard_mapped
 from gridlayout.sharding.cost import Cost
-
-Shape = tuple[int, ...]
 
 
 @public

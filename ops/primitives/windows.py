@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
@@ -33,8 +34,6 @@ from gridlayout.sharding.collectives import Collectives, index_of, own_row, slic
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border
 from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.limits import LIMITS
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

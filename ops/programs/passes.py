@@ -16,10 +16,9 @@ from math import prod
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.record import Record
 from gridlayout.sharding.machines.machine import Machine
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.caching import cached
 from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
@@ -28,7 +29,6 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import Shape
 from gridlayout.ops.primitives.slices.logical_indices import computed_once
 from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
 from gridlayout.sharding.collectives import index_of

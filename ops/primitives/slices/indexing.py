@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide
@@ -25,7 +26,7 @@ from gridlayout.ops.decisions.reshapes import broadcast, squeezed, transposed
 from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import valid_mask
-from gridlayout.ops.primitives.along import Shape, of_replicated, run
+from gridlayout.ops.primitives.along import of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices import served
 from gridlayout.ops.primitives.slices.in_place import (

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.op import Op
-
-Shape = tuple[int, ...]
 
 
 def slice_indices(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.factors import (
     INDEXED,
     SUMMED,
@@ -18,8 +19,6 @@ from gridlayout.ops.decisions.flops import of_updates
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.primitives.empty import unchanged
 from gridlayout.ops.primitives.slices.indexing import gather, scatter
-
-Shape = tuple[int, ...]
 
 
 def _slices(

@@ -7,11 +7,10 @@ from typing import Any
 
 import jax
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.slices.logical_indices import at_columns, columns_of, slice_indices
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

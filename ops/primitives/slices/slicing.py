@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, blocks_like
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
@@ -19,7 +20,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import Shape, mapped, of_replicated, result_layouts
+from gridlayout.ops.primitives.along import mapped, of_replicated, result_layouts
 from gridlayout.ops.primitives.empty import unchanged
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices.in_place import (
