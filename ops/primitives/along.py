@@ -216,7 +216,7 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
         return [layout]
     like = [] if first.layout is None else [first.layout]
     few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
-    return few if few[0] is own else (*few, spread(own))
+    return few if few[0] == own else (*few, spread(own))
 
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:

@@ -116,7 +116,7 @@ def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayou
     found = b.choose(aval.shape, aval.dtype, value)
     layout = target_layout(b, found, value, (axis,))
     if (
-        layout is found
+        layout == found
         and value.layout is not None
         and layout_without(value.layout, (axis,)) is not None
     ):
