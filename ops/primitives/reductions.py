@@ -160,7 +160,7 @@ def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
 
 
 def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
-    """Return the reduction of dims of a device's part.
+    """Return the reduction of dims of a device's part; those of one element may stay.
 
     XLA on CPUs computes elements one by one where several dims are reduced, but many at once along
     one dim that is not the last. That one is reduced first, behind a barrier: XLA would join both.
@@ -170,8 +170,8 @@ def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
     if b.device.platform == "cpu" and len(wide) > 1 and inner:
         first = inner[-1]
         x = lax.optimization_barrier(op.bind(x, axes=(first,))[0])
-        axes = tuple(d - (d > first) for d in axes if d != first)
-    return op.bind(x, axes=axes)[0]
+        wide = [d - (d > first) for d in wide if d != first]
+    return op.bind(x, axes=tuple(wide))[0]
 
 
 def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
