@@ -223,7 +223,7 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
     layout = first.layout
     if isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes):
         own = as_grid(first.spec.layout)
-        if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
+        if own is not None and first.ndim == found.ndim and can_resize(own, found.shape):
             return resized(own, found.shape)
         if axes:
             return found
@@ -237,7 +237,7 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
     return layout
 
 
-def _can_resize(layout: GridLayout, shape: Shape) -> bool:
+def can_resize(layout: GridLayout, shape: Shape) -> bool:
     """Whether each dim whose extent changes is the only dim of a collapsed dim."""
     changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
     return all(len(group) == 1 for group in layout.groups if changed & set(group))
