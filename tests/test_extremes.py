@@ -68,6 +68,22 @@ def arrays():
         yield np.where(rng.random(SHAPE) < share, 0.0, -0.0).astype("f4")
 
 
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 130, 1001])
+@pytest.mark.parametrize("numbers", ["ties", "NaNs", "one NaN"])
+def test_places_of_extremes_are_jaxs_for_every_length(n, numbers):
+    rng = np.random.default_rng(n)
+    x = rng.integers(-3, 4, (5, n)).astype("f4")
+    if numbers != "ties":
+        x[rng.integers(5), rng.integers(n)] = np.nan
+    if numbers == "NaNs":
+        x[rng.random(x.shape) < 0.3] = np.nan
+    places = jax.jit(lambda x: (x.argmax(1), x.argmin(1), x.T.argmax(0), x.ravel().argmin()))
+    for grid in ((2, 1), (1, 2), (1, 1)):
+        laid = gl.put(x, gl.GridLayout(x.shape, "float32", grid, collapse=[]), DEVICE)
+        for found, wanted in zip(gl.on_grid(places)(laid), places(x), strict=True):
+            np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "dtype"), few([(n, d) for n in LAYOUTS for d in "fe"], 3))
 def test_every_function_is_jaxs(name, dtype):

@@ -226,3 +226,16 @@ def test_a_convolution_of_few_channels_is_divided_by_images():
     )
     rows = gl.on_grid(step).report(*laid).rows
     assert {each.kind for row in rows for each in row.collectives} == {"all_reduce"}
+
+
+def test_rows_of_scanned_arrays_that_products_read_are_copied():
+    def copying(layer):
+        lifted = gl.on_grid(
+            lambda x, ws: lax.scan(lambda x, w: (jnp.tanh(layer(x, w)), None), x, ws)[0]
+        )
+        arrays = placed([draw(64, 64), draw(6, 64, 64)], [(8, 1), (1, 1, 1)])
+        return sum(row.compute for row in lifted.report(*arrays).rows if row.primitive == "scan")
+
+    copies = gl.DeviceGrid((2, 4)).machine.slicing(6 * 64 * 64 * 4)
+    assert copying(lambda x, w: x + w) == copying(lambda x, w: x * w[0]) == 0
+    assert copying(lambda x, w: x @ w) == copying(lambda x, w: x @ w.T) == copies

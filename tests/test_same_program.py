@@ -222,6 +222,14 @@ def test_equal_layouts_are_planned_and_printed_in_one_way(name):
     assert len(texts) == 1
 
 
+@pytest.mark.filterwarnings("ignore::gridlayout.LayoutWarning")
+@pytest.mark.skipif(COUNT < 4, reason="needs four devices")
+def test_a_layout_is_planned_for_like_an_equal_one_that_came_before():
+    """A sort in tiles, after slices: an object that the caches hold has an equal layout."""
+    call, _ = drawn(CLAIMS["plans"].part("devices_4"), 4)
+    assert not [*differences(call, LIMITS[:2])]
+
+
 # -- what is lowered once --------------------------------------------------------------------------
 
 

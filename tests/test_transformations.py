@@ -34,7 +34,10 @@ class Grid:
     """The same on the grid."""
 
     of = staticmethod(gl.on_grid)
-    put = staticmethod(lambda a: gl.put(a, gl.GridLayout(a.shape, a.dtype, (2, 4)), DEVICE))
+
+    @staticmethod
+    def put(a, device=DEVICE):
+        return gl.put(a, gl.GridLayout(a.shape, a.dtype, (2, 4)), device)
 
 
 def loss(a):
@@ -250,7 +253,7 @@ MAPPED = {
     )(s),
     "vmap of vmap of grad": lambda at, s, b: jax.vmap(
         jax.vmap(jax.grad(at.of(lambda a, b: b.sum())), (0, None)), (None, 0)
-    )(s, jnp.stack([A, B]) if at is Plain else Grid.put(np.stack([A, B]))),
+    )(s, jnp.stack([A, B]) if at is Plain else Grid.put(np.stack([A, B]), s.device)),
 }
 
 # -- lifted functions inside lifted functions, all of whose arguments are plain --------------------

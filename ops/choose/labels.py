@@ -31,7 +31,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
     nodes = [
         _digest(
             *(node.name, _dims(node), node.flops, node.times, [*map(text, node.outs)]),
-            [graph.traffic.get(each.outs) for each in node.members or (node,)],
+            [graph.kernels.traffic.get(each.outs) for each in node.members or (node,)],
             str(node.params[STATED[node.name]]) if node.name in STATED else "",
         )
         for node in graph.nodes

@@ -64,7 +64,7 @@ class Ways:
         values = tuple(None if v is None else (graph.shapes[v], graph.width(v)) for v in every)
         dtype = graph.dtypes[node.outs[0]]
         folded, follows = graph.permutation(node.outs[0]), node.outs[0] in graph.followers
-        passed = tuple((each.work, graph.traffic.get(each.outs)) for each in node.equations)
+        passed = tuple((each.work, graph.kernels.traffic.get(each.outs)) for each in node.equations)
         own = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
         key = *own, _near(node), passed
         if key not in self._known:
@@ -307,6 +307,8 @@ class Ways:
         if node.members:
             members = ((each, of_member(each, choice)) for each in node.members)
             return sum(self.computing(*each) for each in members)
+        if node.name == SLICE and self.graph.kernels.traffic[node.outs].writes[0]:
+            return self.units.machine.slicing(self._read(node, choice)[0])  # of all rows
         if node not in self._views:
             self._views[node] = self._is_view(node)
         if self._views[node]:
@@ -318,7 +320,7 @@ class Ways:
         else:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
         given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
-        traffic = graph.traffic.get(node.outs)
+        traffic = graph.kernels.traffic.get(node.outs)
         return sum(computing(node.record, *given, traffic, pieces).values())
 
     def _shares(self, choice: Choice) -> int:

@@ -151,7 +151,8 @@ class Body:
     """A program that a step runs `times` times, such as the body of a loop.
 
     note: what of it is counted, for reports. title: which part of the step it is, such as "body".
-    roles: what each of its operands is, such as "carry".
+    roles: what each of its operands is, such as "carry". copied: the bytes of rows of scanned
+    arrays that a device copies for it (`Kernels.is_copied`).
     """
 
     program: Inner
@@ -159,6 +160,7 @@ class Body:
     note: str = ""
     title: str = "body"
     roles: tuple[str, ...] = ()
+    copied: int = 0
 
     @property
     def trips(self) -> int:

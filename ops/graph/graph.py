@@ -38,7 +38,6 @@ from gridlayout.ops.graph.once import once
 from gridlayout.ops.graph.shared_views import Views
 from gridlayout.ops.graph.simplified import Simplified
 from gridlayout.ops.primitives.user_rules import is_user_rule
-from gridlayout.ops.programs.passes import Traffic
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -158,10 +157,10 @@ class Graph:
         return self.dtypes[node.ins[0]] if node.ins and node.ins[0] is not None else None
 
     @cached_property
-    def traffic(self) -> dict[tuple[int, ...], Traffic]:
-        """What each node that runs, or member of a chain, reads and writes; by its results."""
+    def kernels(self) -> Kernels:
+        """The kernels of the nodes that run, or of the members of chains."""
         nodes = [each for node in self._live() for each in node.members or (node,)]
-        return Kernels(nodes, self.outs, self.shapes, self.followers, self.body).traffic()
+        return Kernels(nodes, self.outs, self.shapes, self.followers, self.body)
 
     def nbytes(self, value: int, shape: Shape | None = None) -> int:
         """Return the bytes of a value, or of a part of it of another shape."""

@@ -265,7 +265,7 @@ class Planner:
             if node.label == BARRIER:
                 outs: Sequence[Value] = self._behind_barrier(given)
             else:
-                traffic = graph.traffic.get(node.outs)
+                traffic = graph.kernels.traffic.get(node.outs)
                 outs = self._node(node, given, follower, consumers, call, traffic)
             held.update(zip((follower or node).outs, outs, strict=True))
         self._path, self._call_stack = outside, outer.functions

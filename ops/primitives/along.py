@@ -215,14 +215,14 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
         return [layout]
     like = [] if first.layout is None else [first.layout]
     few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
-    return few if few[0] is own else (*few, spread(own))
+    return few if few[0] == own else (*few, spread(own))
 
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
     if isinstance(first.spec, Sharded) and layout_without(first.spec.layout, axes):
         own = as_grid(first.spec.layout)
-        if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
+        if own is not None and first.ndim == found.ndim and can_resize(own, found.shape):
             return resized(own, found.shape)
         if axes:
             return found
@@ -236,7 +236,7 @@ def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layo
     return layout
 
 
-def _can_resize(layout: GridLayout, shape: Shape) -> bool:
+def can_resize(layout: GridLayout, shape: Shape) -> bool:
     """Whether each dim whose extent changes is the only dim of a collapsed dim."""
     changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
     return all(len(group) == 1 for group in layout.groups if changed & set(group))

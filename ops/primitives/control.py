@@ -110,9 +110,17 @@ def _scan(b: Builder, op: Op, *values: Value, as_made: bool = False) -> Any:
 
     run = partial(_run_scan, p, body, first, state, slices, rows)
     roles = _roles(constant=consts, carry=carry, slice=slices)
-    bodies = [Body(body, length, roles=roles)]
+    bodies = [Body(body, length, roles=roles, copied=_copied(b, p["jaxpr"], slices, count))]
     outs = _run_with_bodies(b, run, [*consts, *carry, *scanned], [*state, *made], bodies)
     return [_place_result(b, out, requested is not None) for out in outs]
+
+
+def _copied(b: Builder, jaxpr: Any, slices: Sequence[Spec], first: int) -> int:
+    """Return the bytes of the slices that a device copies; first: the number of the first one."""
+    assert b.plan is not None
+    kernels = b.plan.graph(jaxpr).kernels
+    copied = (spec for k, spec in enumerate(slices, first) if kernels.is_copied(k, ()))
+    return sum(spec.device_bytes for spec in copied)
 
 
 def _run_scan(

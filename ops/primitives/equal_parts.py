@@ -24,7 +24,7 @@ from gridlayout.ops.decisions.reshapes import relabelled, reshape_map
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.primitives.along import target_layout
+from gridlayout.ops.primitives.along import can_resize, target_layout
 from gridlayout.ops.primitives.unsharded import layout_without, stacked
 from gridlayout.ops.primitives.views import bordered
 from gridlayout.sharding.collectives import total_bytes
@@ -114,14 +114,10 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
 def _result_layout(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | None:
     """Return the layout of a result like that of the operand `value`, or None."""
     found = b.choose(aval.shape, aval.dtype, value)
-    layout = target_layout(b, found, value, (axis,))
-    if (
-        layout is found
-        and value.layout is not None
-        and layout_without(value.layout, (axis,)) is not None
-    ):
+    now = None if value.layout is None else as_grid(value.layout)
+    if now is not None and layout_without(now, (axis,)) and not can_resize(now, aval.shape):
         return None
-    own = as_grid(layout)
+    own = as_grid(target_layout(b, found, value, (axis,)))
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)
 
 

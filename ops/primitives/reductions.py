@@ -64,6 +64,8 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 
 # XLA on CPUs reduces longer dims in windows of this many elements, which read a stored operand.
 _WINDOW = 32
+# A reduction of so many elements is unrolled there.
+_RUN = 8
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
@@ -159,7 +161,7 @@ def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
 
 
 def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
-    """Return the reduction of dims of a device's part.
+    """Return the reduction of dims of a device's part; those of one element may stay.
 
     XLA on CPUs computes elements one by one where several dims are reduced, but many at once along
     one dim that is not the last. That one is reduced first, behind a barrier: XLA would join both.
@@ -169,8 +171,8 @@ def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
     if b.device.platform == "cpu" and len(wide) > 1 and inner:
         first = inner[-1]
         x = lax.optimization_barrier(op.bind(x, axes=(first,))[0])
-        axes = tuple(d - (d > first) for d in axes if d != first)
-    return op.bind(x, axes=axes)[0]
+        wide = [d - (d > first) for d in wide if d != first]
+    return op.bind(x, axes=tuple(wide))[0]
 
 
 def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
@@ -248,16 +250,34 @@ def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], 
             at += lax.broadcasted_iota(np.int32, x.shape, d) * step
             step *= x.shape[d]
         at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * layout.shard_shape[k]
-        for d in gone[::-1]:
-            x, at = (lax.index_in_dim(each, 0, d, keepdims=False) for each in (x, at))
-        dims = [d - sum(each < d for each in gone) for d in own]
-        best, found = _first_extreme(op, x, at, dims)
+        for d in gone:
+            x, at = (lax.slice_in_dim(each, 0, 1, axis=d) for each in (x, at))
+        wide = [d for d in own if x.shape[d] > 1]
+        for d in wide[::-1] if b.device.platform == "cpu" else ():
+            x, at = _in_runs(op, x, at, d)
+        best, found = _first_extreme(op, x, at, wide)
         if reduced.mesh:
             some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
             _, found = _first_extreme(op, *some, [0])
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made
+
+
+def _in_runs(op: Op, x: jax.Array, at: jax.Array, d: int) -> tuple[jax.Array, jax.Array]:
+    """Return the extremes of runs of `_RUN` elements along a dim, until few are left.
+
+    XLA on CPUs compares many numbers at once where a reduction is so short that it is unrolled.
+    """
+    while (n := x.shape[d]) > 2 * _RUN:
+        whole = n - n % _RUN
+        runs = (*x.shape[:d], whole // _RUN, _RUN, *x.shape[d + 1 :])
+        first, places = (lax.slice_in_dim(each, 0, whole, axis=d) for each in (x, at))
+        found = _first_extreme(op, first.reshape(runs), places.reshape(runs), [d + 1])
+        rest = (lax.slice_in_dim(each, whole, n, axis=d) for each in (x, at))
+        pairs = zip(found, rest, strict=True)
+        x, at = (lax.concatenate(pair, d) if n % _RUN else pair[0] for pair in pairs)
+    return x, at
 
 
 def _first_extreme(op: Op, x: jax.Array, at: jax.Array, dims: Sequence[int]) -> Any:

@@ -210,7 +210,7 @@ class _Reading:
             tuple(body for step in steps for body in self._bodies(step)),
             made.within,
             made.is_listed,
-            made.is_listed and (not decision.bodies or any(step.collectives for step in steps)),
+            made.is_listed and (not decision.bodies or row.seconds > 0 or bool(row.collectives)),
             bool(steps),
         )
         self.nodes.append(node)

@@ -92,9 +92,11 @@ def computing(
     1e-06
     """
     nbytes = passed_bytes(record, ins, outs, machine, traffic)
-    compared = machine.work_seconds(elements=record.functions * flops)
-    if compared > machine.work_seconds(nbytes=nbytes):
-        return {"products": compared, "memory": 0.0}
+    is_cpu = machine.rates is not None and machine.rates.packs
+    functions = max(record.functions, record.cpu_functions if is_cpu else 0.0)
+    applied = machine.work_seconds(elements=functions * flops)
+    if applied > machine.work_seconds(nbytes=nbytes):
+        return {"products": applied, "memory": 0.0}
     if not record.multiplies:
         flops = 0 if record.is_elementwise else flops  # done while the kernel reads and writes
         return machine.computing(flops, nbytes, packs=False, dtype=dtype)

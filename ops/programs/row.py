@@ -101,7 +101,10 @@ def _computing(
 ) -> dict[str, float]:
     """Return the seconds of a device's computation, by limit."""
     op, record, nothing = decision.op, decision.record, {"products": 0.0, "memory": 0.0}
-    if decision.bodies or (not op.outs and (decision.how == VIEW or decision.collectives)):
+    if decision.bodies:
+        seconds = (machine.slicing(body.copied) * body.times for body in decision.bodies)
+        return {"products": 0.0, "memory": sum(seconds)}
+    if not op.outs and (decision.how == VIEW or decision.collectives):
         return nothing  # what a relayout copies is part of its collectives
     is_local = record.is_elementwise or isinstance(op.requested, Requested)
     if decision.how == VIEW or (record.is_view and is_local):
