@@ -17,14 +17,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
-from gridlayout.affine.expressions import (
-    MAX_NODES,
-    AffineExpr,
-    Exprs,
-    constant,
-    dim,
-    walk,
-)
+from gridlayout.affine.expressions import MAX_NODES, AffineExpr, Exprs, constant, dim, walk
 from gridlayout.arguments import INT64_MAX
 from gridlayout.errors import LayoutError
 

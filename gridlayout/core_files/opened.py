@@ -16,13 +16,7 @@ from gridlayout.arguments import Shape, as_flag, as_index, check_progress
 from gridlayout.core_bytes import Bytes
 from gridlayout.core_files import windows
 from gridlayout.core_files.elements import elements_at, ranked
-from gridlayout.core_files.sidecar import (
-    Sidecar,
-    as_path,
-    checksum_of,
-    read_sidecar,
-    sidecar_of,
-)
+from gridlayout.core_files.sidecar import Sidecar, as_path, checksum_of, read_sidecar, sidecar_of
 from gridlayout.core_files.windows import Box, Results, parts, weighted
 from gridlayout.errors import LayoutError
 from gridlayout.files import opened

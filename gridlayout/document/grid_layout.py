@@ -26,13 +26,7 @@ from gridlayout.document.collapse import (
     default_map,
 )
 from gridlayout.document.partitions import grid_of, named_axes, stated
-from gridlayout.document.shard import (
-    Stated,
-    as_shard,
-    ceil_shard,
-    row_multiple,
-    stated_by,
-)
+from gridlayout.document.shard import Stated, as_shard, ceil_shard, row_multiple, stated_by
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout

@@ -18,13 +18,7 @@ import numpy as np
 from gridlayout.affine.search import components
 from gridlayout.arguments import Ints, Shape, as_items, as_shape
 from gridlayout.draw.cells import NOTHING, Cell
-from gridlayout.draw.colourings import (
-    Colouring,
-    Field,
-    colouring,
-    find_coloured,
-    legend,
-)
+from gridlayout.draw.colourings import Colouring, Field, colouring, find_coloured, legend
 from gridlayout.draw.logical import (
     BUDGET,
     box_of,

@@ -16,14 +16,7 @@ import numpy as np
 from gridlayout.affine.map import AffineMap
 from gridlayout.arguments import Ints, Shape
 from gridlayout.draw.cells import PADDING, Cell
-from gridlayout.draw.colourings import (
-    Colouring,
-    Field,
-    Members,
-    by_numbers,
-    find_coloured,
-    legend,
-)
+from gridlayout.draw.colourings import Colouring, Field, Members, by_numbers, find_coloured, legend
 from gridlayout.draw.logical import (
     BUDGET,
     Table,

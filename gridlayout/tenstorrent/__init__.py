@@ -18,18 +18,8 @@ from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
 from gridlayout.tenstorrent.grid_selection import grid_aware_alignments
-from gridlayout.tenstorrent.mapping import (
-    MeshLowering,
-    from_compiler,
-    from_document,
-    lower_to_mesh,
-)
-from gridlayout.tenstorrent.metal_layout import (
-    MetalLayout,
-    host_strides,
-    metal,
-    tile_alignments,
-)
+from gridlayout.tenstorrent.mapping import MeshLowering, from_compiler, from_document, lower_to_mesh
+from gridlayout.tenstorrent.metal_layout import MetalLayout, host_strides, metal, tile_alignments
 from gridlayout.tenstorrent.sharding import (
     as_2d,
     block_sharded,

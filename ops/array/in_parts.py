@@ -19,14 +19,7 @@ from gridlayout.caching import cached
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.parts import (
-    Part,
-    Read,
-    intersection,
-    sizes_of,
-    slices_of,
-    volume_of,
-)
+from gridlayout.layouts.parts import Part, Read, intersection, sizes_of, slices_of, volume_of
 from gridlayout.layouts.program import host_fill, pack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS

@@ -18,13 +18,7 @@ from jax.extend import core
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.factors import Factors
-from gridlayout.ops.decisions.jaxprs import (
-    called,
-    equations,
-    is_call,
-    keeps_apart,
-    scan_parts,
-)
+from gridlayout.ops.decisions.jaxprs import called, equations, is_call, keeps_apart, scan_parts
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.stated import (
     is_of_types,

@@ -44,12 +44,7 @@ from gridlayout.ops.interpret.in_rows import faster_first, in_rows, in_tiles, ti
 from gridlayout.ops.interpret.loops import draws_much, sends_often, with_small_replicated
 from gridlayout.ops.primitives.empty import without_elements
 from gridlayout.ops.primitives.indices import deferred_result, is_too_large_to_replicate
-from gridlayout.ops.primitives.table import (
-    flops,
-    record_of,
-    rules_of,
-    rules_version,
-)
+from gridlayout.ops.primitives.table import flops, record_of, rules_of, rules_version
 from gridlayout.ops.primitives.user_rules import is_user_rule
 from gridlayout.ops.primitives.whole_tiles import on_tiles
 

@@ -21,11 +21,7 @@ from gridlayout.ops.decisions.env import Env, templates_of, trace_context
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.interpret.compiled import Compiled
-from gridlayout.ops.interpret.grid_call import (
-    GridCall,
-    spec_of,
-    with_constants_as_operands,
-)
+from gridlayout.ops.interpret.grid_call import GridCall, spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.logical_jaxpr import logical_jaxpr
 from gridlayout.ops.interpret.names import argument_names, function_name, traced_as
 from gridlayout.ops.interpret.operands import struct

@@ -45,11 +45,7 @@ from gridlayout.ops.moves.workspaces import (
     pieces_workspace,
 )
 from gridlayout.sharding.choice import fastest_of
-from gridlayout.sharding.collectives import (
-    Collective,
-    Collectives,
-    total_bytes,
-)
+from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.find_exchange import find_exchange

@@ -23,13 +23,7 @@ from gridlayout.ops.decisions.decision import PER_TRIP, Body, Inner
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide, Record
-from gridlayout.ops.decisions.specs import (
-    Replicated,
-    Sharded,
-    Spec,
-    is_of_keys,
-    layout_of,
-)
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.carries import (
     as_constant,

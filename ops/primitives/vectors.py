@@ -27,11 +27,7 @@ from gridlayout.ops.primitives.along import mapped, target_layout
 from gridlayout.ops.primitives.indices import is_too_large_to_replicate
 from gridlayout.ops.primitives.reductions import NEUTRAL
 from gridlayout.ops.primitives.sorting import COMPARISON, descending, least, sort
-from gridlayout.ops.primitives.windows import (
-    as_storage,
-    blocks,
-    local_blocks,
-)
+from gridlayout.ops.primitives.windows import as_storage, blocks, local_blocks
 from gridlayout.sharding.collectives import all_gather, index_of
 
 # -- scans ---------------------------------------------------------------------------------------

@@ -236,11 +236,7 @@ def _run(
     times: the seconds that it may take, and by how many it may exceed them. The bound is 0 where
     nothing is known.
     """
-    from scipy.optimize import (
-        Bounds,
-        LinearConstraint,
-        milp,
-    )
+    from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
     costs = np.concatenate(made.costs)

@@ -29,13 +29,7 @@ from gridlayout.ops.tenstorrent.pricing import simulated
 from gridlayout.ops.tenstorrent.propagation import propagated
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
 from gridlayout.ops.tenstorrent.running import Runner, on_cores
-from gridlayout.ops.tenstorrent.spread import (
-    Spread,
-    divided,
-    joined,
-    read_specs,
-    spread_of,
-)
+from gridlayout.ops.tenstorrent.spread import Spread, divided, joined, read_specs, spread_of
 from gridlayout.ops.tenstorrent.table import stored
 from gridlayout.public import public
 from gridlayout.sharding.device_argument import as_device

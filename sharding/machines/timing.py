@@ -16,12 +16,7 @@ from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
-from gridlayout.sharding.collectives import (
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    PERMUTE,
-    REDUCE_SCATTER,
-)
+from gridlayout.sharding.collectives import ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER
 from gridlayout.sharding.machines.topology import Path
 
 # The most paths whose orders are all tried; among more paths, those with the same links are used at

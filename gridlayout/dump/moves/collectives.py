@@ -12,14 +12,7 @@ from gridlayout.dump.text.hlo import new_arrays
 from gridlayout.dump.text.mlir import result_names
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.top_keys import TopKeys
-from gridlayout.dump.values.type_texts import (
-    TENSOR,
-    Sizes,
-    array_sizes,
-    dense_bytes,
-    extents,
-    read,
-)
+from gridlayout.dump.values.type_texts import TENSOR, Sizes, array_sizes, dense_bytes, extents, read
 
 KINDS = frozenset(
     [

@@ -27,11 +27,7 @@ from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, known_value
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding, valid_mask
 from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
-from gridlayout.ops.primitives.slices.logical_indices import (
-    computed_once,
-    fill_value,
-    in_shape,
-)
+from gridlayout.ops.primitives.slices.logical_indices import computed_once, fill_value, in_shape
 from gridlayout.ops.primitives.slices.partial_results import PARTIAL
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import (
