@@ -6,7 +6,7 @@ not know layouts then finds no array there; it would take the padding for data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from orbax.checkpoint import future, metadata, type_handlers
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
-from gridlayout.ops.checkpoints.reading import restore_array
+from gridlayout.ops.checkpoints.reading import Add, restore_array
 from gridlayout.ops.checkpoints.record import LayoutRecord, read_records, write_records
 from gridlayout.ops.checkpoints.stored import StoredArray
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -29,7 +29,6 @@ TYPE = "gridlayout.GridArray"
 _CHUNK = 1 << 24
 # The number of groups in which arrays are written, if progress is reported: once per group.
 _GROUPS = 16
-Add = Callable[[int], object]
 
 
 def storage_name(name: str) -> str:
