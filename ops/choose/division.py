@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.mesh_axes import Axes
@@ -28,7 +29,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machines.machine import Machine
 from gridlayout.sharding.meshes.placement import Placement
 
-Shape = tuple[int, ...]
 Division = tuple[tuple[int, ...], ...]
 _MUCH = 1 << 30  # bytes, from which the bandwidth of links follows
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
@@ -27,8 +28,6 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.along import run, target_layout
 from gridlayout.ops.primitives.windows import as_storage, block_matrix, local_blocks, zero_tail
 from gridlayout.sharding.collectives import index_of
-
-Shape = tuple[int, ...]
 
 
 def ragged_dot_general(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:

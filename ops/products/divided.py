@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.blocks import block_shape
@@ -31,8 +32,6 @@ from gridlayout.ops.moves.sends import Phases, Send, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace
 from gridlayout.ops.products.rounds import Multiply, Rounds, in_rounds
 from gridlayout.sharding.collectives import REDUCE_SCATTER
-
-Shape = tuple[int, ...]
 
 
 def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) -> Value:

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import has_zero
@@ -41,8 +42,6 @@ from gridlayout.ops.products.gathered import Product, gathered_cost, multiplied
 from gridlayout.ops.products.inputs import Dims
 from gridlayout.ops.products.roles import Pair, product_of, roles_of
 from gridlayout.sharding.collectives import Collective
-
-Shape = tuple[int, ...]
 
 
 def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, with_shards
@@ -38,7 +39,6 @@ from gridlayout.ops.primitives.slices.slicing import (
 )
 from gridlayout.sharding.collectives import index_of
 
-Shape = tuple[int, ...]
 # How a dim is divided: its cores, their mesh axes, and how many positions each has, if stated.
 Divided = tuple[int, Axes, int | None]
 # Padding of the index array breaks what the user promises of the indices.
