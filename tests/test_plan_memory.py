@@ -12,7 +12,7 @@ from random_networks import network
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.choose.starts import starts
+from gridlayout.ops.choose.mixtures import starts
 from gridlayout.ops.graph.node import SLICE
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.priced import made_plan

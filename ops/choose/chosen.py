@@ -19,7 +19,7 @@ from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.choose.chains import with_chains
 from gridlayout.ops.choose.choice import Choice
 from gridlayout.ops.choose.division import Division, Units
-from gridlayout.ops.choose.starts import starts
+from gridlayout.ops.choose.mixtures import starts
 from gridlayout.ops.choose.strategies import Strategies
 from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.choose.ways import Ways

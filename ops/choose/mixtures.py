@@ -1,4 +1,4 @@
-"""`mixtures`: assignments in which each unit of the mesh divides one kind of dims.
+"""`mixtures`, `starts`: assignments in which each unit of the mesh divides one kind of dims.
 
 Experts divide large models like that: some units along the batch, others along heads and hidden
 units, or along the sequence or the experts. Here kinds follow from the graph. Dims that operations
@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import permutations
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.ops.choose.division import Division
-from gridlayout.ops.choose.variables import Variables
+from gridlayout.ops.choose.variables import Place, Variables
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.graph.node import Node
 from gridlayout.ops.solver.descent import Descent
@@ -31,15 +32,41 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.quick import quick
-from gridlayout.ops.solver.shares import SMALL
+from gridlayout.ops.solver.shares import SMALL, Shares
 from gridlayout.ops.solver.terms import Expired, Infeasible, no_step
 
 KINDS, MIXED = 6, 4  # of most time: that all units divide, and that are mixed by two
+STARTS = 2  # kinds that `starts` mixes
 BEST = 6  # that are kept
 PRICES = 0.25, 1.0, 4.0, 16.0  # of all memory, as shares of the time without limits
 NOTHING = 0
 Dim = tuple[int, int]  # of a value
 Order = tuple[int, ...]  # the kinds that a unit divides, the first that is possible
+
+
+def starts(variables: Variables, model: Model) -> list[dict[int, int]]:
+    """Return some assignments of the model of a problem, by variable; at least one.
+
+    A search among all choices begins from them. They assume that the latencies which joined
+    collectives share are paid anyway: otherwise none would join a collective that no other one has
+    yet.
+    """
+    free = model.without_fetches_from(len(variables.variables))
+    parts, units = _parts(variables), len(variables.units.axes)
+
+    def solved(*orders: Order) -> dict[int, int] | None:
+        return Shares(free.among([_mask(own, orders) for own in parts]), SMALL).found
+
+    found = {kind: solved(*[(kind,)] * units) for kind in _numbers(parts)}
+    made = {kind: each for kind, each in found.items() if each is not None}
+    few = sorted(made, key=lambda kind: (free.cost(made[kind]), kind))[:STARTS]
+    mixed = (
+        solved(*[(first,)] * count, *[(second,)] * (units - count))
+        for first, second in permutations(few, 2)
+        for count in range(1, units)
+    )
+    first = {v: int(np.argmin(own)) for v, own in model.costs.items()}
+    return [*made.values(), *(each for each in mixed if each is not None)] or [first]
 
 
 def mixtures(
@@ -68,7 +95,7 @@ def _made(
     """Yield assignments: of each kind with each other one behind it, then of two kinds."""
     free = Model.of(problem, each_step).without_fetches_from(len(variables.variables))
     parts, memory, units = _parts(variables), _shares(problem), len(variables.units.axes)
-    kinds = sorted({*np.concatenate([own.ravel() for own in parts]).tolist()} - {NOTHING})[:KINDS]
+    kinds = _numbers(parts)
 
     def solved(orders: Sequence[Order]) -> Iterator[tuple[int, ...]]:
         masks = [_mask(own, orders) for own in parts]
@@ -131,6 +158,11 @@ def _mask(own: NDArray[np.int64], orders: Sequence[Order]) -> NDArray[np.bool_]:
     return mask
 
 
+def _numbers(parts: Sequence[NDArray[np.int64]]) -> list[int]:
+    """Return the kinds that choices divide, those of the most time first."""
+    return sorted({*np.concatenate([own.ravel() for own in parts]).tolist()} - {NOTHING})[:KINDS]
+
+
 def _shares(problem: Problem) -> dict[int, NDArray[np.float64]]:
     """Return the share of all memory that choices use, of the row where that is the most."""
     found: dict[int, NDArray[np.float64]] = {}
@@ -150,23 +182,32 @@ def _parts(variables: Variables) -> list[NDArray[np.int64]]:
     Dims of no kind are one more kind. A sum that is scattered counts as it is computed.
     """
     kinds, graph = _kinds(variables), variables.graph
-    other, found = KINDS + 1, []
+    other, known = KINDS + 1, dict[Any, NDArray[np.int64]]()
+    found = []
     for variable in variables.variables:
-        own = np.zeros((len(variable.choices), len(variables.units.axes)), np.int64)
         first = variable.members[0]
         node = None if variable.is_operand else graph.nodes[first]
-        for k, choice in enumerate(variable.choices):
-            needs: list[tuple[int, Division | None]] = []
-            if node is None:
-                needs = [(first, choice.division)]
-            elif choice is not None:
-                reads = [(v, need) for v, need in zip(node.ins, choice.ins, strict=True)]
-                needs = [*((v, x) for v, x in reads if v is not None), (node.outs[0], choice.made)]
-            for v, need in needs:
-                for d, units in enumerate(need or ()):
-                    own[k, list(units)] = kinds.get((v, d), other)
-        found.append(own)
+        values = [first] if node is None else [*node.ins, node.outs[0]]
+        own = [
+            [] if v is None else [kinds.get((v, d), other) for d in range(len(graph.shapes[v]))]
+            for v in values
+        ]
+        key = repr(own), *map(id, variable.choices)  # equal nodes share their choices
+        if key not in known:
+            known[key] = made = np.zeros((len(variable.choices), len(variables.units.axes)), int)
+            for k, choice in enumerate(variable.choices):
+                for needs, numbers in zip(_divisions(choice), own, strict=False):
+                    for units, number in zip(needs or (), numbers, strict=False):
+                        made[k, list(units)] = number
+        found.append(known[key])
     return found
+
+
+def _divisions(choice: Any) -> Sequence[Division | None]:
+    """Return how a choice divides operands and the result of a node, or an operand."""
+    if choice is None:
+        return ()
+    return [choice.division] if isinstance(choice, Place) else [*choice.ins, choice.made]
 
 
 def _kinds(variables: Variables) -> dict[Dim, int]:

@@ -321,7 +321,9 @@ class Ways:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
         given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
         traffic = graph.kernels.traffic.get(node.outs)
-        return sum(computing(node.record, *given, traffic, pieces).values())
+        reads = zip(node.ins, choice.ins, strict=True)
+        part = next((self.part(v, x) for v, x in reads if v is not None and x is not None), ())
+        return sum(computing(node.record, *given, traffic, pieces, part).values())
 
     def _shares(self, choice: Choice) -> int:
         """Return among how many devices the work of a choice is divided."""

@@ -20,6 +20,9 @@ from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.record import Record
 from gridlayout.sharding.machines.machine import Machine
 
+LANES = 16  # the last dim of what a CPU reduces as fast as it reads memory, in elements
+NARROW = 3.0  # elementwise functions that an operation takes where it has fewer; measured
+
 
 @dataclass(frozen=True)
 class Traffic:
@@ -77,13 +80,15 @@ def computing(
     dtype: Any = None,
     traffic: Traffic | None = None,
     pieces: int = 0,
+    part: Shape = (),
 ) -> dict[str, float]:
     """Return the seconds of a device by what limits it: `products`, which is FLOPs, or `memory`.
 
     flops: the device's operations. ins, outs: the bytes of its part of each operand and result.
     transposed: for each operand, as in `flops.transposed`. dtype: of the first operand; None for 32
-    bits. traffic: as in `passed_bytes`. pieces: as in `flops.windows`. A product that uses each
-    element once, such as one with a vector, packs no operand.
+    bits. traffic: as in `passed_bytes`. pieces: as in `flops.windows`. part: the shape of its part
+    of the first operand. A product that uses each element once, such as one with a vector, packs no
+    operand.
 
     >>> machine = Machine("v5e 4x4")
     >>> computing(Record(), 0, [8100], [8100], machine)["memory"]
@@ -93,7 +98,7 @@ def computing(
     """
     nbytes = passed_bytes(record, ins, outs, machine, traffic)
     is_cpu = machine.rates is not None and machine.rates.packs
-    functions = max(record.functions, record.cpu_functions if is_cpu else 0.0)
+    functions = max(record.functions, _cpu_functions(record, part) if is_cpu else 0.0)
     applied = machine.work_seconds(elements=functions * flops)
     if applied > machine.work_seconds(nbytes=nbytes):
         return {"products": applied, "memory": 0.0}
@@ -104,6 +109,15 @@ def computing(
     packs = flops / 2 * width > 12 * max(ins, default=0)
     turned = sum(n for n, when in zip(ins, transposed, strict=False) if when > (not packs))
     return machine.computing(flops, nbytes, turned, packs, dtype, pieces)
+
+
+def _cpu_functions(record: Record, part: Shape) -> float:
+    """Return how many elementwise functions take as long as an operation on a CPU.
+
+    A reduction takes longer where the last dim has few elements: it is not vectorized.
+    """
+    last = next((n for n in reversed(part) if n > 1), LANES)
+    return NARROW if record.is_reduction and last < LANES else record.cpu_functions
 
 
 def is_view(

@@ -113,8 +113,9 @@ def _computing(
         if not record.is_view or is_view(record, op.params, before, after, machine):
             return nothing
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
-    specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
-    ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
+    either = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
+    specs = [operand if spec is None else spec for spec, operand in either]
+    ins = [_passed(spec, machine) for spec in specs]
     if not op.outs:  # a relayout cuts its operand while it writes
         ins = []
     elif record.is_elementwise:  # operands are read as the result is made
@@ -128,7 +129,8 @@ def _computing(
         outs.append(max(_partial_bytes(decision, machine) - sum(outs), 0))
     dtype = op.ins[0].dtype if op.ins else None
     pieces = windows(op, _part(decision.outs[0].spec)) if record.multiplies else 0
-    given = ins, outs, machine, transposed(op), dtype, traffic, pieces
+    part = _part(specs[0]) if specs else ()
+    given = ins, outs, machine, transposed(op), dtype, traffic, pieces, part
     found = computing(record, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.
