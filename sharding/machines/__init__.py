@@ -5,7 +5,6 @@ It adds the times of collectives (`sending.py`) and of work on a device (`comput
 in seconds, sizes in bytes.
 
 * `chips.py`: rates and links of known chips, each with its source. `default_machine.py`: the
-  machine of JAX's devices. `measure.py`, `figures.py`: measured times. `record.py`: a machine in a
-  file
+  machine of JAX's devices. `measure.py`: measured times. `record.py`: a machine in a file
 * `timing.py`: formulas of collectives along links. `topology.py`: links within and between hosts
 """
