@@ -255,16 +255,19 @@ def in_turn(
     return place, end
 
 
-def in_results(results: Sequence[Interval], others: Sequence[Interval]) -> list[int | None]:
-    """Return for each of the other values the number of the result in whose place it is, or None.
+def in_results(
+    results: Sequence[Interval], others: Sequence[Interval], counts: Sequence[int] | None = None
+) -> list[list[int]]:
+    """Return for each of the other values the number of the result in whose place it is, or none.
 
     The largest values are placed first, of equal ones the first in the sequence; each in the first
-    result that is large enough and free throughout.
+    result that is large enough and free throughout. counts: how often there is each of the others;
+    once, by default. The results of all of these are returned.
 
     >>> in_results([Interval(4, 9, 8), Interval(2, 9, 8)], [Interval(0, 1, 8), Interval(1, 3, 4)])
-    [0, None]
+    [[0], []]
     """
-    found: list[int | None] = [None] * len(others)
+    found: list[list[int]] = [[] for _ in others]
     times = sorted({t for each in (*results, *others) for t in (each.first, each.last + 1)})
     at = {time: k for k, time in enumerate(times)}
     taken = _Taken(len(times))
@@ -276,11 +279,15 @@ def in_results(results: Sequence[Interval], others: Sequence[Interval]) -> list[
         first, last, nbytes = others[k]
         while larger and results[larger[-1]].nbytes >= nbytes:
             large |= 1 << larger.pop()
-        free = large and large & ~taken.between(at[first], at[last + 1])
-        if free:
+        free, places = large and large & ~taken.between(at[first], at[last + 1]), 0
+        for _ in range(1 if counts is None else counts[k]):
+            if not free:
+                break
             lowest = free & -free
-            found[k] = lowest.bit_length() - 1
-            taken.add(at[first], at[last + 1], lowest)
+            found[k].append(lowest.bit_length() - 1)
+            free, places = free ^ lowest, places | lowest
+        if places:
+            taken.add(at[first], at[last + 1], places)
     return found
 
 

@@ -141,10 +141,14 @@ def test_a_place_is_only_passed_on_to_those_that_may_use_it():
     assert live_ranges.in_turn(*chain, may=lambda _, k: k == 0) == ([0, 0, 0], [2, 2, 2])
 
 
-@given(intervals(most=6), intervals(most=20))
-def test_values_are_in_the_first_result_with_room(results, others):
-    results, others = ([x for x in some if x.first <= x.last] for some in (results, others))
+@given(intervals(most=6), intervals(most=20), st.data())
+def test_values_are_in_the_first_result_with_room(results, others, data):
+    results, once = ([x for x in some if x.first <= x.last] for some in (results, others))
+    counts = [data.draw(st.integers(1, 3)) for _ in once]
+    others = [each for each, count in zip(once, counts, strict=True) for _ in range(count)]
+    together = live_ranges.in_results(results, once, counts)
     found = live_ranges.in_results(results, others)
+    assert [n for some in together for n in some] == [n for some in found for n in some]
     inside = [[each] for each in results]
     for k in sorted(range(len(others)), key=lambda k: (-others[k].nbytes, k)):
         fits = [
@@ -152,7 +156,7 @@ def test_values_are_in_the_first_result_with_room(results, others):
             for n, each in enumerate(results)
             if others[k].nbytes <= each.nbytes and all(are_apart(others[k], x) for x in inside[n])
         ]
-        assert found[k] == (fits[0] if fits else None)
+        assert found[k] == fits[:1]
         if fits:
             inside[fits[0]].append(others[k])
 
@@ -160,5 +164,5 @@ def test_values_are_in_the_first_result_with_room(results, others):
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7, 13, 100])
 def test_many_values_share_one_result(count):
     others = [Interval(k, k, 1) for k in range(count)]
-    assert live_ranges.in_results([Interval(count, count, 1)], others) == [0] * count
-    assert live_ranges.in_results([Interval(count - 1, count, 1)], others).count(None) == 1
+    assert live_ranges.in_results([Interval(count, count, 1)], others) == [[0]] * count
+    assert live_ranges.in_results([Interval(count - 1, count, 1)], others).count([]) == 1

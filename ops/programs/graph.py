@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.decision import Step
-from gridlayout.ops.decisions.specs import Deferred, Indexed, Local, Sharded, layout_of
+from gridlayout.ops.decisions.decision import Decision, Step
+from gridlayout.ops.decisions.specs import Deferred, Held, Indexed, Local, Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.program import RELAYOUT, Made, Program, program_in
 from gridlayout.ops.programs.row import Row, row_of
 from gridlayout.sharding.collectives import Collective
@@ -150,6 +151,9 @@ class _Reading:
         self.nodes: list[Node] = []
         self.moves: list[Move] = []
         self.moved: dict[int, int] = {}  # the number of the move that writes a register
+        # Of equal layers, which have the same decisions and specs: by these, by identity.
+        self.rows: dict[Hashable, Row] = {}
+        self.tensors: dict[int, Tensor] = {}
 
     def graph(self) -> Graph:
         """Return the graph of the whole program."""
@@ -199,13 +203,11 @@ class _Reading:
             for k, read in enumerate(found)
             if read is not None
         )
-        machine = self.program.machine
-        row = row_of(decision, steps, self.times, self.note, machine, made.traffic)
         node = Node(
-            replace(row, made=made),
+            replace(self._row(decision, steps, made.traffic), made=made),
             decision.note,
             tuple(reads),
-            tuple(tensor_of(out.spec) for out in decision.outs),
+            tuple(self._tensor(out.spec) for out in decision.outs),
             tuple(c.times(self.times) for c in own),
             tuple(body for step in steps for body in self._bodies(step)),
             made.within,
@@ -215,6 +217,19 @@ class _Reading:
         )
         self.nodes.append(node)
         self.reads.update({out: Read((number, k)) for k, out in enumerate(made.outs)})
+
+    def _row(self, decision: Decision, steps: Sequence[Step], traffic: Traffic | None) -> Row:
+        """Return the row of a decision, of which steps run."""
+        key = id(decision), traffic, *((step.collectives, step.masks) for step in steps)
+        if key not in self.rows:
+            given = self.times, self.note, self.program.machine, traffic
+            self.rows[key] = row_of(decision, steps, *given)
+        return self.rows[key]
+
+    def _tensor(self, spec: Held) -> Tensor:
+        if id(spec) not in self.tensors:
+            self.tensors[id(spec)] = tensor_of(spec)
+        return self.tensors[id(spec)]
 
     def _bodies(self, step: Step) -> Iterator[Body]:
         """Yield the programs inside a step; for branches all of them, in their order."""

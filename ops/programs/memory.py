@@ -95,12 +95,15 @@ class _Buffer:
 
     may_reuse: whether it may reuse the place of a buffer of which it is the last consumer.
     is_fused: whether it stands for a value without a buffer, which is computed where it is read.
+    pieces: the buffers of one size that it stands for, which are made from the same ones and read
+    together; nbytes: of all of them.
     """
 
     nbytes: int
     core: int
     reads: set[int]
     may_reuse: bool = False
+    pieces: int = 1
     is_fused: bool = False
     inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
     owner: int = 0  # the number of the decision that makes it
@@ -144,9 +147,14 @@ class _Buffers:
         return {n for n in seen if not self.found[n].is_fused}
 
     def _new(
-        self, nbytes: int, reads: set[int], core: int = 0, may_reuse: bool = False
+        self,
+        nbytes: int,
+        reads: set[int],
+        core: int = 0,
+        may_reuse: bool = False,
+        pieces: int = 1,
     ) -> set[int]:
-        self.found.append(_Buffer(nbytes, core, reads, may_reuse))
+        self.found.append(_Buffer(nbytes, core, reads, may_reuse, pieces))
         return {len(self.found) - 1}
 
     def _chained(self, chain: Chain, own: set[int]) -> set[int]:
@@ -156,10 +164,14 @@ class _Buffers:
         if chain.made and not chain.copies:
             own = own | self._new(0, own)  # a view, which takes a turn in the order
         first: set[int] = set()
-        for nbytes, pieces in chain.made:
-            apart = chain.is_apart and len(own) == pieces
-            reads = [{n} for n in sorted(own)] if apart else [own] * pieces
-            own = {n for each in reads for n in self._new(nbytes // pieces, each)}
+        for k, (nbytes, pieces) in enumerate(chain.made):
+            each, following = nbytes // pieces, [count for _, count in chain.made[k + 1 : k + 2]]
+            if chain.is_apart and len(own) == pieces:
+                own = {n for read in sorted(own) for n in self._new(each, {read})}
+            elif chain.is_apart and [pieces] == following:
+                own = {n for _ in range(pieces) for n in self._new(each, own)}
+            else:
+                own = self._new(each * pieces, own, pieces=pieces)
             first = first or own
         return own | first if chain.keeps_first else own
 
@@ -329,17 +341,19 @@ def _temporary(found: list[_Buffer], order: list[int], outs: set[int]) -> list[B
         for n in order
         if found[n].may_reuse
         for k in ending.get(first[n], ())
-        if found[k].nbytes == found[n].nbytes
+        if found[k].nbytes == found[n].nbytes and found[k].pieces == 1
     )
     place, end = in_turn(first, last, same)
     users = {place[n]: n for n in order}  # of each place, the last
-    spans = {n: Interval(first[k], end[k], found[n].nbytes) for k, n in users.items()}
+    sizes = [each.nbytes // each.pieces for each in found]
+    spans = {n: Interval(first[k], end[k], sizes[n]) for k, n in users.items()}
     others = sorted(spans.keys() - outs)
-    inside = in_results([spans[n] for n in sorted(outs)], [spans[n] for n in others])
+    counts = [found[n].pieces for n in others]
+    inside = in_results([spans[n] for n in sorted(outs)], [spans[n] for n in others], counts)
     rest = [
-        BufferPlace(found[n].owner, spans[n].nbytes, spans[n].first, spans[n].last)
-        for n, result in zip(others, inside, strict=True)
-        if result is None
+        BufferPlace(found[n].owner, (count - len(results)) * sizes[n], *spans[n][:2])
+        for n, count, results in zip(others, counts, inside, strict=True)
+        if len(results) < count
     ]
     rest += [BufferPlace(x.owner, x.inner[0], x.first, x.first) for x in found if x.inner[0]]
     return sorted(rest, key=lambda each: each.first)
