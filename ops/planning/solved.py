@@ -47,6 +47,7 @@ def solved(
         found = solve(
             *(problem, clock.left, given, shown),
             gap=gap,
+            close=LIMITS.close,
             on_interrupt=clock.interrupt,
             more=partial(_mixed, strategies, problem, clock),
         )

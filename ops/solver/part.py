@@ -36,7 +36,11 @@ class Part:
     @property
     def is_solved(self) -> bool:
         """Whether nothing better is possible, or only by less than the gap."""
-        return self.chosen is not None and self.cost <= self.bound * (1 + self.gap) + self.spare
+        return self.is_within(self.gap)
+
+    def is_within(self, gap: float) -> bool:
+        """Return whether the cost exceeds the bound by at most this share of it, and `spare`."""
+        return self.chosen is not None and self.cost <= self.bound * (1 + gap) + self.spare
 
     def offer(self, chosen: dict[int, int]) -> bool:
         """Keep choices if they are feasible and better than the best known; return whether."""

@@ -31,6 +31,7 @@ LARGEST_LAST_PROGRAM = 500_000  # the same after a local search that ends before
 MOST_SWEEPS = 1000  # of messages, forward and backward
 LEAST_CLOSED = 1e-3  # fraction of the gap; messages end when STALL_SWEEPS sweeps close less
 STALL_SWEEPS = 60
+LEAST_CLOSER, CLOSER_SWEEPS = 0.05, 15  # the same once the gap is allowed, and a smaller one wanted
 MOST_CHARGES = 40  # times that the multipliers of limits change
 CHARGES_SHARE = 0.4  # of the remaining time, for that
 MESSAGES_SHARE = 0.4  # of the remaining time, for messages
@@ -50,8 +51,10 @@ class Search:
         progress: Progress | None,
         gap: float = 0.0,
         more: Callable[[], Sequence[Sequence[int]]] = tuple,
+        close: float = inf,
     ) -> None:
         self.gap, self.more = max(gap, TOLERANCE), cache(more)
+        self.close = max(min(close, self.gap), TOLERANCE)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
         self.reported_at, self.reported = -inf, (inf, 0.0)
@@ -355,9 +358,17 @@ class Search:
                 kept[v] &= each
             self.report(False)
             bounds.append(part.bound)
-            rose = bounds[-1] - bounds[-STALL_SWEEPS] if k >= STALL_SWEEPS else inf
-            most = min(part.cost, relaxation.ceiling)
-            if monotonic() > until or part.is_solved or rose <= LEAST_CLOSED * (most - part.bound):
+            if monotonic() > until or self._is_closed(part, bounds, relaxation.ceiling):
                 break
+            most = min(part.cost, relaxation.ceiling)
             relaxation.update_multipliers(state, bound, most - bound)
         return relaxation, kept
+
+    def _is_closed(self, part: Part, bounds: Sequence[float], ceiling: float) -> bool:
+        """Return whether more messages are not worth their time; bounds: after each sweep."""
+        if part.is_within(self.close):
+            return True
+        rough = STALL_SWEEPS, LEAST_CLOSED
+        sweeps, least = (CLOSER_SWEEPS, LEAST_CLOSER) if part.is_solved else rough
+        left = min(part.cost, ceiling) - bounds[-1]
+        return len(bounds) > sweeps and bounds[-1] - bounds[-sweeps] <= least * left

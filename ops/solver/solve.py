@@ -52,6 +52,7 @@ def solve(
     gap: float = 0.0,
     on_interrupt: Callable[[], None] = no_step,
     more: Callable[[], Sequence[Sequence[int]]] = tuple,
+    close: float = inf,
 ) -> Solution | None:
     """Return the best feasible assignment found, or None if it is proven that there is none.
 
@@ -62,7 +63,8 @@ def solve(
     methods: which of `METHODS` may be used after the reductions and a first descent. gap: the
     search ends when the cost exceeds the bound by at most this fraction of the bound. on_interrupt:
     called when an interrupt ends the search. more: called for further starts where elimination does
-    not solve the problem; also after the time, so it is to know when that ends.
+    not solve the problem; also after the time, so it is to know when that ends. close: a smaller
+    gap, at which messages end; they go on as long as their bound rises well.
 
     The result is the same in every process, unless a method's share of the time runs out. Among
     assignments of equal cost, it need not be the first in lexicographic order. A timeout or an
@@ -75,7 +77,7 @@ def solve(
     """
     if unknown := set(methods) - set(METHODS):
         raise LayoutError(f"methods {sorted(unknown)} are not known; there are {list(METHODS)}")
-    search = Search(problem, monotonic() + seconds, tuple(methods), progress, gap, more)
+    search = Search(problem, monotonic() + seconds, tuple(methods), progress, gap, more, close)
     for start in starts:
         search.start(start)
     try:
