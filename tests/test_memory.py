@@ -12,7 +12,9 @@ from jax.sharding import PartitionSpec as P
 from processes import run_alone
 
 import gridlayout as gl
+from gridlayout.ops.programs import graph
 from gridlayout.ops.programs.memory import _Buffer, _set_live_ranges
+from gridlayout.ops.programs.row import row_of
 
 SHAPE = (256, 384)
 # What XLA sets aside is another number in other versions.
@@ -348,3 +350,37 @@ def test_what_many_pieces_read_is_visited_once():
     assert [each.last for each in found[:4]] == [203, 202, 102, 202]
     assert found[50].last == 202
     assert (one.visits, two.visits) == (1, 1)
+
+
+def columns(x):
+    return gl.with_layout(jnp.exp(x), gl.GridLayout(x.shape, x.dtype, grid=(1, 16)))
+
+
+def test_the_pieces_of_an_exchange_are_counted_together():
+    """A program of many layers would have most of its samples in them."""
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((16,), ("x",)))
+    report = gl.on_grid(columns, device).report(gl.GridLayout((256, 256), "float32", grid=(16, 1)))
+    assert [c.kind for row in report.rows for c in row.collectives] == ["all_to_all"]
+    part = 256 * 256 * 4 // 16
+    assert len(report.memory.over_time) <= 6
+    assert report.peak_bytes == max(each.nbytes for each in report.memory.over_time)
+    assert 3 * part <= report.peak_bytes <= 5 * part
+
+
+def test_equal_decisions_are_priced_once(monkeypatch):
+    def chain(x, w, n):
+        for _ in range(n):
+            x = jnp.tanh(x @ w)
+        return x
+
+    priced = []
+    monkeypatch.setattr(graph, "row_of", lambda *args: priced.append(args) or row_of(*args))
+    laid = gl.GridLayout((256, 256), "float32", grid=(1, 1))
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((4,), ("x",)))
+    counts = []
+    for n in (4, 12):
+        priced.clear()
+        report = gl.on_grid(partial(chain, n=n), device).report(laid, laid)
+        assert len(report.rows) == 2 * n
+        counts.append(len(priced))
+    assert counts[1] == counts[0] < 8

@@ -456,6 +456,18 @@ def test_the_gap_of_an_integer_program_is_the_searchs(monkeypatch):
     assert 0.04 < found.gap <= 0.05 * (1 + CLOSE)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_messages_go_on_to_a_closer_gap(seed):
+    rng = np.random.default_rng(seed)
+    every = [(v, int(w)) for v in range(60) for w in rng.choice(60, 4, replace=False) if v != w]
+    fetches = [Fetch(v, rng.random((8, 4)) * 0.3, ((w, rng.integers(0, 4, 8)),)) for v, w in every]
+    problem = Problem(tuple(rng.random(8) for _ in range(60)), tuple(fetches))
+    rough = solve.solve(problem, 60, methods=(LOCAL,), gap=0.05)
+    found = solve.solve(problem, 60, methods=(LOCAL,), gap=0.05, close=0.01)
+    assert found.cost <= rough.cost
+    assert found.gap < 0.95 * rough.gap < 0.05
+
+
 def test_messages_are_passed_once(monkeypatch):
     made = []
 
