@@ -310,6 +310,45 @@ def test_the_first_extreme_of_a_window_is_selected_as_by_xla(reducer):
             assert ("select_and_scatter" in run.lower(laid).as_text()) == is_large
 
 
+# Window, strides, padding and dilation of the window.
+REACHES = [
+    ((2, 2), (2, 2), ((0, 1), (1, 0)), (1, 1)),
+    ((2, 3), (4, 3), ((7, 9), (-2, -1)), (1, 1)),
+    ((3, 2), (3, 5), ((1, 2), (0, 6)), (2, 4)),
+    ((3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("reducer", [lax.max, lax.min, lax.add])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 1)])
+def test_windows_are_reduced_as_by_xla(grid, reducer):
+    """Also with infinities and NaN, with windows beyond the ends of the array."""
+    init = {lax.max: -np.inf, lax.min: np.inf, lax.add: 0.0}[reducer]
+    random = np.random.default_rng(0)
+    x = random.choice(np.array([-np.inf, -1, 0, 2, np.inf, np.nan], np.float32), (22, 37))
+    laid = poisoned(x, gl.GridLayout(x.shape, grid=grid, tile=(4, 8), collapse=[]), DEVICE)
+    fns = [pool(init, reducer, *reach[:3], window_dilation=reach[3]) for reach in REACHES]
+    assert_same(
+        jax.jit(gl.on_grid(lambda x: [fn(x) for fn in fns]))(laid),
+        jax.jit(lambda x: [fn(x) for fn in fns])(x),
+    )
+
+
+@pytest.mark.skipif(DEVICE.platform != "cpu", reason="XLA's kernels for CPUs")
+@pytest.mark.parametrize(
+    ("tile", "padding"), [(None, "SAME"), ((8, 16), "SAME"), ((8, 16), (0, 2))]
+)
+def test_windows_apart_are_read_where_they_are(tile, padding):
+    """One kernel reads them, from tiles too, and nothing is written but the result."""
+    x = example((33, 47))
+    laid = gl.put(x, gl.GridLayout(x.shape, grid=(1, 1), tile=tile, collapse=[]), DEVICE)
+    padding = padding if padding == "SAME" else (padding, padding)
+    fn = gl.on_grid(pool(-np.inf, lax.max, (2, 2), (2, 2), padding))
+    compiled = fn.lower(laid).compile()
+    assert "reduce-window" not in compiled.as_text()
+    assert compiled.memory_analysis().temp_size_in_bytes <= 4
+
+
 def test_pooling_and_its_gradient():
     x, compiled = example((3, 2, 11, 13)), Compiled()
     smooth = [name for name in POOLS if name not in NO_GRADIENT]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -34,12 +36,13 @@ from gridlayout.ops.primitives.windows import (
 from gridlayout.sharding.meshes.placement import Placement
 
 Pairs = Sequence[tuple[int, int]]
-# The most positions of a window whose gradient is found position by position: at 64, XLA's scatter
-# is as fast.
-_SELECTED = 49
-# The reduction of each primitive, whose neutral element pads the array.
+# The most positions of a window that CPUs read position by position: at 64, XLA's scatter of a
+# gradient is as fast.
+_POSITIONS = 49
+# The reduction of each primitive, whose neutral element pads the array, and its function.
 REDUCTIONS = {"reduce_window_sum": "reduce_sum", "reduce_window_max": "reduce_max"}
 REDUCTIONS |= {"reduce_window_min": "reduce_min"}
+_COMBINE = {"reduce_sum": lax.add, "reduce_max": lax.max, "reduce_min": lax.min}
 
 
 def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
@@ -68,7 +71,7 @@ def _pooled(
     b: Builder, op: Op, placed: Placement, arrays: Sequence[Value], starts: Sequence[Value]
 ) -> list[Value]:
     """Append a reduction over windows of arrays, in blocks by a placement."""
-    windows, is_custom = _windows(op.params), op.name not in REDUCTIONS
+    windows = _windows(op.params)
     specs = [block_spec(x.shape, x.dtype, placed) for x in arrays]
     made = [block_spec(each.shape, each.dtype, placed) for each in op.outs]
     operands = [b.as_spec(x, spec) for x, spec in zip(arrays, specs, strict=True)]
@@ -81,34 +84,49 @@ def _pooled(
     with sent.of(0):
         halos = halos_of(b, sent, specs[0], reaches, [x.dtype for x in arrays])
     sent.compute()
-    found = dict(halos)
-    own = [
-        (found[k].padding, found[k].dilation) if k in found else ((w.low, w.high), w.base)
-        for k, w in enumerate(windows)
-    ]
-    # XLA's windows on CPUs test each position of a dilated array: holes that several windows read
-    # are made before.
-    overlaps = any(1 < n < w.size for w, (_, n) in zip(windows, own, strict=True))
-    holes = [(*pair, n - 1) for pair, n in own] if overlaps else []
-    kept = {
-        "padding": tuple((0, 0) if holes else pair for pair, _ in own),
-        "base_dilation": tuple(1 if holes else n for _, n in own),
-    }
-    kinds = [] if is_custom else [np.dtype(x.dtype) for x in arrays]
+    own = list(windows)
+    for k, halo in halos:
+        low, high = halo.padding
+        own[k] = replace(own[k], low=low, high=high, base=halo.dilation)
+    kinds = [] if starts else [np.dtype(x.dtype) for x in arrays]
     neutral = [np.asarray(NEUTRAL[REDUCTIONS[op.name]](kind), kind) for kind in kinds]
+    is_by_position = _is_by_position(b, windows)
 
     def pool(*parts: jax.Array) -> list[jax.Array]:
-        given = parts[len(arrays) :]
         local = [local_blocks(part) for part in parts[: len(arrays)]]
-        outside: Sequence[Any] = given if is_custom else neutral
+        outside: Sequence[Any] = neutral or parts[len(arrays) :]
         for k, halo in halos:
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
-        if holes:
-            pairs = zip(local, outside, strict=True)
-            local = lax.optimization_barrier([lax.pad(a, fill, holes) for a, fill in pairs])
-        return [as_storage(out, placed.per_device) for out in op.bind(*local, *given, **kept)]
+        pooled = _reduced(op, own, local, outside, is_by_position)
+        return [as_storage(out, placed.per_device) for out in pooled]
 
     return b.run(pool, [*operands, *starts], made, sent)
+
+
+def _reduced(
+    op: Op,
+    windows: Sequence[Window],
+    arrays: list[jax.Array],
+    outside: Sequence[Any],
+    is_by_position: bool,
+) -> Sequence[jax.Array]:
+    """Return the reductions over windows of arrays. outside: the numbers around each of them."""
+    is_custom = op.name not in REDUCTIONS
+    is_apart = is_by_position and not is_custom and all(w.base == 1 for w in windows)
+    # XLA on CPUs makes padding and holes again for each window that reads them: those that several
+    # windows read are made before.
+    if any(w.stride < w.size if is_apart else 1 < w.base < w.size for w in windows):
+        wide = [(w.low, w.high, w.base - 1) for w in windows]
+        pairs = zip(arrays, outside, strict=True)
+        arrays = lax.optimization_barrier([lax.pad(x, fill, wide) for x, fill in pairs])
+        windows = [replace(w, low=0, high=0, base=1) for w in windows]
+    if is_apart:
+        combine = _COMBINE[REDUCTIONS[op.name]]
+        pairs = zip(arrays, outside, strict=True)
+        return [reduce(combine, _at_positions(x, windows, fill)) for x, fill in pairs]
+    padding = tuple((w.low, w.high) for w in windows)
+    given, holes = outside if is_custom else (), tuple(w.base for w in windows)
+    return op.bind(*arrays, *given, padding=padding, base_dilation=holes)
 
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
@@ -157,8 +175,7 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     own = spec.layout.with_oob(None)
     assert isinstance(own, GridLayout)
     made = Sharded(own.replace(shard_shape=block), places)
-    is_few = prod(p["window_dimensions"]) <= _SELECTED
-    scatter = _selected if is_few and b.device.platform == "cpu" else _scattered_by_xla
+    scatter = _selected if _is_by_position(b, _windows(p)) else _scattered_by_xla
 
     def kernel(x: jax.Array, y: jax.Array) -> list[jax.Array]:
         out = scatter(op, padding, x.reshape(shapes[0]), y.reshape(shapes[1]))
@@ -192,26 +209,45 @@ def _selected(op: Op, padding: Pairs, source: jax.Array, operand: jax.Array) -> 
     dtype = operand.dtype
     neutral, zero = NEUTRAL[reduction](dtype), np.zeros((), dtype)
     wide = lax.pad(operand, np.asarray(neutral, dtype), around)
-    first, *others = np.ndindex(*size)
-
-    def at(start: Shape) -> jax.Array:
-        return lax.slice(wide, start, [a + n for a, n in zip(start, spans, strict=True)], stride)
-
-    best, chosen = at(first), lax.full(source.shape, 0, np.int32)
-    for k, start in enumerate(others, 1):
-        new = at(start)
+    inner = [Window(n, step) for n, step in zip(size, stride, strict=True)]
+    best, *others = _at_positions(wide, inner, neutral)
+    chosen = lax.full(source.shape, 0, np.int32)
+    for k, new in enumerate(others, 1):
         stays = p["select_prim"].bind(best, new)
         best = lax.select(stays, best, new)
         chosen = lax.select(stays, chosen, lax.full(source.shape, k, np.int32))
     chosen = lax.optimization_barrier(chosen)
     found = lax.full(operand.shape, 0, dtype)
-    for k, start in enumerate([first, *others]):
+    for k, start in enumerate(np.ndindex(*size)):
         part = lax.select(chosen == k, source, lax.full(source.shape, 0, dtype))
         first_at = [a - low for a, (low, _) in zip(start, padding, strict=True)]
         dims = zip(first_at, spans, operand.shape, stride, strict=True)
         put = [(a, n - a - span, step - 1) for a, span, n, step in dims]
         found += lax.pad(part, zero, put)
     return found
+
+
+def _is_by_position(b: Builder, windows: Sequence[Window]) -> bool:
+    """Whether windows are read position by position, of all windows at once.
+
+    XLA on CPUs reads windows one by one, and fuses nothing that it reads or writes with them.
+    """
+    return b.device.platform == "cpu" and prod(w.size for w in windows) <= _POSITIONS
+
+
+def _at_positions(x: jax.Array, windows: Sequence[Window], fill: Any) -> Iterator[jax.Array]:
+    """Yield what all windows read of an array at each of their positions, `fill` outside of it."""
+    for position in np.ndindex(*(w.size for w in windows)):
+        starts, limits, outside = [], [], []
+        for k, n, w in zip(position, x.shape, windows, strict=True):
+            count, at = w.positions(n), k * w.dilation - w.low
+            first = min(max(-(at // w.stride), 0), count)
+            last = min(max((n - 1 - at) // w.stride + 1, first), count)
+            starts.append(at + first * w.stride if first < last else 0)
+            limits.append(at + (last - 1) * w.stride + 1 if first < last else 0)
+            outside.append((first, count - last, 0))
+        part = lax.slice(x, starts, limits, [w.stride for w in windows])
+        yield lax.pad(part, fill, outside) if any(map(any, outside)) else part
 
 
 def _windows(p: Mapping[str, Any]) -> list[Window]:
