@@ -52,18 +52,24 @@ def cheapest(
     return best, least
 
 
-def fastest_of(seconds: Sequence[float], received: Sequence[float], similar: float) -> int:
+def fastest_of(
+    seconds: Sequence[float], received: Sequence[float], similar: float, equal: float = 0.0
+) -> int:
     """Return the number of the way of least time; of ways that take about as long, of fewer bytes.
 
     A way that receives more than another one has to be faster by `similar`, a factor
-    (`Machine.similar`). received: the bytes that a device receives on average.
+    (`Machine.similar`). received: the bytes that a device receives on average. equal: the share by
+    which equal times differ, of which it is the first.
 
     >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000], 1.25)
     1
     >>> fastest_of([1.0, 1.1, 1.5], [80_000, 10_000, 9_000], 1)
     0
+    >>> fastest_of([1.0001, 1.0], [10_000, 10_000], 1.25, equal=0.001)
+    0
     """
     few = similar * min(received) + LIMITS.page_bytes
     pairs = zip(seconds, received, strict=True)
     counted = [each * (similar if more > few else 1) for each, more in pairs]
-    return counted.index(min(counted))
+    most = min(counted) * (1 + equal)
+    return next(k for k, each in enumerate(counted) if each <= most)

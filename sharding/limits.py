@@ -15,6 +15,8 @@ class Limits:
     # By measured figures, of two ways to do the same, the one that receives more bytes than this
     # factor times those of the other one is chosen if the other one takes this factor longer.
     similar: float = 1.25
+    # What padding adds to the times of ways that are equal for shapes that divide, as a share.
+    equal: float = 0.001
 
     # -- whole programs --
 

@@ -388,3 +388,15 @@ def test_uneven_concatenations_receive_about_what_even_ones_do():
         # Nor is an array as large as the whole written on each device.
         assert report.peak_bytes <= 4 * 4 * 2 * 512 * 512 // 8 + 16 * 4 * 512
     assert moved[509] <= 1.2 * moved[512]
+
+
+def test_uneven_operands_are_where_even_ones_would_be():
+    """Padding decides no tie: the condition is computed where the value that it selects is."""
+    fn = gl.on_grid(lambda x, y: jnp.where(x > y, x, 0), abstract())
+    moved = {}
+    for n in (512, 509):
+        layouts = [gl.GridLayout((n, n), grid=grid, collapse=[]) for grid in ((2, 4), (8, 1))]
+        report = fn.report(*layouts)
+        moved[n] = report.bytes_moved
+        assert [row.bytes_moved > 0 for row in report.rows] == [True, False]
+    assert moved[509] <= 1.2 * moved[512]

@@ -284,13 +284,18 @@ def _is_fused(decision: Decision, k: int) -> bool:
 
 
 def cheapest_way(
-    b: Builder, op: Op, ways: Sequence[Decide], *values: Value, similar: float | None = None
+    b: Builder,
+    op: Op,
+    ways: Sequence[Decide],
+    *values: Value,
+    similar: float | None = None,
+    equal: float = 0.0,
 ) -> Choice | None:
     """Return a `Choice` of ways to run an op, the fastest as its best; None if all decline.
 
     Its others are the remaining ways that do not decline. Of equally fast ways the first one wins.
-    After a way that takes no time, no more are tried. similar: as in `fastest_of`, by default that
-    of the machine.
+    After a way that takes no time, no more are tried. similar, equal: as in `fastest_of`, by
+    default that of the machine, and none.
     """
     similar = b.env.machine.similar if similar is None else similar
     found: list[tuple[float, float, Decide]] = []  # seconds, bytes received
@@ -316,7 +321,7 @@ def cheapest_way(
     if fastest is None:
         return None
     seconds, received, _ = zip(*found, strict=True)
-    best = found[fastest_of(seconds, received, similar)][2]
+    best = found[fastest_of(seconds, received, similar, equal)][2]
     trial, made = trials[best]
 
     def again(b: Builder, op: Op, *same: Value) -> Any:

@@ -22,12 +22,14 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.reshapes import broadcast, number_of
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
+from gridlayout.sharding.limits import LIMITS
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     """Rule for elementwise primitives: all operands are relaid out to the layout of one.
 
-    It is the operand of the result's shape that takes least communication; ties go to the first.
+    It is the operand of the result's shape that takes least time; ties go to the first, also where
+    parts differ by their padding.
     """
     aval = op.out
     if aval.ndim == 0:
@@ -44,7 +46,7 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     )
     if len(specs) > 1:
         ways = [partial(_on_placement, target=spec) for spec in specs]
-        return cheapest_way(b, op, ways, *values)
+        return cheapest_way(b, op, ways, *values, equal=LIMITS.equal)
     return _on_placement(b, op, *values, target=next(iter(specs), None))
 
 
