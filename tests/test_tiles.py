@@ -128,6 +128,27 @@ def test_a_pad_between_positions_writes_only_its_result():
     assert held_by(lambda x: lax.pad(x, 0.0, ((0, 0, 1), (0, 0, 0))), x) == 0
 
 
+@pytest.mark.skipif(DEVICE.platform != "cpu", reason="XLA's kernels for CPUs")
+@pytest.mark.parametrize("tile", [None, (8, 16)])
+def test_parts_of_rows_are_joined_in_one_kernel(tile):
+    """Also with what is computed before and after, and with what reads and makes tiles."""
+    x = laid((64, 64), (2, 1) if COUNT > 1 else (1, 1), tile)
+    assert held_by(lambda x: jnp.roll(x, 5, 1), x) == 0
+    assert held_by(lambda x: jnp.roll(x + 1, -1, 1) * 2, x) == 0
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int4", "int8", "bfloat16", "float8_e4m3fn", "float32", "complex64"]
+)
+def test_joined_parts_keep_their_bits(dtype):
+    x = np.random.default_rng(0).choice([0.0, -0.0, 1.0, -2.0, np.inf, np.nan], (16, 12))
+    x = x.astype("float32") if dtype not in ("bool", "int4", "int8") else x > 0
+    x = jnp.asarray(x).astype(dtype)
+    given = gl.put(x, gl.GridLayout(x.shape, x.dtype, grid=(2, 1) if COUNT > 1 else (1, 1)), DEVICE)
+    found = np.asarray(gl.on_grid(lambda x: jnp.roll(x, 5, 1))(given))
+    assert found.tobytes() == np.roll(np.asarray(x), 5, 1).tobytes()
+
+
 @pytest.mark.skipif(COUNT != 8, reason="needs 8 devices")
 def test_borders_are_read_from_tiles():
     x = laid((256, 512), (8, 1), (32, 32))

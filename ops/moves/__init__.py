@@ -8,7 +8,8 @@ collectives that receives little more than has to move. A replicated array is in
 core on every device, so laying out and gathering are moves too.
 
 A move is a generator that yields its collectives (`sends.py`), so that independent ones can be
-joined. `lazy_view.py` delays reshapes and transposes. `padding.py` masks, `spaces.py` copies
-between memories of host and devices, `workspace.py` and `workspaces.py` state the buffers that are
-held meanwhile. `jitted.py` is `jax.jit` for functions of layouts.
+joined. `lazy_view.py` delays reshapes and transposes, `joined.py` puts arrays side by side.
+`padding.py` masks, `spaces.py` copies between memories of host and devices, `workspace.py` and
+`workspaces.py` state the buffers that are held meanwhile. `jitted.py` is `jax.jit` for functions of
+layouts.
 """

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from gridlayout.ops.moves.joined import joined
 from gridlayout.sharding.collectives import all_gather, own_row, permute, slice_at
 from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, Segment, Slab
 
@@ -151,7 +152,7 @@ def cut(
             at = _own(np.maximum(offsets, 0).astype(np.int32), border)
             return jnp.take(x, at, dim, mode="clip"), mask
         some.append(_cut_run(x, border, b - a, step, starts, dim, fill))
-    return lax.concatenate(some, dim), mask
+    return joined(some, dim), mask
 
 
 def _cut_run(

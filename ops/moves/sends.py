@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.ops.moves.joined import is_on_cpus
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
@@ -71,9 +72,8 @@ def all_to_all(x: jax.Array, axes: Axes, to: int = 0, at: int = 0) -> jax.Array:
     XLA compiles it for CPUs to slices of `x`, each a kernel of its own. There `x` is joined from
     slices at positions that are operands of one kernel; XLA sends these as they are.
     """
-    mesh = jax.sharding.get_abstract_mesh()
-    on = getattr(mesh, "abstract_device", None)  # None of a mesh without devices
-    if on is not None and on.device_kind == "cpu":
+    if is_on_cpus():
+        mesh = jax.sharding.get_abstract_mesh()
         size, zero = prod(mesh.shape[name] for name in axes), np.uint32(0)
         shape = (*x.shape[:to], x.shape[to] // size, *x.shape[to + 1 :])
         starts = lax.optimization_barrier([jnp.uint32(k * shape[to]) for k in range(size)])
