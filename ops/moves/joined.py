@@ -21,8 +21,7 @@ def joined(parts: Sequence[jax.Array], dim: int) -> jax.Array:
     """Return arrays joined along a dim.
 
     XLA compiles joins behind other dims for CPUs to copies with which it fuses nothing. There the
-    bits of two arrays, with zeros around them, are joined in one kernel with what makes and reads
-    them.
+    bits of two arrays, with zeros around them, are joined in one kernel with what makes them.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -40,7 +39,10 @@ def joined(parts: Sequence[jax.Array], dim: int) -> jax.Array:
         found = wide if found is None else lax.bitwise_or(found, wide)
         before += part.shape[dim]
     assert found is not None
-    return found if found.dtype == first.dtype else lax.bitcast_convert_type(found, first.dtype)
+    if found.dtype != first.dtype:
+        found = lax.bitcast_convert_type(found, first.dtype)
+    # Else XLA writes arrays with the zeros around them where several kernels read what is joined.
+    return lax.optimization_barrier(found)
 
 
 def _bits(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
