@@ -55,6 +55,16 @@ class Window:
         """Whether the window covers exactly the element at its position."""
         return self == Window(1)
 
+    def positions(self, extent: int) -> int:
+        """Return the number of window positions over `extent` elements.
+
+        >>> Window(3, stride=2, low=1, high=1).positions(8)
+        4
+        """
+        dilated = (extent - 1) * self.base + 1 if extent else 0
+        span = dilated + self.low + self.high - (self.size - 1) * self.dilation - 1
+        return max(span // self.stride + 1, 0)
+
     def near(self, extent: int, results: int) -> tuple[int, int] | None:
         """Return how far blocks of results read before and after those of the operand.
 

@@ -203,8 +203,9 @@ class _Reading:
             for k, read in enumerate(found)
             if read is not None
         )
+        row = self._row(decision, steps, made.traffic)
         node = Node(
-            replace(self._row(decision, steps, made.traffic), made=made),
+            replace(row, made=made),
             decision.note,
             tuple(reads),
             tuple(self._tensor(out.spec) for out in decision.outs),
