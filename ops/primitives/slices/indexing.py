@@ -14,7 +14,6 @@ from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from gridlayout import dtypes
@@ -23,9 +22,8 @@ from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.reshapes import broadcast, squeezed, transposed
-from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
+from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.primitives.along import of_replicated, run
 from gridlayout.ops.primitives.parts import update_part
 from gridlayout.ops.primitives.slices import served
@@ -39,7 +37,6 @@ from gridlayout.ops.primitives.slices.logical_indices import (
     at_columns,
     computed_once,
     fill_value,
-    slice_indices,
 )
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
 from gridlayout.ops.primitives.slices.slicing import (
@@ -48,7 +45,7 @@ from gridlayout.ops.primitives.slices.slicing import (
     laid_out_target,
     relaid_out_result,
 )
-from gridlayout.ops.primitives.unsharded import in_front, rest_spec, stacked_spec, unstack
+from gridlayout.ops.primitives.unsharded import rest_spec, stacked_spec
 
 # -- gather ----------------------------------------------------------------------------------------
 
@@ -203,8 +200,6 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if op.params["dimension_numbers"].operand_batching_dims:
         ways: list[Decide] = [served.scatter, _scatter_unsharded]
         return cheapest_way(b, op, ways, value, indices, updates)
-    if not s.full_dims and (few := _add_to_replicated(b, op, value, indices, updates)) is not None:
-        return few
     ways = [_scatter_by_relayout, served.scatter, served.scatter_partial]
     ways += [*([_scatter_unsharded] if s.full_dims else []), _scatter_in_place]
     ways.append(partial(served.scatter_partial, scattered=True))
@@ -272,40 +267,6 @@ def _scatter_in_place(
 
     x = laid_out_target(b, op, value, s.axes, updates, s.lead, [indices])
     return write_slices(b, x, s.axes, s.indices, [indices], updates, s.lead, write)
-
-
-def _add_to_replicated(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Rule for a scatter-add of more elements than the array has: partial sums are all-reduced.
-
-    Each device sums its own updates first. None if there are not more than twice as many updates,
-    or the indices have no layout.
-    """
-    last = updates.ndim  # the columns of the indices; no slice has dims of its own
-    few = 2 * prod(value.shape) < prod(updates.shape) and op.name == "scatter-add"
-    if not few or last != indices.ndim - 1 or indices.layout is None:
-        return None
-    if (rest := rest_spec(b, indices, (last,))) is None:
-        return None
-    starts, placed = unstack(b, indices, (last,), rest), rest.placement
-    new = b.as_sharded(updates, rest.layout.with_dtype(updates.dtype), placement=placed)
-    dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
-    sizes, mode, cores = (1,) * value.ndim, op.params["mode"], len(placed.grid)
-    over = tuple(axis for axes in placed.axes for axis in axes)
-
-    def kernel(starts: jax.Array, new: jax.Array) -> list[jax.Array]:
-        columns = jnp.moveaxis(in_front(starts, 1, cores), 0, -1)
-        index, inside = slice_indices(value.shape, sizes, {}, columns.ndim - 1, dims, columns, mode)
-        inside = inside & valid_mask(rest.layout, placed)
-        at = [jnp.where(inside, k, n) for k, n in zip(index, value.shape, strict=True)]
-        own = jnp.zeros(value.shape, new.dtype).at[tuple(at)].add(new, mode="drop")
-        return [lax.psum(own, over) if over else own]
-
-    made = b.collectives().all_reduce(over, dtypes.nbytes(value.shape, updates.dtype))
-    (total,) = b.run(kernel, [starts, new], [Replicated(value.shape, updates.dtype)], made)
-    x = b.as_sharded(value, like=indices)
-    assert isinstance(x.spec, Sharded)
-    added = b.as_sharded(total, x.spec.layout)
-    return b.run(lambda x, y: [x + y], [x, added], [x.spec.with_oob(None)])[0]
 
 
 def _kept(batch: Shape, lead: Shape) -> Shape:
