@@ -43,10 +43,10 @@ class Memory:
 
     peak_bytes, core_peak_bytes: the most at one time, on a device and on a core. Operands belong to
     the caller and are held throughout; so are results, whose buffers XLA allocates at the start.
-    over_time: a sample for each buffer, in order of time. On CPUs, XLA makes each buffer as early
-    as possible; elsewhere steps run in order. places: of results, then of temporaries in order of
-    their first times. Times are positions in `over_time`; at each, the places and the operands add
-    up to the bytes held.
+    over_time: a sample for each buffer, in order of time; one for the pieces of an exchange. On
+    CPUs, XLA makes each buffer as early as possible; elsewhere steps run in order. places: of
+    results, then of temporaries in order of their first times. Times are positions in `over_time`;
+    at each, the places and the operands add up to the bytes held.
     """
 
     peak_bytes: int
