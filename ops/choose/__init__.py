@@ -8,8 +8,8 @@ memory. Prices of moves are first estimated from the two divisions; those of a s
 and the choice is made again. Equal equations of large programs, as in the layers of a stack, share
 one variable.
 
-`gl.on_grid` has its operands in one place each. It solves small problems exactly, and descends from
-the best of several smaller ones otherwise, without a time limit. `gl.plan` leaves operands open and
+`gl.on_grid` has its operands in one place each. It solves small problems exactly. Otherwise it
+descends from mixtures of kinds of dims, without a time limit. `gl.plan` leaves operands open and
 searches with a bound. Both give a `Chosen`, which requests placements of rules (`Op.requested`).
 With a policy or an algorithm of the user's, and on a machine where bytes decide (no latencies,
 equal links), `gl.on_grid` lets each equation choose by itself.
