@@ -187,7 +187,7 @@ def _parts(variables: Variables) -> list[NDArray[np.int64]]:
     for variable in variables.variables:
         first = variable.members[0]
         node = None if variable.is_operand else graph.nodes[first]
-        values = [first] if node is None else [*node.ins, node.outs[0]]
+        values = [first] if node is None else [*node.ins, *node.outs[:1]]
         own = [
             [] if v is None else [kinds.get((v, d), other) for d in range(len(graph.shapes[v]))]
             for v in values
