@@ -272,12 +272,12 @@ def test_a_mixture_that_fits_is_known_when_the_time_is_over():
         assert 1 <= len(made) <= 5
         assert strategies.problem.excess(made[0]) <= 0
         assert strategies.problem.cost(made[0]) < float("inf")
-    chip = gl.Chip("small", (1, 1), {"dram": 3 << 19})
+    chip = gl.Chip("small", (1, 1), {"dram": 1 << 20})
     rates, links = gl.Rates(flops=2e14, memory=8e11), gl.Links(4.5e10, latency=1e-6, wrap=True)
     machine = gl.Machine(chip, mesh=(4, 4), links=links, rates=rates)
     plan = gl.plan(model.fn, *model.args, machine=machine, seconds=0)
     assert plan.how != "as by default"
-    assert plan.peak_bytes <= 3 << 19
+    assert plan.peak_bytes <= 1 << 20
 
 
 def test_a_large_program_is_not_divided_in_too_many_ways_to_list():
