@@ -28,19 +28,11 @@ from gridlayout.ops.decisions.specs import is_of_keys
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import CARRY, SLICE, STACK, Node
 from gridlayout.ops.primitives.user_rules import is_user_rule
-from gridlayout.ops.programs.passes import computing, is_view
+from gridlayout.ops.programs.passes import computing, cpu_functions, is_view
 from gridlayout.sharding.exchanges.borders import seconds_of_borders
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK))
-
-
-def _near(node: Node) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
-    """Return how far a node reads around its blocks; see `Record.borders`."""
-    if node.members or not node.record.borders:
-        return ()
-    shapes = ([x.shape for x in avals] for avals in (node.op.ins, node.op.outs))
-    return tuple(map(tuple, node.record.borders(node.op.params, *shapes)))
 
 
 @dataclass(eq=False)
@@ -66,7 +58,7 @@ class Ways:
         folded, follows = graph.permutation(node.outs[0]), node.outs[0] in graph.followers
         passed = tuple((each.work, graph.kernels.traffic.get(each.outs)) for each in node.equations)
         own = node.name, node.factors, values, node.flops, dtype, node.times, folded, follows
-        key = *own, _near(node), passed
+        key = *own, node.near, passed
         if key not in self._known:
             choices = self._ways(node)
             computed = self._computed(node, choices)
@@ -282,7 +274,7 @@ class Ways:
     def _borders(self, node: Node, choice: Choice) -> float:
         """Return the seconds in which a device receives the borders around its blocks."""
         units, found = self.units, 0.0
-        for v, need, row in zip(node.ins, choice.ins, _near(node), strict=False):
+        for v, need, row in zip(node.ins, choice.ins, node.near, strict=False):
             if v is None or need is None:
                 continue
             part = self.part(v, need)
@@ -320,10 +312,13 @@ class Ways:
         else:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
         given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
-        traffic = graph.kernels.traffic.get(node.outs)
-        reads = zip(node.ins, choice.ins, strict=True)
+        traffic, reads = (
+            graph.kernels.traffic.get(node.outs),
+            zip(node.ins, choice.ins, strict=True),
+        )
         part = next((self.part(v, x) for v, x in reads if v is not None and x is not None), ())
-        return sum(computing(node.record, *given, traffic, pieces, part).values())
+        more = traffic, pieces, cpu_functions(node.record, node.op, part)
+        return sum(computing(node.record, *given, *more).values())
 
     def _shares(self, choice: Choice) -> int:
         """Return among how many devices the work of a choice is divided."""

@@ -9,6 +9,7 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.ops.decisions.factors import FactorsOf, whole
 from gridlayout.ops.decisions.flops import Flops, nothing
+from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.tiled_dims import OfTiles
 
@@ -51,7 +52,7 @@ class Record:
     operand's bytes in another shape. keeps_tiles: on chips with tiles, whether it is a view there:
     `(params, before, after, tile) -> bool`, of shapes; None: always. functions: how many
     elementwise functions take as long as one of its operations; 0 for those of products.
-    cpu_functions: the same on CPUs, for what XLA computes element by element there. borders:
+    cpu_functions: the same on CPUs, for what XLA computes one by one there. borders:
     what a device receives around its blocks of the first operands; None: nothing. lengths: how much
     it reads of each dim of its operand; None: all. writes_part: the result is the first operand,
     with the second one written to a part of it in place.
@@ -92,7 +93,7 @@ class Record:
     is_view: bool = False
     keeps_tiles: Callable[[Mapping[str, Any], Shape, Shape, Shape], bool] | None = None
     functions: float = 0.0
-    cpu_functions: float = 0.0
+    cpu_functions: float | Callable[[Op], float] = 0.0
     borders: Borders | None = None
     lengths: Callable[[Mapping[str, Any]], Shape] | None = None
     writes_part: bool = False

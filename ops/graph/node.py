@@ -147,6 +147,14 @@ class Node:
         return 0 if self.eqn is None else flops(self.op)
 
     @cached_property
+    def near(self) -> tuple[tuple[tuple[int, int] | None, ...], ...]:
+        """How far it reads around its blocks; see `Record.borders`."""
+        if self.members or not self.record.borders:
+            return ()
+        shapes = ([x.shape for x in avals] for avals in (self.op.ins, self.op.outs))
+        return tuple(map(tuple, self.record.borders(self.op.params, *shapes)))
+
+    @cached_property
     def transposed(self) -> tuple[int, ...]:
         """When a kernel transposes each operand of a product first; see `flops.transposed`."""
         if self.eqn is None or self.name != "dot_general":

@@ -97,9 +97,10 @@ def _cheapest(
             return alone
         records = [node.record for node in whole.nodes]
         indexes = any(x.of_blocks and not (x.multiplies or x.borders) for x in records)
-        if not (whole.has_choice(env.device) or indexes) and env.machine.figures:
-            # Devices that share a host's cores take longer than their price to compute all of an
-            # array each, which saves collectives; measured: up to 1.8 times the other program.
+        if not (whole.has_choice(env.device) or indexes or whole.loops) and env.machine.figures:
+            # Devices that share a host's cores take longer than their price to relay whole arrays
+            # out, which saves collectives; measured: up to 1.8 times the other program. A loop
+            # repeats what is saved.
             return alone
     allowed = [[] if spec is None else [spec] for spec in results]
     for number in free:

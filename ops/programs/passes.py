@@ -17,6 +17,7 @@ from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
+from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Record
 from gridlayout.sharding.machines.machine import Machine
 
@@ -80,14 +81,14 @@ def computing(
     dtype: Any = None,
     traffic: Traffic | None = None,
     pieces: int = 0,
-    part: Shape = (),
+    functions: float = 0.0,
 ) -> dict[str, float]:
     """Return the seconds of a device by what limits it: `products`, which is FLOPs, or `memory`.
 
     flops: the device's operations. ins, outs: the bytes of its part of each operand and result.
     transposed: for each operand, as in `flops.transposed`. dtype: of the first operand; None for 32
-    bits. traffic: as in `passed_bytes`. pieces: as in `flops.windows`. part: the shape of its part
-    of the first operand. A product that uses each element once, such as one with a vector, packs no
+    bits. traffic: as in `passed_bytes`. pieces: as in `flops.windows`. functions: as from
+    `cpu_functions`. A product that uses each element once, such as one with a vector, packs no
     operand.
 
     >>> machine = Machine("v5e 4x4")
@@ -98,7 +99,7 @@ def computing(
     """
     nbytes = passed_bytes(record, ins, outs, machine, traffic)
     is_cpu = machine.rates is not None and machine.rates.packs
-    functions = max(record.functions, _cpu_functions(record, part) if is_cpu else 0.0)
+    functions = max(record.functions, functions if is_cpu else 0.0)
     applied = machine.work_seconds(elements=functions * flops)
     if applied > machine.work_seconds(nbytes=nbytes):
         return {"products": applied, "memory": 0.0}
@@ -111,13 +112,17 @@ def computing(
     return machine.computing(flops, nbytes, turned, packs, dtype, pieces)
 
 
-def _cpu_functions(record: Record, part: Shape) -> float:
-    """Return how many elementwise functions take as long as an operation on a CPU.
+def cpu_functions(record: Record, op: Op, part: Shape) -> float:
+    """Return how many elementwise functions take as long as one of an op's operations on a CPU.
 
-    A reduction takes longer where the last dim has few elements: it is not vectorized.
+    part: the shape of a device's part of the first operand. A reduction takes longer where the last
+    dim has few elements: it is not vectorized.
     """
+    own = record.cpu_functions
     last = next((n for n in reversed(part) if n > 1), LANES)
-    return NARROW if record.is_reduction and last < LANES else record.cpu_functions
+    if record.is_reduction and last < LANES:
+        return NARROW
+    return own(op) if callable(own) else own
 
 
 def is_view(

@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed, windows
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of, parts_of
-from gridlayout.ops.programs.passes import Traffic, computing, is_view
+from gridlayout.ops.programs.passes import Traffic, computing, cpu_functions, is_view
 from gridlayout.sharding.collectives import REDUCE_SCATTER, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machines.chips import COMPUTE, MEMORY
@@ -129,8 +129,8 @@ def _computing(
         outs.append(max(_partial_bytes(decision, machine) - sum(outs), 0))
     dtype = op.ins[0].dtype if op.ins else None
     pieces = windows(op, _part(decision.outs[0].spec)) if record.multiplies else 0
-    part = _part(specs[0]) if specs else ()
-    given = ins, outs, machine, transposed(op), dtype, traffic, pieces, part
+    functions = cpu_functions(record, op, _part(specs[0]) if specs else ())
+    given = ins, outs, machine, transposed(op), dtype, traffic, pieces, functions
     found = computing(record, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
     # Slices that devices take of the parts of operands that they have.

@@ -294,11 +294,14 @@ def scatter_partial(
     own, s = as_blocks(updates.spec, b.device), SliceDims.of_scatter(op, value, updates)
     numbers = op.params["dimension_numbers"]
     how = PARTIAL.get(op.name)
+    rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
+    if own is None and (there := as_blocks(indices.spec, b.device)) is not None:
+        cores = {rows[k]: one for k, one in _cores(there, range(len(rows))).items()}
+        own = _spec(b, updates.shape, updates.dtype, cores)
     if own is None or how is None or (scattered and how.reduce is not None):
         return None
     if numbers.operand_batching_dims or not how.takes(op.out.dtype):
         return None
-    rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
     lead = _cores(own, rows)
     over = tuple(axis for _, axes, _ in lead.values() for axis in axes)
     if not over or any(own.placement.axes[k] for k in s.lead if k not in rows):
