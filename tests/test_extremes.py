@@ -84,6 +84,14 @@ def test_places_of_extremes_are_jaxs_for_every_length(n, numbers):
             np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
+def test_the_first_nan_is_found_in_tiles():
+    """Though runs of rows put the first NaN of another column before it."""
+    x = np.zeros(200, np.float32)
+    x[[1, 8, 150]] = np.nan
+    laid = gl.put(x, gl.GridLayout(x.shape, "float32", 1, tile=(8,), collapse=[]), DEVICE)
+    assert [int(k) for k in gl.on_grid(lambda x: (x.argmax(), x.argmin()))(laid)] == [1, 1]
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "dtype"), few([(n, d) for n in LAYOUTS for d in "fe"], 3))
 def test_every_function_is_jaxs(name, dtype):

@@ -253,8 +253,9 @@ def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], 
         for d in gone:
             x, at = (lax.slice_in_dim(each, 0, 1, axis=d) for each in (x, at))
         wide = [d for d in own if x.shape[d] > 1]
-        for d in wide[::-1] if b.device.platform == "cpu" else ():
-            x, at = _in_runs(op, x, at, d)
+        while b.device.platform == "cpu" and wide:  # inner dims first: a NaN stays
+            d = wide.pop()
+            x, at = _first_extreme(op, *_in_runs(op, x, at, d), [d])
         best, found = _first_extreme(op, x, at, wide)
         if reduced.mesh:
             some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
