@@ -334,6 +334,16 @@ def test_windows_are_reduced_as_by_xla(grid, reducer):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3fnuz"])
+def test_windows_at_the_ends_are_reduced_in_types_without_infinity(dtype):
+    info = jnp.finfo(dtype)
+    x = np.random.default_rng(0).choice([-2, -1, 0.5, 1], (16, 12)).astype(info.dtype)
+    laid = gl.put(x, gl.GridLayout(x.shape, dtype, grid=(2, 1)), DEVICE)
+    ends = [(info.min, lax.max), (info.max, lax.min)]
+    fns = [pool(init, reducer, (3, 3), (1, 1), "SAME") for init, reducer in ends]
+    assert_same(gl.on_grid(lambda x: [fn(x) for fn in fns])(laid), [fn(x) for fn in fns])
+
+
 @pytest.mark.skipif(DEVICE.platform != "cpu", reason="XLA's kernels for CPUs")
 @pytest.mark.parametrize(
     ("tile", "padding"), [(None, "SAME"), ((8, 16), "SAME"), ((8, 16), (0, 2))]

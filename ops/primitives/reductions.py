@@ -40,14 +40,18 @@ def _minimum_of(dtype: Any) -> Any:
     """Return the minimum of a dtype: the neutral element of max."""
     if dtype == np.bool_:
         return False
-    return -np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).min)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return dtypes.oob_value(-np.inf, np.dtype(dtype))  # some types have no infinity
+    return int(jnp.iinfo(dtype).min)
 
 
 def _maximum_of(dtype: Any) -> Any:
     """Return the maximum of a dtype: the neutral element of min."""
     if dtype == np.bool_:
         return True
-    return np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).max)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return dtypes.oob_value(np.inf, np.dtype(dtype))
+    return int(jnp.iinfo(dtype).max)
 
 
 NEUTRAL: dict[str, Callable[[Any], Any]] = {
@@ -284,7 +288,7 @@ def _in_runs(op: Op, x: jax.Array, at: jax.Array, d: int) -> tuple[jax.Array, ja
 def _first_extreme(op: Op, x: jax.Array, at: jax.Array, dims: Sequence[int]) -> Any:
     """Return the extremes along dims, NaN before all numbers, and the least of their positions."""
     more = lax.gt if op.name == "argmax" else lax.lt
-    neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
+    neutral = NEUTRAL[op.name](x.dtype)
 
     def better(a: Any, b: Any) -> Any:
         (x, i), (y, j) = a, b
