@@ -35,8 +35,9 @@ def sent_dtype(dtype: Any) -> np.dtype[Any]:
     """
     if not jnp.issubdtype(dtype, jnp.floating) or not has_zero(dtype):  # JAX's are NaN without 0
         return np.dtype(dtype)
-    size = np.dtype(dtype).itemsize
-    return np.dtype(f"int{8 * (4 if size == 2 else size)}")  # NCCL reduces no integers of 16 bits
+    # NCCL reduces no integers of 16 bits.
+    size = 4 if _has_no_end(dtype) else np.dtype(dtype).itemsize
+    return np.dtype(f"int{8 * (4 if size == 2 else size)}")
 
 
 def ordered_bits(x: jax.Array) -> jax.Array:
@@ -45,6 +46,15 @@ def ordered_bits(x: jax.Array) -> jax.Array:
     -0 is below 0; NaNs are beyond the infinities, on the side of their sign.
     """
     return _turned(lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}"))
+
+
+def _has_no_end(dtype: Any) -> bool:
+    """Return whether NaN has the bits of -0, so that none are beyond those of all numbers.
+
+    >>> _has_no_end(np.dtype("float8_e4m3fnuz")), _has_no_end(np.dtype("float8_e4m3fn"))
+    (True, False)
+    """
+    return not np.signbit(-np.zeros((), dtype))
 
 
 def _turned(bits: jax.Array) -> jax.Array:
@@ -56,6 +66,8 @@ def _turned(bits: jax.Array) -> jax.Array:
 def _reduced(reduce: Any, x: jax.Array, axes: Axes, sign: int) -> jax.Array:
     if sent_dtype(x.dtype) == x.dtype:
         return reduce(x, axes)
+    if _has_no_end(x.dtype):
+        return _reduced(reduce, x.astype(np.float32), axes, sign).astype(x.dtype)
     keys = ordered_bits(x)
     info = jnp.iinfo(keys.dtype)
     keys = jnp.where(jnp.isnan(x), info.max if sign > 0 else info.min, keys)  # both are NaNs

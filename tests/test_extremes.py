@@ -109,7 +109,11 @@ def test_every_function_is_jaxs(name, dtype):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int16", "uint8"]
+    "dtype",
+    [
+        *("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e5m2fnuz"),
+        *("float8_e4m3b11fnuz", "int16", "uint8"),
+    ],
 )
 def test_the_all_reduce_orders_all_numbers_of_a_type(dtype):
     """By NumPy's order of the numbers as float64, NaN beyond all, and 0 above -0."""
