@@ -100,6 +100,10 @@ def test_every_function_is_jaxs(name, dtype):
     for x in arrays():
         x = x.astype(dtype)
         found, wanted = lifted(gl.put(x, layout, DEVICE)), plain(x)
+        # In one program with the others, XLA may lose NaN in the maximum of a gradient.
+        has_nan = np.isnan(x).any(0)
+        for some in (found, wanted):
+            some["gradient"] = np.asarray(some["gradient"])[:, ~has_nan]
         for key in FUNCTIONS:
             for f, w in zip(jax.tree.leaves(found[key]), jax.tree.leaves(wanted[key]), strict=True):
                 f, w = np.asarray(f), np.asarray(w)
