@@ -62,10 +62,8 @@ class Kernels:
 
         It is not where the kernels of all that read it cut it out of the array.
         """
-        readers = (self.nodes[n] for n in self._readers.get(row, []))
-        return row in self._stored or not all(
-            node.record.takes_fused and self.body(node.path) == body for node in readers
-        )
+        readers = self._readers.get(row, [])
+        return row in self._stored or not all(self._takes(body, self.nodes[n]) for n in readers)
 
     @cached_property
     def traffic(self) -> dict[tuple[int, ...], Traffic]:
@@ -122,7 +120,7 @@ class Kernels:
                 makes = ((k, self.nodes[k].outs) for k in readers)
                 is_apart = dependents.is_stored(v, makes, self._inside)
                 fuses = node.record.is_fused and v not in self._stored
-                if fuses and all(self._takes(node, self.nodes[k]) for k in readers):
+                if fuses and all(self._takes(self.body(node.path), self.nodes[k]) for k in readers):
                     into = {kernel for k in readers for kernel in self._kernels[k]}
                     if len(into) < 2 or not (node.record.is_kept or is_apart):
                         self._inside.add(v)
@@ -131,6 +129,6 @@ class Kernels:
                 mine.add(n)
             self._kernels[n] = frozenset(mine)
 
-    def _takes(self, node: Node, consumer: Node) -> bool:
-        """Return whether a consumer computes a node's results in its own kernel."""
-        return consumer.record.takes_fused and self.body(consumer.path) == self.body(node.path)
+    def _takes(self, body: Path, consumer: Node) -> bool:
+        """Return whether a consumer computes what is made in a loop's body in its own kernel."""
+        return consumer.record.takes_fused and self.body(consumer.path) == body
