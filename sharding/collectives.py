@@ -217,9 +217,9 @@ class Collectives:
         groups = self.device.size // self.device.count(axes)
         return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
 
-    def pieces(self, axes: Axes, nbytes: int, receivers: int) -> Collectives:
+    def pieces(self, axes: Axes, nbytes: int, receivers: int, copied: int = 0) -> Collectives:
         """Add a permute: `receivers` of all devices get `nbytes` each, along `axes`."""
-        return self._add(PERMUTE, axes, nbytes, receivers)
+        return self._add(PERMUTE, axes, nbytes, receivers, copied)
 
     def rotate(self, axes: Axes, nbytes: int) -> Collectives:
         """Add a rotation by one device around a ring."""

@@ -23,9 +23,7 @@ class Limits:
     # Measured collectives are taken to need this share of their time more, as times in a program
     # differ from measured ones: a program that sends more must save more.
     margin: float = 0.4
-    # A program is planned globally only if it uses the mesh in at most `mesh_units` units. If it
-    # has less than two products, loops unrolled, it must also have this number of collectives.
-    collectives: int = 1
+    # A program is planned globally only if it uses the mesh in at most `mesh_units` units.
     mesh_units: int = 3
     # Programs of at most `products` products, and those that are faster without the global plan,
     # are also planned with the cheapest algorithm for each product. That plan is chosen if it takes

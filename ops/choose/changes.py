@@ -185,4 +185,5 @@ def _in_pieces(before: Division, after: Division, count: Count) -> tuple[Share, 
     units = tuple(sorted(along))
     if rounds > LIMITS.few_rounds:
         return (Share(ALL_TO_ALL, units, part * (1 - had), 2 * part),)
-    return (Share(PERMUTE, units, part * (1 - had) / rounds),) * rounds
+    piece, put = part * (1 - had) / rounds, part if sources > 1 else 0.0
+    return (Share(PERMUTE, units, piece, piece + put / rounds),) * rounds

@@ -92,15 +92,7 @@ def _cheapest(
         algorithm = None if is_small else "gathered"
         alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
         placement, results = placement.matching(alone.results), alone.results
-        count = sum(x.count for x in alone.collectives)
-        if is_first and (count < LIMITS.collectives or not alone.is_local):
-            return alone
-        records = [node.record for node in whole.nodes]
-        indexes = any(x.of_blocks and not (x.multiplies or x.borders) for x in records)
-        if not (whole.has_choice(env.device) or indexes or whole.loops) and env.machine.figures:
-            # Devices that share a host's cores take longer than their price to relay whole arrays
-            # out, which saves collectives; measured: up to 1.8 times the other program. A loop
-            # repeats what is saved.
+        if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
     allowed = [[] if spec is None else [spec] for spec in results]
     for number in free:
@@ -126,6 +118,27 @@ def _cheapest(
         return alone
     together.against = alone.seconds if alone.seconds > together.seconds else None
     return together
+
+
+def _may_be_cheaper(env: Env, operands: Sequence[Spec], alone: Program) -> bool:
+    """Return whether another program may take less than this one.
+
+    It has collectives, or more devices may compute it than the largest operand is divided over, in
+    less than it takes to bring them anything.
+    """
+    if not alone.is_local:
+        return False
+    if any(x.count for x in alone.collectives):
+        return True
+    largest = max((x for x in operands if isinstance(x, Sharded)), key=_size, default=None)
+    if largest is None:
+        return False
+    devices = prod(map(env.device.count, largest.placement.axes))
+    return devices < env.device.size and alone.seconds > env.device.machine.any_seconds(1)
+
+
+def _size(spec: Spec) -> int:
+    return prod(spec.shape)
 
 
 def _like_operands(env: Env, operands: Sequence[Spec], result: Spec | None) -> list[Spec]:

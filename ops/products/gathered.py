@@ -13,10 +13,7 @@ from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
-from jax.experimental.layout import Layout as InMemory
-from jax.experimental.layout import with_layout_constraint
 
 from gridlayout import dtypes
 from gridlayout.caching import cached
@@ -78,16 +75,15 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target:
     ]
     left_shapes, right_shapes = (operand.result_shapes for operand in operands)
     first = (operands[0].contract_first, operands[1].contract_first)
-    is_turned = first[0] and bool(operands[0].gathers) and b.device.platform == "cpu"
 
     def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
-        out = _times(left.materialize(), right.materialize(), first, op, is_turned)
+        out = _times(left.materialize(), right.materialize(), first, op)
         if natural is None:
             return [LazyView.of(out).reshape()]
         return [_in_tiles(out, left_shapes, right_shapes, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
-    workspace = cache(partial(_workspace, operands, product, op.out.dtype, is_turned))
+    workspace = cache(partial(_workspace, operands, product, op.out.dtype))
     (out,) = b.run(kernel, matrices, [spec], is_lazy=True, workspace=workspace)
     return out if natural is None else b.relayout(out, target)
 
@@ -156,7 +152,6 @@ def _input(device: DeviceGrid, roles: Roles, is_right: bool, where: dict[Any, An
     per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
     placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
     first = bool(roles.contract) and (not roles.free or min(roles.contract) < min(roles.free))
-    first = first or bool(gathered and not roles.batch and device.platform == "cpu")
     found = tuple(_gathers(device, roles, placement, gathered, first))
     return KernelInput(roles, Sharded(layout.with_oob(None), placement), first, found)
 
@@ -177,40 +172,22 @@ def _gathers(
 
 
 def _workspace(
-    operands: tuple[KernelInput, KernelInput], product: Product, dtype: Any, is_turned: bool
+    operands: tuple[KernelInput, KernelInput], product: Product, dtype: Any
 ) -> Workspace:
-    """Return the workspace: the product, which is a view where it is retiled.
-
-    is_turned: see `_times`.
-    """
+    """Return the workspace: the product, which is a view where it is retiled."""
     left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
     shape += [prod(shape) for k, shape in right.items() if k not in operands[1].roles.batch]
     out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
-    matrix = operands[0].matrix_shape(product.contract[0])
-    turned = (dtypes.nbytes(matrix, operands[0].layout.dtype),) if is_turned else ()
-    return Workspace((), (*turned, dtypes.nbytes(shape, out.dtype)), is_view)
+    return Workspace((), (dtypes.nbytes(shape, out.dtype),), is_view)
 
 
-def _times(
-    a: jax.Array,
-    b: jax.Array,
-    contract_first: tuple[bool, bool],
-    op: Op,
-    is_turned: bool = False,
-) -> jax.Array:
-    """Return a product in the shape (batch, rows, columns); one batch has no dim.
-
-    is_turned: whether the left operand, contracted dims first, is transposed before. XLA on CPUs
-    takes up to twice as long for products of such an operand as it is.
-    """
+def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
+    """Return a product in the shape (batch, rows, columns); one batch has no dim."""
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
-    if is_turned:
-        rows = InMemory(tuple(range(a.ndim)))  # one copy; behind a barrier, XLA makes two
-        a, left = with_layout_constraint(jnp.swapaxes(a, -1, -2), rows), len(batch) + 1
     dimensions = (((left,), (right,)), (batch, batch))
     return lax.dot_general(a, b, dimensions, **precision(op))
 

@@ -78,9 +78,7 @@ class Gather:
 class KernelInput:
     """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
-    contract_first: whether contracted dims come before the free ones in the matrix. This is so if
-    they do in the part, or if XLA on CPUs gathers them: there a gather along the first dim copies
-    full blocks, but one along a later dim transposes everything.
+    contract_first: whether contracted dims come before the free ones in the matrix, as in the part.
     """
 
     roles: Roles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -111,6 +111,8 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
     left, right = plan.matrices.left.layout.dtype, plan.matrices.right.layout.dtype
     sizes = dtypes.nbytes(a, left), dtypes.nbytes(c, right)
     held = SCHEDULES[plan.name].sends(plan, made, *sizes)
+    if made.found and (copied := _transposed_bytes(plan)):
+        made.found[0] = replace(made.found[0], copied_bytes=copied)
     out = dtypes.nbytes((a[0], a[1], c[3]), sum_dtype(plan.matrices.dtype))
     if plan.layers and plan.scattered:
         # The columns are the last dim; they are the major one if all others have extent 1.
@@ -118,6 +120,18 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
     elif plan.layers:
         made.all_reduce(plan.layers, out)
     return made, held + out
+
+
+def _transposed_bytes(plan: Plan) -> int:
+    """Return the bytes that a device transposes: of operands other than (rows, K), (K, columns)."""
+    m, (batch, rows, *_), (*_, columns) = plan.matrices, *plan.parts
+    pairs = (m.left.free, m.left.contract), (m.right.contract, m.right.free)
+    sizes = zip((m.left, m.right), pairs, (rows, columns), strict=True)
+    return sum(
+        dtypes.nbytes(batch * n * m.k, x.layout.dtype)
+        for x, (first, last), n in sizes
+        if first and last and max(first) > min(last)
+    )
 
 
 def _has_tail(plan: Plan, inner: Sequence[int]) -> bool:

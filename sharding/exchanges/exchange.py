@@ -11,7 +11,7 @@ the route, or sliced after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -48,10 +48,16 @@ class Transfer:
         """Whether each device takes a part of its own, so that nothing is sent."""
         return self.source is None and not self.pairs
 
+    @property
+    def gathered(self) -> list[int]:
+        """The dims that an all_gather gathers, the major first; none for other transfers."""
+        if self.source is None or self.target is not None:
+            return []
+        return [dim for dim, _ in self.parts] or [self.source]
+
     def is_in_order(self, shape: Sequence[int]) -> bool:
         """Whether an all_gather of a part of this shape needs no transpose."""
-        assert self.source is not None
-        dims = [dim for dim, _ in self.parts] or [self.source]
+        dims = self.gathered
         between = [n for dim, n in enumerate(shape[: dims[-1]]) if dim not in dims]
         return dims == sorted(dims) and prod(between) == 1
 
@@ -84,10 +90,11 @@ class Exchange:
 
     gathers: dims that are gathered first, to their `grid` extent. final: a gather along the first
     dim of the result, if some digits can be gathered there. slices: dims that are extended to their
-    slots last; each device takes its part of them. gathered_shape: the shape of a device's part
-    after `gathers`. digit_shape: its shape in digits, with padding. first, last: the moves before
-    and after the transfers; they are computed on first use, because most exchanges only serve to
-    count bytes.
+    slots last; each device takes its part of them. is_transposed: whether the result has another
+    order than what the last transfer leaves, which is then copied. gathered_shape: the shape of a
+    device's part after `gathers`. digit_shape: its shape in digits, with padding. first, last: the
+    moves before and after the transfers; they are computed on first use, because most exchanges
+    only serve to count bytes.
     """
 
     gathers: Shape
@@ -96,6 +103,7 @@ class Exchange:
     transfers: tuple[Transfer, ...]
     final: Transfer | None
     slices: Shape
+    is_transposed: bool
     _first: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
     _last: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
 
@@ -126,21 +134,27 @@ class Exchange:
         for k in self.gathers:
             made.all_gather(before.axes[k], local, k)
             local = -(-local * before.grid[k] // before.per_device[k])
-        local, shape = self.padded(local), self.digit_shape
-        for transfer in self.transfers:
+        local, shape, cut = self.padded(local), self.digit_shape, 0
+        for number, transfer in enumerate(self.transfers, 1):
             if transfer.pairs:
                 receive = sum(a != b for a, b in transfer.pairs)
                 made.permute(transfer.axes, local, receive)
             elif transfer.source is None:
                 local = -(-local // transfer.size)
+                cut += local
             elif transfer.target is None:
-                made.all_gather(transfer.axes, local, int(not transfer.is_in_order(shape)))
+                is_last = number == len(self.transfers)
+                is_copied = self.is_transposed if is_last else not transfer.is_in_order(shape)
+                made.all_gather(transfer.axes, local, is_copied)
                 local *= transfer.size
             else:
                 made.all_to_all(transfer.axes, local, (transfer.target, transfer.source))
             shape = transfer.of(shape)
         if self.final is not None:
             made.all_gather(self.final.axes, -(-result // self.final.size))
+        if made.found:  # a device copies what it cuts out of its part to send it, or of what it got
+            last = made.found[-1]
+            made.found[-1] = replace(last, copied_bytes=last.copied_bytes + cut)
         return made.found
 
 

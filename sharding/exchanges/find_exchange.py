@@ -158,6 +158,7 @@ class _Finder:
             tuple(transfers),
             None if final is None else final[0],
             tuple(slices),
+            self._is_transposed(dims, {**target, **late}, transfers),
             lambda: self._first(gathered, dict(zip(dims, digits, strict=True))),
             lambda: self._last(dims, self._locals(dims, {**target, **late})),
         )
@@ -341,6 +342,30 @@ class _Finder:
         parts = tuple((source, each.size) for each, source in gathers)
         size = prod(n for _, n in parts)
         return [*kept, Transfer(axes, size, parts[0][0], None, parts)]
+
+    def _is_transposed(
+        self, dims: Sequence[int], claims: Mapping[Axes, int], transfers: Sequence[Transfer]
+    ) -> bool:
+        """Return whether what the last transfer leaves in memory has another order in the result.
+
+        An all_gather leaves its digits first. claims: digits that mesh axes divide in the result.
+        """
+        gathered = transfers[-1].gathered if transfers else []
+        ranked = [*gathered, *(k for k in range(len(dims)) if k not in gathered)]
+        rank = {k: (n,) for n, k in enumerate(ranked)}
+        places: dict[int, list[tuple[int, ...]]] = {
+            digit: [rank[k]] if n > 1 else []
+            for k, (digit, n) in enumerate(zip(dims, self._locals(dims, claims), strict=True))
+        }
+        for digit in self.route_digits:
+            places[digit] = [at for leaf in self._leaves([digit]) for at in places[leaf]]
+        for done in self.later:
+            read = [at for axis in done.reads for at in places[axis]]
+            for k, (axis, n) in enumerate(zip(done.makes, done.sizes, strict=True)):
+                is_split = len(done.makes) > 1
+                places[axis] = [(*at, k) for at in read[: n > 1]] if is_split else read
+        order = [at for axis in self.route.order for at in places[axis]]
+        return order != sorted(order)
 
     def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
         """Return the moves that join the digits to the route's axes, and the rest of the route."""

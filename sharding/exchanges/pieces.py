@@ -239,14 +239,20 @@ class Pieces:
 
     @property
     def collectives(self) -> list[Collective]:
-        """The collectives of the schedule."""
+        """The collectives of the schedule.
+
+        Pieces are cut out of a part and put into one, which copies them if they are not all of it.
+        """
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
         if (sent := schedule.all_to_all) is not None:
             return made.all_to_all(sent.axes, sent.count * self.nbytes(sent.size)).found
+        extents, count = self.target.extents, max(len(schedule.rounds), 1)
         for each in schedule.rounds:
-            axes = self._along(each.rows)[0]
-            made.pieces(axes, self.nbytes(each.size), each.receivers)
+            axes, nbytes = self._along(each.rows)[0], self.nbytes(each.size)
+            copied = 0 if each.size == self.source.extents else nbytes
+            copied += 0 if each.size == extents else -(-self.nbytes(extents) // count)
+            made.pieces(axes, nbytes, each.receivers, copied)
         return made.found
 
     def _along(self, rows: Overlaps) -> tuple[Axes, list[Ints]]:
