@@ -1666,7 +1666,7 @@ def test_jax_errors_name_the_function_its_line_and_its_arrays():
 def test_what_was_summed_is_not_gathered_again():
     """Every device along the summed dim has the sums: layer norm sends them once, and no more."""
     device = gl.DeviceGrid((2, 4))
-    array = np.random.default_rng(5).normal(size=(48, 40)).astype(np.float32)
+    array = np.random.default_rng(5).normal(size=(480, 400)).astype(np.float32)
 
     def layer_norm(x):
         mean = x.mean(-1, keepdims=True)

@@ -405,10 +405,10 @@ def test_a_step_of_a_table_of_classes_holds_its_scores_twice():
 def test_extremes_of_segments_are_combined(grid, dtype):
     """Each device combines its own rows; padding and rows of no segment change nothing."""
     device, random = gl.DeviceGrid((2, 4)), np.random.default_rng(0)
-    x = (100 * random.standard_normal((1021, 13))).astype(dtype)
+    x = (100 * random.standard_normal((8209, 13))).astype(dtype)
     if dtype == "float32":
         x[7, 2] = np.nan
-    own = random.integers(-1, 17, 1021).astype(np.int32)
+    own = random.integers(-1, 17, len(x)).astype(np.int32)
     laid = poisoned(x, gl.GridLayout(x.shape, dtype, grid, collapse=[]), device)
     rows = poisoned(own, gl.GridLayout(own.shape, "int32", grid[:1]), device)
 

@@ -413,7 +413,7 @@ if COUNT >= 8:
                 lambda d: {"a": d["x"] @ w, "b": d["x"].sum(0)},
                 out_shardings={"a": at("model"), "b": at("data")},
             )({"x": x}),
-            [(2, 1), (4,)],
+            [(2, 1), (1, 4)],
         ),
         "vmap of results": (
             lambda x, w: jax.vmap(jitted(lambda r: r @ w, out_shardings=at("model")))(x), [(1, 2)]

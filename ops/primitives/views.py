@@ -51,6 +51,8 @@ from gridlayout.sharding.meshes.placement import Placement
 
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
+# The most segments of a border that XLA fuses with what reads them.
+_FUSED = 4
 
 
 @dataclass(frozen=True)
@@ -220,10 +222,14 @@ def _boxed(
 
 
 def _held(border: Border, width: int) -> Workspace:
-    """Return what is held to receive a border: slabs, which consumers join with the block."""
+    """Return what is held to receive a border: slabs, which consumers join with the block.
+
+    XLA writes many segments one by one before it joins them.
+    """
     if border.gathered is not None:
         return Workspace()
-    return Workspace((), (border.sent * width, border.received * width), is_view=True)
+    written = border.length * width if len(border.segments) > _FUSED else 0
+    return Workspace((), (border.sent * width, border.received * width, written), is_view=True)
 
 
 def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:
