@@ -92,3 +92,19 @@ def test_arrays_without_elements():
     assert LazyView.of(jax.numpy.ones((2, 3))).reshape(-1, 2).shape == (3, 2)
     assert LazyView.of(jax.numpy.ones((2, 3))).first(2, 1).materialize().shape == (2, 2)
     assert LazyView.of(jax.numpy.ones((2, 3, 4))).moved(2, 0).materialize().shape == (4, 2, 3)
+
+
+def test_a_view_that_is_made_wider_is_padded_without_a_pad():
+    def wider(high):
+        return np.pad(np.ones((2, 3, 4)), [(0, n) for n in high], constant_values=7)
+
+    view = LazyView.of(np.ones((2, 3, 4)), wider).reshape(1, 2, 3, 2, 2)
+    made = view.padded((0,) * 5, (0, 0, 5, 0, 0))
+    assert made is not None
+    expected = np.full((1, 2, 8, 2, 2), 7.0)
+    expected[:, :, :3] = 1
+    np.testing.assert_array_equal(made.materialize(), expected)
+    assert view.padded((0,) * 5, (0, 0, 0, 1, 0)) is None  # a part of a dim
+    assert view.padded((0, 0, 1, 0, 0), (0,) * 5) is None
+    assert view.exact.padded((0,) * 5, (0, 0, 5, 0, 0)) is None
+    assert view.transpose((0, 2, 1, 3, 4)).padded((0,) * 5, (0, 5, 0, 0, 0)) is None

@@ -173,3 +173,14 @@ def test_dims_of_a_reshape_are_reduced_where_they_are(tile):
     assert_same(gl.on_grid(groups)(given), groups(x))
     made = gl.on_grid(groups).report(given)
     assert made.bytes_moved <= 4 * 8 * 8 * 8 * 2
+
+
+@pytest.mark.skipif(COUNT != 8, reason="needs 8 devices")
+@pytest.mark.parametrize("tile", [None, (32, 32), (8, 16)])
+def test_what_is_cut_is_padded_once(tile):
+    """XLA on CPUs finds elements one by one where it pads what is cut from padded arrays."""
+    run = gl.on_grid(lambda x: lax.pad(x, 2.0, ((1, 2, 0), (3, -1, 0))))
+    x = np.random.default_rng(0).standard_normal((128, 256), np.float32)
+    given = poisoned(x, gl.GridLayout(x.shape, grid=(2, 1), tile=tile, collapse=[]), DEVICE)
+    assert_same(run(given), lax.pad(x, np.float32(2), ((1, 2, 0), (3, -1, 0))))
+    assert run.lower(given).compile().as_text().count(" pad(") == 1

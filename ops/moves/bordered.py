@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.moves.joined import joined
 from gridlayout.sharding.collectives import all_gather, own_row, permute, slice_at
-from gridlayout.sharding.exchanges.borders import OUTSIDE, Border, Segment, Slab
+from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border, Segment, Slab
 
 Array = NDArray[np.int64]
 # The most slices that are joined to cut a view; else XLA's gather reads it.
@@ -129,48 +130,105 @@ def _slice(x: jax.Array, starts: Array, width: int, border: Border, dim: int) ->
     return slice_at(x, start if isinstance(start, jax.Array) else int(start), width, dim)
 
 
-def cut(
-    x: jax.Array, border: Border, number: int, dim: int, fill: Any = None
-) -> tuple[jax.Array, Any]:
-    """Return a view's positions along `dim` of the buffer, and a mask of those in the array.
+@dataclass(frozen=True)
+class _Run:
+    """`count` positions of the buffer, `step` apart, from each device's start on."""
 
-    number: of the view in the border. fill: what is outside of the array, and what `receive` put in
-    place of slabs that a device does not get. The mask is of rank 1; None if what is outside is
-    `fill` already, or if nothing is.
+    count: int
+    step: int
+    starts: Array
+
+    @property
+    def width(self) -> int:
+        """The positions from the first to the last."""
+        return (self.count - 1) * abs(self.step) + 1
+
+    @property
+    def firsts(self) -> Array:
+        """The least position on each device."""
+        return self.starts - (self.width - 1) * (self.step < 0)
+
+    def outside(self, length: int) -> tuple[int, int]:
+        """Return how far it reaches before and after a buffer, on any device."""
+        return max(-int(self.firsts.min()), 0), max(int(self.firsts.max()) + self.width - length, 0)
+
+    def taken(self, x: jax.Array, low: int, border: Border, dim: int) -> jax.Array:
+        """Return the positions along `dim` of the buffer, which has `low` more before it."""
+        firsts, width, step = self.firsts + low, self.width, abs(self.step)
+        if self.step > 1 and (firsts == firsts[0]).all():
+            return lax.slice_in_dim(x, int(firsts[0]), int(firsts[0]) + width, step, dim)
+        x = _slice(x, firsts, width, border, dim)
+        x = lax.rev(x, (dim,)) if self.step < 0 else x
+        return x if step == 1 else lax.slice_in_dim(x, 0, width, step, dim)
+
+
+def cut(
+    x: jax.Array,
+    borders: Mapping[int, Border],
+    number: int,
+    fill: Any = None,
+    more: Mapping[int, int] | None = None,
+) -> tuple[jax.Array, dict[int, Any]]:
+    """Return a view's positions of the buffers along dims, and masks of those in the array.
+
+    borders: of dims. number: of the view in the borders. fill: what is outside of the array, and
+    what `receive` put in place of slabs that a device does not get. more: for dims, how many
+    positions of any value follow. A mask is of rank 1; a dim has none if what is outside is `fill`
+    already, or if nothing is.
+
+    XLA on CPUs finds elements one by one where it pads what it cut from padded arrays. So the
+    buffers are padded once.
     """
-    offsets, mask = border.offsets[number], None
+    more, masks = more or {}, dict[int, Any]()
+    runs, pads = dict[int, list[_Run]](), [(0, more.get(d, 0), 0) for d in range(x.ndim)]
+    for dim, border in borders.items():
+        offsets, after = border.offsets[number], more.get(dim, 0)
+        some = runs[dim] = _runs(offsets, after)
+        is_filled = len(some) == 1 and fill is not None and _is_filled(border, offsets, some[0])
+        if (offsets == OUTSIDE).any() and not is_filled:
+            masks[dim] = _own(_longer(offsets, after) != OUTSIDE, border)
+        reach = [run.outside(x.shape[dim]) for run in some] or [(0, 0)]
+        low, high = (max(ends) for ends in zip(*reach, strict=True))
+        pads[dim] = low, high, 0
+
+    def taken(x: jax.Array, dim: int) -> jax.Array:
+        border, some = borders[dim], runs[dim]
+        if some:
+            return joined([run.taken(x, pads[dim][0], border, dim) for run in some], dim)
+        at = np.maximum(_longer(border.offsets[number], more.get(dim, 0)), 0)
+        return jnp.take(x, _own(at.astype(np.int32), border), dim, mode="clip")
+
+    inside = [dim for dim in borders if not any(pads[dim])]
+    for dim in inside:
+        x = taken(x, dim)
+    if any(map(any, pads)):
+        x = lax.pad(x, jnp.asarray(0 if fill is None else fill, x.dtype), pads)
+    for dim in sorted(borders.keys() - set(inside)):
+        x = taken(x, dim)
+    return x, masks
+
+
+def is_one_run(border: Border, number: int) -> bool:
+    """Whether a view's positions of the buffer are equally far apart, so that `cut` joins none."""
+    return bool(_progression(border.offsets[number])[0])
+
+
+def _longer(offsets: Array, more: int) -> Array:
+    return np.pad(offsets, ((0, 0), (0, more)), constant_values=UNREAD)
+
+
+def _runs(offsets: Array, more: int) -> list[_Run]:
+    """Return positions, and `more` that follow, as runs; none if they are too many."""
     step, starts = _progression(offsets)
-    is_filled = step and fill is not None and _is_filled(border, offsets, step, starts)
-    if (offsets == OUTSIDE).any() and not is_filled:
-        mask = _own(offsets != OUTSIDE, border)
     if step:
-        return _cut_run(x, border, offsets.shape[1], step, starts, dim, fill), mask
-    some = []
+        return [_Run(offsets.shape[1] + more, step, starts)]
+    found = []
     for a, b in _segments(offsets):
         step, starts = _progression(offsets[:, a:b])
         if not step:
-            at = _own(np.maximum(offsets, 0).astype(np.int32), border)
-            return jnp.take(x, at, dim, mode="clip"), mask
-        some.append(_cut_run(x, border, b - a, step, starts, dim, fill))
-    return joined(some, dim), mask
-
-
-def _cut_run(
-    x: jax.Array, border: Border, count: int, step: int, starts: Array, dim: int, fill: Any
-) -> jax.Array:
-    """Return `count` positions of the buffer, `step` apart, from the device's start on."""
-    width = (count - 1) * abs(step) + 1
-    firsts = starts if step > 0 else starts - (width - 1)
-    low, high = max(-int(firsts.min()), 0), max(int(firsts.max()) + width - x.shape[dim], 0)
-    if low or high:
-        some = [(low, high, 0) if d == dim else (0, 0, 0) for d in range(x.ndim)]
-        x = lax.pad(x, jnp.asarray(0 if fill is None else fill, x.dtype), some)
-    firsts = firsts + low
-    if step > 1 and (firsts == firsts[0]).all():
-        return lax.slice_in_dim(x, int(firsts[0]), int(firsts[0]) + width, step, dim)
-    x = _slice(x, firsts, width, border, dim)
-    x = lax.rev(x, (dim,)) if step < 0 else x
-    return x if abs(step) == 1 else lax.slice_in_dim(x, 0, width, abs(step), dim)
+            return []
+        found.append(_Run(b - a + (more if b == offsets.shape[1] else 0), step, starts))
+    return found
 
 
 def _segments(offsets: Array) -> list[tuple[int, int]]:
@@ -191,12 +249,12 @@ def _segments(offsets: Array) -> list[tuple[int, int]]:
     return found
 
 
-def _is_filled(border: Border, offsets: Array, step: int, starts: Array) -> bool:
+def _is_filled(border: Border, offsets: Array, run: _Run) -> bool:
     """Whether all positions outside of the array are outside of the buffer, or not received.
 
-    step, starts: the `_progression` of the offsets.
+    run: of the offsets.
     """
-    at = starts[:, None] + step * np.arange(offsets.shape[1])
+    at = run.starts[:, None] + run.step * np.arange(offsets.shape[1])
     inside = (at >= 0) & (at < border.length)
     there = np.take_along_axis(border.held, np.clip(at, 0, border.length - 1), 1) & inside
     return not (there & (offsets == OUTSIDE)).any()

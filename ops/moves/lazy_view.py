@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -22,6 +22,8 @@ class LazyView:
 
     digits: extents that factor the array's row-major index, major first, without 1s. order: the
     order of these digits in the view, major first. shape: the shape of the view, which joins them.
+    wider: returns the array with so many more positions of any value after each dim, or None; set
+    where that is made in one kernel, as XLA on CPUs takes longer to pad what is cut from others.
 
     >>> import jax.numpy as jnp
     >>> view = LazyView.of(jnp.arange(6)).reshape(1, 2, 1, 3).transpose((1, 0, 3, 2))
@@ -39,12 +41,20 @@ class LazyView:
     digits: Shape
     order: Shape
     shape: Shape
+    wider: Callable[[Shape], jax.Array | None] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, array: jax.Array) -> LazyView:
+    def of(
+        cls, array: jax.Array, wider: Callable[[Shape], jax.Array | None] | None = None
+    ) -> LazyView:
         """Return a view of the array as it is."""
         digits = tuple(n for n in array.shape if n != 1)
-        return cls(array, digits, tuple(range(len(digits))), array.shape)
+        return cls(array, digits, tuple(range(len(digits))), array.shape, wider)
+
+    @property
+    def exact(self) -> LazyView:
+        """The view, which is padded only with what is stated."""
+        return replace(self, wider=None)
 
     @property
     def is_in_order(self) -> bool:
@@ -56,7 +66,32 @@ class LazyView:
         if -1 in shape:
             rest = prod(self.shape) // max(-prod(shape), 1)
             shape = tuple(rest if n == -1 else n for n in shape)
-        return LazyView(self.array, self.digits, self.order, shape)
+        return LazyView(self.array, self.digits, self.order, shape, self._wider_in(shape))
+
+    def _wider_in(self, shape: Shape) -> Callable[[Shape], jax.Array | None] | None:
+        """Return `wider` of the view in another shape: along dims that it has in both."""
+        wider, own = self.wider, self.shape
+        if wider is None or prod(shape) != prod(own):
+            return None
+        places = {(prod(own[:d]), n): d for d, n in enumerate(own) if n > 1}
+        here = [places.get((prod(shape[:d]), n)) for d, n in enumerate(shape)]
+
+        def after(high: Shape) -> jax.Array | None:
+            more = {d: n for d, n in zip(here, high, strict=True) if n}
+            if None in more:
+                return None
+            found = wider(tuple(more.get(d, 0) for d in range(len(own))))
+            longer = tuple(map(sum, zip(shape, high, strict=True)))
+            return None if found is None else lax.reshape(found, longer)
+
+        return after
+
+    def padded(self, low: Shape, high: Shape) -> LazyView | None:
+        """Return the view with positions of any value around it, if that is made in one kernel."""
+        if self.wider is None or any(low) or min(high) < 0 or not self.is_in_order:
+            return None
+        found = self.wider(high)
+        return None if found is None else LazyView.of(found)
 
     def transpose(self, order: Sequence[int]) -> LazyView:
         """Return the view with its dims in another order."""

@@ -77,10 +77,12 @@ def move_of(
     exchange: Exchange | None = None,
 ) -> LocalMove:
     """Return a move to `new`; run: a function of a part and of the value of padding."""
-    fill = host_fill(new)
-    return LocalMove(
-        key, tuple(collectives), lambda x: as_bits(run, x, fill), cache(workspace), exchange
-    )
+    fill, keeps = host_fill(new), new.oob is None
+
+    def moved(x: LazyView) -> LazyView:
+        return as_bits(run, x if keeps else x.exact, fill)
+
+    return LocalMove(key, tuple(collectives), moved, cache(workspace), exchange)
 
 
 def as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:

@@ -237,11 +237,15 @@ def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Arr
 
 
 def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView:
-    """Return the result of the moves on `x`; `fill` is written where a move pads."""
+    """Return the result of the moves on `x`; `fill` is written where a move pads.
+
+    If the view can be made with positions of any value after it, these are what a move pads.
+    """
     for move in program:
         match move:
             case PadMove(low, high):
-                x = LazyView.of(_padded(x.materialize(), fill, low, high))
+                wider = x.padded((*low,), (*high,))
+                x = wider or LazyView.of(_padded(x.materialize(), fill, low, high))
             case ReshapeMove(_, after):
                 x = x.reshape(*after)
             case TransposeMove(order):

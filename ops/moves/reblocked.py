@@ -71,7 +71,7 @@ def by_borders(
     def run(x: LazyView, fill: Any) -> LazyView:
         part = x.materialize().reshape(a.shard_shape)
         for k, border in received:
-            part, _ = cut(receive(part, border, k), border, 0, k)
+            part, _ = cut(receive(part, border, k), {k: border}, 0)
         return LazyView.of(part.reshape(*(1 for _ in block), *new.local_shape))
 
     key = Key("by borders", old, new, device, before, after)

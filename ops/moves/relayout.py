@@ -257,8 +257,9 @@ def _along(
     )
     if not collectives or exchange.is_permuted or new.dtype.name in packing.AS_BITS:
         return move
-    fill = host_fill(new)
-    return replace(move, phases=lambda x: phases(x, fill), sends=sends_of(exchange, before))
+    fill, keeps = host_fill(new), new.oob is None
+    sent = lambda x: phases(x if keeps else x.exact, fill)  # noqa: E731
+    return replace(move, phases=sent, sends=sends_of(exchange, before))
 
 
 @cached(size=8 << 10)
@@ -303,7 +304,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
             return replace(move, key=key, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
     seen = of_chain(Chain(0).view())
-    return LocalMove(key, (), lambda x: as_bits(run, x, fill), lambda: seen)
+    return LocalMove(key, (), lambda x: as_bits(run, x.exact, fill), lambda: seen)
 
 
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:

@@ -11,7 +11,7 @@ less time:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -42,7 +42,8 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.bordered import cut, fill_outside, receive
+from gridlayout.ops.moves.bordered import cut, fill_outside, is_one_run, receive
+from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.exchanges.slabs import cheapest
@@ -92,11 +93,12 @@ mlir.register_lowering(views_p, mlir.lower_fun(_made, multiple_results=True))
 
 def of_logical(x: Any, view: Shifted) -> Any:
     """Return a view of a logical array."""
-    masks = []
+    masks = {}
     for s, row in enumerate(view.rows):
         at = row.positions()
         x = jnp.take(x, np.maximum(at, 0), axis=s, mode="clip")
-        masks.append(at >= 0 if row.has_fill else None)
+        if row.has_fill:
+            masks[s] = at >= 0
     return _as_view(x, masks, view, view.shape, _fill(view, x.dtype))
 
 
@@ -104,11 +106,10 @@ def _fill(view: Shifted, dtype: Any) -> Any:
     return None if view.fill is None else np.frombuffer(view.fill, dtype)[0]
 
 
-def _as_view(x: Any, masks: Sequence[Any], view: Shifted, shape: Shape, fill: Any) -> Any:
+def _as_view(x: Any, masks: Mapping[int, Any], view: Shifted, shape: Shape, fill: Any) -> Any:
     """Return an array whose dims are those of the source as a view of a shape, filled by masks."""
-    for s, mask in enumerate(masks):
-        if mask is not None:
-            x = fill_outside(x, mask, s, fill)
+    for s, mask in masks.items():
+        x = fill_outside(x, mask, s, fill)
     gone = [s for s, row in enumerate(view.rows) if row.dim is None]
     x = lax.squeeze(x, gone)
     order = [row.dim for row in view.rows if row.dim is not None]
@@ -182,12 +183,21 @@ def bordered(
         (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
     outs = []
 
-    def part(k: int, x: Any) -> list[Any]:
-        made = cut_view(x, shown[k], block_shape(targets[k]), k, borders, fill)
-        return [made.reshape(targets[k].local_shape)]
+    def part(k: int, view: Shifted, x: LazyView) -> list[LazyView]:
+        block, array = block_shape(targets[k]), x.materialize()
+        is_one = all(border is None or is_one_run(border, k) for border in borders)
+
+        def wider(more: Shape) -> Any:
+            if any(n and d not in view.along for d, n in enumerate(more)):
+                return None
+            return cut_view(array, view, block, k, borders, fill, more)
+
+        made = cut_view(array, view, block, k, borders, fill)
+        return [LazyView.of(made, wider if is_one else None).reshape(*targets[k].local_shape)]
 
     for k, (view, target) in enumerate(zip(shown, targets, strict=True)):
-        outs += b.fused(partial(part, k), [x], [target], masks=int(view.fill is not None))
+        masks = int(view.fill is not None)
+        outs += b.fused(partial(part, k, view), [x], [target], masks=masks, is_lazy=True)
     return outs
 
 
@@ -237,18 +247,22 @@ def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:
 
 
 def cut_view(
-    x: Any, view: Shifted, shape: Shape, k: int, borders: Sequence[Border | None], fill: Any = None
+    x: Any,
+    view: Shifted,
+    shape: Shape,
+    k: int,
+    borders: Sequence[Border | None],
+    fill: Any = None,
+    more: Shape = (),
 ) -> Any:
     """Return a device's part, of a shape, of view `k` of the borders along each dim.
 
-    fill: what is outside of the array for all views; None if that differs.
+    fill: what is outside of the array for all views; None if that differs. more: how many positions
+    of any value follow those of each dim that the view has of the array; () for none.
     """
-    masks = []
-    for s, border in enumerate(borders):
-        mask = None
-        if border is not None:
-            x, mask = cut(x, border, k, s, fill)
-        masks.append(mask)
+    some = {s: border for s, border in enumerate(borders) if border is not None}
+    x, masks = cut(x, some, k, fill, {s: more[d] for d, s in view.along.items()} if more else {})
+    shape = tuple(map(sum, zip(shape, more, strict=True))) if more else shape
     return _as_view(x, masks, view, shape, _fill(view, x.dtype))
 
 

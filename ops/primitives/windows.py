@@ -156,9 +156,9 @@ class Halo:
         border, reach = self.border, self.reach
         fill = jnp.asarray(fill, x.dtype)
         x = receive(x, border, dim, fill)
-        x, mask = cut(x, border, 0, dim, fill)
-        if mask is not None:
-            x = fill_outside(x, mask, dim, fill)
+        x, masks = cut(x, {dim: border}, 0, fill)
+        for d, mask in masks.items():
+            x = fill_outside(x, mask, d, fill)
         if reach.holes(border.n) is not None:
             return x
         config = [
