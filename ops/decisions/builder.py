@@ -20,13 +20,14 @@ from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.array.fitting import fitting, most_bytes, spread, storage_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, untiled
-from gridlayout.ops.decisions.decision import Choice, Decision
+from gridlayout.ops.decisions.decision import Choice, Decision, Step
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.record import Decide
 from gridlayout.ops.decisions.specs import Deferred, Sharded, is_indexed, is_of_keys, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.local_move import LocalMove
 from gridlayout.ops.moves.relayout import sent_between
 from gridlayout.sharding.choice import Offer, cheapest, fastest_of
 from gridlayout.sharding.collectives import total_bytes
@@ -253,7 +254,7 @@ def written_seconds(decision: Decision, machine: Machine, fuses_moves: bool = Fa
     made = {
         k
         for step in decision.steps
-        if not step.is_view
+        if not (step.is_view or _is_received(step))
         for k in step.writes
         if k in outs
         or not (step.is_fused or (fuses_moves and step.is_local_move and _is_fused(decision, k)))
@@ -261,6 +262,13 @@ def written_seconds(decision: Decision, machine: Machine, fuses_moves: bool = Fa
     nbytes = sum(decision.registers[k].device_bytes for k in made)
     nbytes += sum(step.workspace().most for step in decision.steps if step.collectives)
     return machine.work_seconds(nbytes=nbytes)
+
+
+def _is_received(step: Step) -> bool:
+    """Whether the result of a move is the buffer into which it receives."""
+    space = step.workspace()
+    is_move = isinstance(step.does, LocalMove) and bool(step.collectives)
+    return is_move and not space.is_view and not space.together
 
 
 def _is_fused(decision: Decision, k: int) -> bool:
