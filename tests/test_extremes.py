@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec
+from laid_out import poisoned
 from tiers import few
 
 import gridlayout as gl
@@ -170,3 +171,23 @@ def test_idle_slots_of_types_without_infinity_do_not_count():
     x = gl.put(np.full((3, 4), -2, np.float32).astype(layout.dtype), layout, DEVICE)
     found = gl.map_shards(lambda part: gl.cores.pmax(part, 0), x, out=layout)
     np.testing.assert_array_equal(np.asarray(found).astype(float), -2)
+
+
+@pytest.mark.skipif(DEVICES != 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("name", ["max", "set"])
+def test_updates_of_a_scatter_keep_their_padding(name):
+    """To drop it takes a pass over the updates of all devices."""
+    random = np.random.default_rng(0)
+    x, new = (random.standard_normal((509, 512), np.float32) for _ in range(2))
+    at = random.permutation(509).astype(np.int32)
+    rows = gl.GridLayout(x.shape, grid=(2, 4), collapse=[])
+    given = (
+        poisoned(x, rows, DEVICE),
+        poisoned(at, gl.GridLayout(at.shape, "int32", grid=(2,)), DEVICE),
+        poisoned(new, rows, DEVICE),
+    )
+    run = gl.on_grid(lambda x, at, new: getattr(x.at[at], name)(new))
+    found = np.asarray(run(*given))
+    np.testing.assert_allclose(found, getattr(jnp.asarray(x).at[at], name)(new), rtol=1e-6)
+    held = run.lower(*given).compile().memory_analysis().temp_size_in_bytes
+    assert held <= 1.1 * 4 * 512 * 128

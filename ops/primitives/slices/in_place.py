@@ -27,7 +27,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval
-from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.primitives.slices.logical_indices import computed_once
 from gridlayout.ops.primitives.unsharded import from_front, in_front, kept_groups, stacked
@@ -309,7 +309,7 @@ def write_slices(
     if (sliced := SlicedArray.of(b, x, axes)) is None:
         return None
     starts = [b.replicated(start) for start in starts]
-    spec, extents = sliced.spec, tuple(new.shape[k] for k in new_axes)
+    spec, extents, is_one = sliced.spec, tuple(new.shape[k] for k in new_axes), is_number(new)
     if sliced.slice_layout is None:
         slices = b.replicated(new)
     else:
@@ -325,6 +325,8 @@ def write_slices(
         new = jnp.asarray(new)
         if sliced.slice_layout is not None:
             new = in_front(new, len(extents), len(sliced.slice_layout.grid))
+            # XLA on CPUs would copy updates that are reshaped where they are read.
+            new = new if is_one else lax.optimization_barrier(new)
         numbers = lax.ScatterDimensionNumbers(
             update_window_dims=tuple(
                 range(len(extents), len(extents) + part.ndim - len(sliced.indexed))
@@ -372,3 +374,8 @@ def from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(found.astype(f"uint{dtypes.bits(dtype)}"), dtype)
     return found.astype(dtype)
+
+
+def is_number(value: Value) -> bool:
+    """Whether all elements of a value are one number, which is not written out yet."""
+    return isinstance(value.spec, Deferred) and not value.spec.dims

@@ -8,7 +8,7 @@ device combines its own, and these partial results are combined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -18,16 +18,24 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.mesh_axes import Axes
-from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec, with_shards
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.padding import has_padding, valid_mask
-from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
+from gridlayout.ops.moves.padding import has_padding
+from gridlayout.ops.primitives.slices.divided import (
+    Divided,
+    cores_of,
+    cores_of_slices,
+    divided_spec,
+    is_update,
+    like_rows,
+    padded_rows,
+)
+from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits, is_number
 from gridlayout.ops.primitives.slices.logical_indices import computed_once, fill_value, in_shape
 from gridlayout.ops.primitives.slices.partial_results import PARTIAL
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
@@ -39,38 +47,8 @@ from gridlayout.ops.primitives.slices.slicing import (
 )
 from gridlayout.sharding.collectives import index_of
 
-# How a dim is divided: its cores, their mesh axes, and how many positions each has, if stated.
-Divided = tuple[int, Axes, int | None]
 # Padding of the index array breaks what the user promises of the indices.
 ANY = {"indices_are_sorted": False, "unique_indices": False}
-
-
-def _spec(b: Builder, shape: Shape, dtype: Any, cores: dict[int, Divided]) -> Sharded:
-    """Return the blocks of an array. cores: how each divided dim is divided."""
-    dims = [cores.get(d, (1, (), None)) for d in range(len(shape))]
-    placed = b.device.placed(tuple(n for n, *_ in dims), [axes for _, axes, _ in dims])
-    return with_shards(block_spec(shape, dtype, placed), [shard for *_, shard in dims])
-
-
-def _cores(spec: Sharded, dims: Sequence[int]) -> dict[int, Divided]:
-    placed, own = spec.placement, spec.layout
-    assert isinstance(own, GridLayout)
-    rows = list(zip(placed.grid, placed.axes, own.stated_shard, strict=True))
-    return {d: rows[d] for d in dims if placed.axes[d]}
-
-
-def _of_slices(spec: Sharded, s: SliceDims) -> dict[int, Divided]:
-    """Return how slices are divided along the dims that they keep of an array."""
-    kept = [d for d in s.dim_map if d not in s.axes]
-    return {s.dim_map[d]: each for d, each in _cores(spec, kept).items()}
-
-
-def _like_rows(
-    b: Builder, indices: Value, cores: dict[int, Divided], rows: Sequence[int]
-) -> Sharded:
-    """Return the blocks of indices that are divided as slices are along their dims `rows`."""
-    there = {j: cores[k] for j, k in enumerate(rows) if k in cores}
-    return _spec(b, indices.shape, indices.dtype, there)
 
 
 def _served(spec: Sharded, s: SliceDims) -> list[int] | None:
@@ -112,7 +90,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Value | None:
         return None
     indices = indices if indices.layout is None else b.as_sharded(indices)
     cores, rows = _result_cores(b, op, spec, s, indices)
-    out, at = _spec(b, op.out.shape, op.out.dtype, cores), _like_rows(b, indices, cores, rows)
+    out, at = divided_spec(b, op.out.shape, op.out.dtype, cores), like_rows(b, indices, cores, rows)
     over = tuple(axis for d in served for axis in spec.placement.axes[d])
     found = _summed(b, op, value, indices, (spec, at, out), over)
     steps = len(b.steps)
@@ -168,13 +146,15 @@ def gather_divided(b: Builder, op: Op, value: Value, indices: Value) -> Value | 
     out = as_blocks(Sharded(layout, b.placement(layout)), b.device)
     if out is None:
         return None
-    cores = _cores(out, range(op.out.ndim))
+    cores = cores_of(out, range(op.out.ndim))
     rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
     kept = {s.dim_map[d]: d for d in s.dim_map if d not in s.axes}
     if not cores.keys() & {*rows} or not cores.keys() <= {*rows, *kept}:
         return None
-    array = _spec(b, value.shape, value.dtype, {kept[k]: cores[k] for k in cores if k in kept})
-    at = _like_rows(b, indices, cores, rows)
+    array = divided_spec(
+        b, value.shape, value.dtype, {kept[k]: cores[k] for k in cores if k in kept}
+    )
+    at = like_rows(b, indices, cores, rows)
     return _summed(b, op, value, indices, (array, at, out), ())
 
 
@@ -188,10 +168,10 @@ def _result_cores(
     """
     numbers = op.params["dimension_numbers"]
     rows = [k for k in range(op.out.ndim) if k not in numbers.offset_dims]
-    cores = _of_slices(spec, s)
+    cores = cores_of_slices(spec, s)
     used = {axis for axes in spec.placement.axes for axis in axes}
     if (own := as_blocks(indices.spec, b.device)) is not None:
-        for j, each in _cores(own, range(indices.ndim - 1)).items():
+        for j, each in cores_of(own, range(indices.ndim - 1)).items():
             is_batch = j in numbers.start_indices_batching_dims  # divided as the array's dim
             if not is_batch and not used.intersection(each[1]):
                 cores.setdefault(rows[j], each)
@@ -241,19 +221,21 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if spec is None or _served(spec, s) is None or max(value.shape) >= 2**31:
         return None
     numbers = op.params["dimension_numbers"]
-    cores = _of_slices(spec, s)
-    new_spec = _spec(b, updates.shape, updates.dtype, cores)
+    cores = cores_of_slices(spec, s)
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
-    at = _like_rows(b, indices, cores, rows)
+    padded = padded_rows(b, indices, updates, cores, rows) if s.indexed else None
+    new_spec = divided_spec(b, updates.shape, updates.dtype, cores)
+    at, new_spec = padded or (like_rows(b, indices, cores, rows), new_spec)
     x = b.as_spec(target, spec)
     starts = b.as_spec(indices, at)
     new = b.as_spec(updates, new_spec)
     block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
-    local, is_number = spec.local_shape, _is_number(updates)
+    local, is_one = spec.local_shape, is_number(updates)
 
     def kernel(x: jax.Array, i: jax.Array, new: jax.Array) -> list[jax.Array]:
-        new = in_shape(new, shapes[1], is_number)
-        found = _with_own_updates(op, spec, s, x.reshape(block), i.reshape(shapes[0]), new)
+        new = in_shape(new, shapes[1], is_one)
+        own = True if padded is None else is_update(at)
+        found = _with_own_updates(op, spec, s, x.reshape(block), i.reshape(shapes[0]), new, own)
         return [found.reshape(local)]
 
     (out,) = b.run(kernel, [x, starts, new], [Sharded(spec.layout.with_oob(None), spec.placement)])
@@ -268,17 +250,17 @@ def _with_own_updates(
     block: jax.Array,
     indices: jax.Array,
     updates: jax.Array,
-    is_update: Any = True,
+    mask: Any = True,
 ) -> jax.Array:
     """Return a device's block of an array with the updates that fall into it.
 
-    is_update: a mask of the indices, false where they are padding.
+    mask: of the indices, false where they are padding.
     """
     dims = op.params["dimension_numbers"].scatter_dims_to_operand_dims
     drops = s.mode != lax.GatherScatterMode.CLIP
     columns, mine, inside = _local(spec, s, dims, indices, drops)
     if columns:
-        columns[0] = jnp.where(mine & inside & is_update, columns[0], block.shape[dims[0]])
+        columns[0] = jnp.where(mine & inside & mask, columns[0], block.shape[dims[0]])
         indices = jnp.stack(columns, -1)
     found: jax.Array = op.bind(block, indices, updates, mode=DROP, **ANY)[0]
     return found
@@ -296,27 +278,27 @@ def scatter_partial(
     how = PARTIAL.get(op.name)
     rows = [k for k in range(updates.ndim) if k not in numbers.update_window_dims]
     if own is None and (there := as_blocks(indices.spec, b.device)) is not None:
-        cores = {rows[k]: one for k, one in _cores(there, range(len(rows))).items()}
-        own = _spec(b, updates.shape, updates.dtype, cores)
+        cores = {rows[k]: one for k, one in cores_of(there, range(len(rows))).items()}
+        own = divided_spec(b, updates.shape, updates.dtype, cores)
     if own is None or how is None or (scattered and how.reduce is not None):
         return None
     if numbers.operand_batching_dims or not how.takes(op.out.dtype):
         return None
-    lead = _cores(own, rows)
+    lead = cores_of(own, rows)
     over = tuple(axis for _, axes, _ in lead.values() for axis in axes)
     if not over or any(own.placement.axes[k] for k in s.lead if k not in rows):
         return None
-    divided_dims = _cores(own, range(updates.ndim))
+    divided_dims = cores_of(own, range(updates.ndim))
     kept = {d: k for d, k in s.dim_map.items() if d not in s.axes}
     window = {d: divided_dims[k] for d, k in kept.items() if k in divided_dims}
-    made = out = _spec(b, value.shape, op.out.dtype, window)
+    made = out = divided_spec(b, value.shape, op.out.dtype, window)
     count = b.device.count(over)
     if scattered:
         d = next((d for d in s.axes if value.shape[d] >= count), None)
         if d is None:
             return None
-        out = _spec(b, value.shape, op.out.dtype, {**window, d: (count, over, None)})
-    at = _like_rows(b, indices, lead, rows)
+        out = divided_spec(b, value.shape, op.out.dtype, {**window, d: (count, over, None)})
+    at = like_rows(b, indices, lead, rows)
     requested = Requested((None, at, own), made, out, over, scattered)
     found = scatter_requested(b, op, requested, value, indices, updates)
     if value.layout is None:
@@ -337,18 +319,18 @@ def scatter_requested(
     indices, updates = map(b.as_spec, others, specs)
     shapes = [block_shape(spec) for spec in specs]
     made, out, dtype = requested.made, requested.out, op.out.dtype
-    block, local, is_number = block_shape(made), made.local_shape, _is_number(others[1])
+    block, local, is_one = block_shape(made), made.local_shape, is_number(others[1])
 
     drops = bool(requested.summed and s.indexed) and has_padding(
         specs[0].layout, specs[0].placement
     )
 
     def added(x: jax.Array, at: jax.Array, new: jax.Array) -> jax.Array:
-        at, new = at.reshape(shapes[0]), in_shape(new, shapes[1], is_number)
-        if not (drops or _cores(made, s.axes)):
+        at, new = at.reshape(shapes[0]), in_shape(new, shapes[1], is_one)
+        if not (drops or cores_of(made, s.axes)):
             return op.bind(x, at, new, **(ANY if requested.summed else {}))[0]
-        is_update = _is_update(specs[0]) if drops else True
-        return _with_own_updates(op, made, s, x, at, new, is_update)
+        own = is_update(specs[0]) if drops else True
+        return _with_own_updates(op, made, s, x, at, new, own)
 
     if not requested.summed:
         operand = b.as_spec(value, made)
@@ -371,18 +353,6 @@ def scatter_requested(
         return total
     operand = b.as_spec(value, out)
     return b.run(lambda x, y: [how.combine(x, y)], [operand, total], [out])[0]
-
-
-def _is_update(indices: Sharded) -> jax.Array:
-    """Return a mask of a device's indices that is false where they are padding."""
-    mask = valid_mask(indices.layout, indices.placement)
-    whole = jnp.broadcast_to(mask, indices.local_shape).reshape(block_shape(indices))
-    return whole[..., 0]
-
-
-def _is_number(value: Value) -> bool:
-    """Whether all elements of a value are one number, which is not written out yet."""
-    return isinstance(value.spec, Deferred) and not value.spec.dims
 
 
 def _is_zero(value: Value) -> bool:
