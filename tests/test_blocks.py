@@ -155,6 +155,23 @@ def test_the_gradient_of_max_pooling_begins_where_windows_do(size, padding, shap
         np.testing.assert_allclose(read(out), jax.grad(loss)(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(N != 8 or DEVICE.platform != "cpu", reason="XLA's kernels for 8 CPUs")
+def test_a_gradient_of_pooling_is_summed_once():
+    """What is sent of it and what stays are read from one array."""
+
+    def loss(x):
+        window = (1, 2, 2, 1)
+        return jnp.sum(jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "SAME") ** 2)
+
+    read_bytes = []
+    for n in (61, 64):
+        x = np.ones((8, n, n, 16), np.float32)
+        given = gl.put(x, gl.GridLayout(x.shape, grid=(1, 2, 4, 1), collapse=[]), DEVICE)
+        cost = gl.on_grid(jax.grad(loss)).lower(given).compile().cost_analysis()
+        read_bytes.append(cost["bytes accessed"])
+    assert read_bytes[0] <= 4 * read_bytes[1]
+
+
 def test_repeated_rows_stay_near():
     device = abstract()
     x = jax.ShapeDtypeStruct((509, 515), jnp.float32)

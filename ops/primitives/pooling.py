@@ -113,13 +113,8 @@ def _reduced(
     """Return the reductions over windows of arrays. outside: the numbers around each of them."""
     is_custom = op.name not in REDUCTIONS
     is_apart = is_by_position and not is_custom and all(w.base == 1 for w in windows)
-    # XLA on CPUs makes padding and holes again for each window that reads them: those that several
-    # windows read are made before.
     if any(w.stride < w.size if is_apart else 1 < w.base < w.size for w in windows):
-        wide = [(w.low, w.high, w.base - 1) for w in windows]
-        pairs = zip(arrays, outside, strict=True)
-        arrays = lax.optimization_barrier([lax.pad(x, fill, wide) for x, fill in pairs])
-        windows = [replace(w, low=0, high=0, base=1) for w in windows]
+        arrays, windows = _padded_before([*zip(arrays, outside, strict=True)], windows)
     if is_apart:
         combine = _COMBINE[REDUCTIONS[op.name]]
         pairs = zip(arrays, outside, strict=True)
@@ -127,6 +122,19 @@ def _reduced(
     padding = tuple((w.low, w.high) for w in windows)
     given, holes = outside if is_custom else (), tuple(w.base for w in windows)
     return op.bind(*arrays, *given, padding=padding, base_dilation=holes)
+
+
+def _padded_before(
+    arrays: Sequence[tuple[jax.Array, Any]], windows: Sequence[Window]
+) -> tuple[list[jax.Array], list[Window]]:
+    """Return arrays with padding and holes, and the windows over these; each with its fill.
+
+    XLA on CPUs makes padding and holes again for each window that reads them. So those that several
+    windows read are made before.
+    """
+    wide = [(w.low, w.high, w.base - 1) for w in windows]
+    found = lax.optimization_barrier([lax.pad(x, fill, wide) for x, fill in arrays])
+    return found, [replace(w, low=0, high=0, base=1) for w in windows]
 
 
 def select_and_scatter_add(b: Builder, op: Op, source: Value, operand: Value) -> Any:
@@ -177,8 +185,12 @@ def _scattered(b: Builder, op: Op, source: Value, operand: Value) -> list[Value]
     made = Sharded(own.replace(shard_shape=block), places)
     scatter = _selected if _is_by_position(b, _windows(p)) else _scattered_by_xla
 
+    is_moved = tuple(block) != block_shape(spec)
+
     def kernel(x: jax.Array, y: jax.Array) -> list[jax.Array]:
         out = scatter(op, padding, x.reshape(shapes[0]), y.reshape(shapes[1]))
+        # XLA would store each position's part for all that reads their sum: what is sent and kept.
+        out = lax.optimization_barrier(out) if is_moved else out
         for k, reads in of_operand.items():
             out = lax.slice_in_dim(out, -reads.first, block[k] - reads.first, axis=k)
         return [out.reshape(made.local_shape)]
@@ -204,24 +216,28 @@ def _selected(op: Op, padding: Pairs, source: jax.Array, operand: jax.Array) -> 
     p, reduction = op.params, "reduce_max" if op.params["select_prim"] is lax.ge_p else "reduce_min"
     size, stride = p["window_dimensions"], p["window_strides"]
     spans = [(n - 1) * step + 1 for n, step in zip(source.shape, stride, strict=True)]
-    rows = zip(spans, size, operand.shape, padding, strict=True)
-    around = [(low, span + n - 1 - extent - low, 0) for span, n, extent, (low, _) in rows]
+    shape = operand.shape
+    rows = zip(spans, size, stride, shape, padding, strict=True)
+    windows = [
+        Window(n, step, low, span + n - 1 - extent - low)
+        for span, n, step, extent, (low, _) in rows
+    ]
     dtype = operand.dtype
-    neutral, zero = NEUTRAL[reduction](dtype), np.zeros((), dtype)
-    wide = lax.pad(operand, np.asarray(neutral, dtype), around)
-    inner = [Window(n, step) for n, step in zip(size, stride, strict=True)]
-    best, *others = _at_positions(wide, inner, neutral)
+    neutral, zero = np.asarray(NEUTRAL[reduction](dtype), dtype), np.zeros((), dtype)
+    if any(w.stride < w.size for w in windows):
+        (operand,), windows = _padded_before([(operand, neutral)], windows)
+    best, *others = _at_positions(operand, windows, neutral)
     chosen = lax.full(source.shape, 0, np.int32)
     for k, new in enumerate(others, 1):
         stays = p["select_prim"].bind(best, new)
         best = lax.select(stays, best, new)
         chosen = lax.select(stays, chosen, lax.full(source.shape, k, np.int32))
     chosen = lax.optimization_barrier(chosen)
-    found = lax.full(operand.shape, 0, dtype)
+    found = lax.full(shape, 0, dtype)
     for k, start in enumerate(np.ndindex(*size)):
         part = lax.select(chosen == k, source, lax.full(source.shape, 0, dtype))
         first_at = [a - low for a, (low, _) in zip(start, padding, strict=True)]
-        dims = zip(first_at, spans, operand.shape, stride, strict=True)
+        dims = zip(first_at, spans, shape, stride, strict=True)
         put = [(a, n - a - span, step - 1) for a, span, n, step in dims]
         found += lax.pad(part, zero, put)
     return found
