@@ -309,7 +309,8 @@ def write_slices(
     if (sliced := SlicedArray.of(b, x, axes)) is None:
         return None
     starts = [b.replicated(start) for start in starts]
-    spec, extents, is_one = sliced.spec, tuple(new.shape[k] for k in new_axes), is_number(new)
+    spec, extents = sliced.spec, tuple(new.shape[k] for k in new_axes)
+    is_broadcast = isinstance(new.spec, Deferred)
     if sliced.slice_layout is None:
         slices = b.replicated(new)
     else:
@@ -326,7 +327,7 @@ def write_slices(
         if sliced.slice_layout is not None:
             new = in_front(new, len(extents), len(sliced.slice_layout.grid))
             # XLA on CPUs would copy updates that are reshaped where they are read.
-            new = new if is_one else lax.optimization_barrier(new)
+            new = new if is_broadcast else lax.optimization_barrier(new)
         numbers = lax.ScatterDimensionNumbers(
             update_window_dims=tuple(
                 range(len(extents), len(extents) + part.ndim - len(sliced.indexed))
@@ -374,8 +375,3 @@ def from_bits(bits: Sequence[jax.Array], dtype: Any) -> jax.Array:
     if jnp.issubdtype(dtype, jnp.floating):
         return lax.bitcast_convert_type(found.astype(f"uint{dtypes.bits(dtype)}"), dtype)
     return found.astype(dtype)
-
-
-def is_number(value: Value) -> bool:
-    """Whether all elements of a value are one number, which is not written out yet."""
-    return isinstance(value.spec, Deferred) and not value.spec.dims

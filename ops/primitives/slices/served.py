@@ -35,7 +35,7 @@ from gridlayout.ops.primitives.slices.divided import (
     like_rows,
     padded_rows,
 )
-from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits, is_number
+from gridlayout.ops.primitives.slices.in_place import as_bits, from_bits
 from gridlayout.ops.primitives.slices.logical_indices import computed_once, fill_value, in_shape
 from gridlayout.ops.primitives.slices.partial_results import PARTIAL
 from gridlayout.ops.primitives.slices.slice_dims import SliceDims
@@ -230,7 +230,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     starts = b.as_spec(indices, at)
     new = b.as_spec(updates, new_spec)
     block, shapes = block_shape(spec), (block_shape(at), block_shape(new_spec))
-    local, is_one = spec.local_shape, is_number(updates)
+    local, is_one = spec.local_shape, _is_number(updates)
 
     def kernel(x: jax.Array, i: jax.Array, new: jax.Array) -> list[jax.Array]:
         new = in_shape(new, shapes[1], is_one)
@@ -319,7 +319,7 @@ def scatter_requested(
     indices, updates = map(b.as_spec, others, specs)
     shapes = [block_shape(spec) for spec in specs]
     made, out, dtype = requested.made, requested.out, op.out.dtype
-    block, local, is_one = block_shape(made), made.local_shape, is_number(others[1])
+    block, local, is_one = block_shape(made), made.local_shape, _is_number(others[1])
 
     drops = bool(requested.summed and s.indexed) and has_padding(
         specs[0].layout, specs[0].placement
@@ -353,6 +353,11 @@ def scatter_requested(
         return total
     operand = b.as_spec(value, out)
     return b.run(lambda x, y: [how.combine(x, y)], [operand, total], [out])[0]
+
+
+def _is_number(value: Value) -> bool:
+    """Whether all elements of a value are one number, which is not written out yet."""
+    return isinstance(value.spec, Deferred) and not value.spec.dims
 
 
 def _is_zero(value: Value) -> bool:
