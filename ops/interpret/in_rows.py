@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from jax import lax
+
 from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
@@ -45,10 +47,38 @@ def tiled_operand(op: Op, record: Record, operands: Sequence[Spec], env: Env) ->
 def in_rows(b: Builder, op: Op, *values: Value) -> Any:
     """Rule that untiles the operands and runs the op by its rule."""
     assert b.ask is not None
-    values = tuple(_untiled(b, value) for value in values)
-    made = b.ask(op, tuple(value.spec for value in values))
+    given = [_untiled(b, value) for value in values]
+    made = b.ask(op, tuple(value.spec for value in given))
     b.how, b.note, b.device_flops = made.how, made.note, made.device_flops
-    return b.inlined(made, values)
+    for k, (value, before) in enumerate(zip(given, values, strict=True)):
+        if value is not before and b.device.platform == "cpu" and _is_read_often(made, k):
+            given[k] = _stored(b, value)
+    return b.inlined(made, given)
+
+
+def _is_read_often(made: Decision, k: int) -> bool:
+    """Whether several kernels that XLA fuses with others read the elements of an operand.
+
+    XLA on CPUs would find them in tiles for each, one by one.
+    """
+    seen, nbytes, count = {k}, 0, 0
+    for step in made.steps:
+        if not seen.intersection(step.reads):
+            continue
+        if step.is_view or step.workspace().is_view:
+            seen.update(step.writes)
+        elif step.is_fused:
+            nbytes += sum(made.registers[at].device_bytes for at in step.writes)
+            count += 1
+    return count > 1 and 2 * nbytes > 3 * made.registers[k].device_bytes
+
+
+def _stored(b: Builder, value: Value) -> Value:
+    """Return a value that is stored before it is read."""
+    spec = value.spec
+    if not isinstance(spec, Sharded):
+        return value
+    return b.run(lambda x: [lax.optimization_barrier(x)], [value], [spec], takes_fused=True)[0]
 
 
 def in_tiles(b: Builder, out: Value, like: Layout) -> Value:

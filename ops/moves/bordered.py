@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from gridlayout.ops.moves.joined import joined
+from gridlayout.ops.moves.joined import FEW, joined
 from gridlayout.sharding.collectives import all_gather, own_row, permute, slice_at
 from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border, Segment, Slab
 
@@ -173,13 +173,13 @@ def cut(
 
     borders: of dims. number: of the view in the borders. fill: what is outside of the array, and
     what `receive` put in place of slabs that a device does not get. more: for dims, how many
-    positions of any value follow. A mask is of rank 1; a dim has none if what is outside is `fill`
-    already, or if nothing is.
+    positions of any value follow; None for none, and a result that is stored if it is joined. A
+    mask is of rank 1; a dim has none if what is outside is `fill` already, or if nothing is.
 
     XLA on CPUs finds elements one by one where it pads what it cut from padded arrays. So the
     buffers are padded once.
     """
-    more, masks = more or {}, dict[int, Any]()
+    stored, more, masks = more is None, more or {}, dict[int, Any]()
     runs, pads = dict[int, list[_Run]](), [(0, more.get(d, 0), 0) for d in range(x.ndim)]
     for dim, border in borders.items():
         offsets, after = border.offsets[number], more.get(dim, 0)
@@ -194,7 +194,7 @@ def cut(
     def taken(x: jax.Array, dim: int) -> jax.Array:
         border, some = borders[dim], runs[dim]
         if some:
-            return joined([run.taken(x, pads[dim][0], border, dim) for run in some], dim)
+            return joined([run.taken(x, pads[dim][0], border, dim) for run in some], dim, stored)
         at = np.maximum(_longer(border.offsets[number], more.get(dim, 0)), 0)
         return jnp.take(x, _own(at.astype(np.int32), border), dim, mode="clip")
 
@@ -208,9 +208,9 @@ def cut(
     return x, masks
 
 
-def is_one_run(border: Border, number: int) -> bool:
-    """Whether a view's positions of the buffer are equally far apart, so that `cut` joins none."""
-    return bool(_progression(border.offsets[number])[0])
+def is_in_one_kernel(border: Border, number: int) -> bool:
+    """Whether `cut` makes a view's positions of the buffer in the kernel that reads them."""
+    return 0 < len(_runs(border.offsets[number], 0)) <= FEW
 
 
 def _longer(offsets: Array, more: int) -> Array:

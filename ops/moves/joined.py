@@ -13,20 +13,21 @@ from jax import lax
 
 from gridlayout import dtypes
 
-# Each array more is tested at every position of the result.
-_FEW = 2
+# The most arrays that are joined in one kernel: each is tested at every position of the result.
+FEW = 2
 
 
-def joined(parts: Sequence[jax.Array], dim: int) -> jax.Array:
+def joined(parts: Sequence[jax.Array], dim: int, stored: bool = True) -> jax.Array:
     """Return arrays joined along a dim.
 
     XLA compiles joins behind other dims for CPUs to copies with which it fuses nothing. There the
     bits of two arrays, with zeros around them, are joined in one kernel with what makes them.
+    stored: whether the result is stored then, and not made again in each kernel that reads it.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
-    if len(parts) > _FEW or prod(first.shape[:dim]) == 1 or not is_on_cpus():
+    if len(parts) > FEW or prod(first.shape[:dim]) == 1 or not is_on_cpus():
         return lax.concatenate(parts, dim)
     if (kind := _bits(first.dtype)) is None:
         return lax.concatenate(parts, dim)
@@ -42,7 +43,7 @@ def joined(parts: Sequence[jax.Array], dim: int) -> jax.Array:
     if found.dtype != first.dtype:
         found = lax.bitcast_convert_type(found, first.dtype)
     # Else XLA writes arrays with the zeros around them where several kernels read what is joined.
-    return lax.optimization_barrier(found)
+    return lax.optimization_barrier(found) if stored else found
 
 
 def _bits(dtype: np.dtype[Any]) -> np.dtype[Any] | None:

@@ -23,7 +23,8 @@ class LazyView:
     digits: extents that factor the array's row-major index, major first, without 1s. order: the
     order of these digits in the view, major first. shape: the shape of the view, which joins them.
     wider: returns the array with so many more positions of any value after each dim, or None; set
-    where that is made in one kernel, as XLA on CPUs takes longer to pad what is cut from others.
+    where that is made in the kernel that reads it, as XLA on CPUs takes longer to pad or to reorder
+    what is cut from others or joined.
 
     >>> import jax.numpy as jnp
     >>> view = LazyView.of(jnp.arange(6)).reshape(1, 2, 1, 3).transpose((1, 0, 3, 2))

@@ -249,7 +249,9 @@ def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView
             case ReshapeMove(_, after):
                 x = x.reshape(*after)
             case TransposeMove(order):
-                x = x.transpose(order)
+                none = (0,) * len(x.shape)
+                is_view = x.wider is None or x.transpose(order).is_in_order
+                x = (x if is_view else x.padded(none, none) or x).transpose(order)
             case ReverseMove(dims):
                 x = LazyView.of(lax.rev(x.materialize(), dims))
             case ScatterMove(map, _, after):

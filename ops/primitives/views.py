@@ -42,7 +42,7 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.shifted import Shifted
 from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.bordered import cut, fill_outside, is_one_run, receive
+from gridlayout.ops.moves.bordered import cut, fill_outside, is_in_one_kernel, receive
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
@@ -185,7 +185,7 @@ def bordered(
 
     def part(k: int, view: Shifted, x: LazyView) -> list[LazyView]:
         block, array = block_shape(targets[k]), x.materialize()
-        is_one = all(border is None or is_one_run(border, k) for border in borders)
+        is_one = all(border is None or is_in_one_kernel(border, k) for border in borders)
 
         def wider(more: Shape) -> Any:
             if any(n and d not in view.along for d, n in enumerate(more)):
@@ -253,16 +253,18 @@ def cut_view(
     k: int,
     borders: Sequence[Border | None],
     fill: Any = None,
-    more: Shape = (),
+    more: Shape | None = None,
 ) -> Any:
     """Return a device's part, of a shape, of view `k` of the borders along each dim.
 
     fill: what is outside of the array for all views; None if that differs. more: how many positions
-    of any value follow those of each dim that the view has of the array; () for none.
+    of any value follow those of each dim that the view has of the array, as in `cut`.
     """
     some = {s: border for s, border in enumerate(borders) if border is not None}
-    x, masks = cut(x, some, k, fill, {s: more[d] for d, s in view.along.items()} if more else {})
-    shape = tuple(map(sum, zip(shape, more, strict=True))) if more else shape
+    if more is not None:
+        shape = tuple(map(sum, zip(shape, more, strict=True)))
+    after = None if more is None else {s: more[d] for d, s in view.along.items()}
+    x, masks = cut(x, some, k, fill, after)
     return _as_view(x, masks, view, shape, _fill(view, x.dtype))
 
 
