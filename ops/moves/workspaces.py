@@ -12,9 +12,13 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
+from gridlayout.sharding.exchanges.borders import Border
 from gridlayout.sharding.exchanges.exchange import Exchange, local_bytes
 from gridlayout.sharding.exchanges.pieces import Pieces
 from gridlayout.sharding.meshes.placement import Placement
+
+# The most segments of a border that XLA fuses with what reads them.
+_FUSED = 4
 
 
 def gathered_dims(before: Placement) -> list[int]:
@@ -111,3 +115,14 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     written = pieces.nbytes(reaches(pieces)[1])
     is_view = bool(pieces.target.blocks.moves_from_flat(pieces.target.placement.per_device))
     return Workspace((chain,), (written,), is_view or written > out, is_written=True)
+
+
+def border_workspace(border: Border, width: int) -> Workspace:
+    """Return the workspace of receiving a border: slabs, which consumers join with the block.
+
+    XLA writes many segments one by one before it joins them. width: bytes of a position.
+    """
+    if border.gathered is not None:
+        return Workspace()
+    written = border.length * width if len(border.segments) > _FUSED else 0
+    return Workspace((), (border.sent * width, border.received * width, written), is_view=True)

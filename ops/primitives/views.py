@@ -44,7 +44,7 @@ from gridlayout.ops.decisions.specs import Local, Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.bordered import cut, fill_outside, is_in_one_kernel, receive
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.workspace import Workspace
+from gridlayout.ops.moves.workspaces import border_workspace
 from gridlayout.sharding.exchanges.borders import UNREAD, Border
 from gridlayout.sharding.exchanges.slabs import cheapest
 from gridlayout.sharding.limits import LIMITS
@@ -52,8 +52,6 @@ from gridlayout.sharding.meshes.placement import Placement
 
 # The most positions of all devices along one dim whose places are listed.
 _MOST = 1 << 22
-# The most segments of a border that XLA fuses with what reads them.
-_FUSED = 4
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ def bordered(
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
         run = partial(_received, border=border, dim=s, fill=fill)
-        (x,) = b.run(run, [x], [made], sent, workspace=partial(_held, border, width))
+        (x,) = b.run(run, [x], [made], sent, workspace=partial(border_workspace, border, width))
     outs = []
 
     def part(k: int, view: Shifted, x: LazyView) -> list[LazyView]:
@@ -229,17 +227,6 @@ def _boxed(
 
     (x,) = b.fused(cut_to, [x], [small])
     return small, [view.moved([-start for start in starts]) for view in shown], x
-
-
-def _held(border: Border, width: int) -> Workspace:
-    """Return what is held to receive a border: slabs, which consumers join with the block.
-
-    XLA writes many segments one by one before it joins them.
-    """
-    if border.gathered is not None:
-        return Workspace()
-    written = border.length * width if len(border.segments) > _FUSED else 0
-    return Workspace((), (border.sent * width, border.received * width, written), is_view=True)
 
 
 def _received(x: Any, *, border: Border, dim: int, fill: Any) -> list[Any]:
