@@ -13,7 +13,6 @@ from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -76,7 +75,7 @@ def all_to_all(x: jax.Array, axes: Axes, to: int = 0, at: int = 0) -> jax.Array:
         mesh = jax.sharding.get_abstract_mesh()
         size, zero = prod(mesh.shape[name] for name in axes), np.uint32(0)
         shape = (*x.shape[:to], x.shape[to] // size, *x.shape[to + 1 :])
-        starts = lax.optimization_barrier([jnp.uint32(k * shape[to]) for k in range(size)])
+        starts = lax.optimization_barrier([np.uint32(k * shape[to]) for k in range(size)])
         places = ([start if d == to else zero for d in range(x.ndim)] for start in starts)
         x = lax.concatenate([lax.dynamic_slice(x, place, shape) for place in places], to)
     return lax.all_to_all(x, axes, to, at, tiled=True)
@@ -107,7 +106,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
     first = sends[0]
     flat = [lax.optimization_barrier(_flat(send)) for send in sends]
     starts = [0, *accumulate(each.shape[-1] for each in flat)]
-    joined = jnp.concatenate(flat, axis=-1)
+    joined = lax.concatenate(flat, flat[0].ndim - 1)
     if first.kind == ALL_GATHER:
         joined = lax.all_gather(joined, first.axes, axis=0, tiled=True)
     elif first.kind == ALL_TO_ALL:
@@ -117,7 +116,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
     else:
         joined = lax.psum_scatter(joined, first.axes, scatter_dimension=0, tiled=False)
     if starts[-1] <= np.iinfo(np.uint32).max:
-        positions = lax.optimization_barrier([jnp.uint32(start) for start in starts[:-1]])
+        positions = lax.optimization_barrier([np.uint32(start) for start in starts[:-1]])
         cuts = [
             lax.dynamic_slice_in_dim(joined, start, part.shape[-1], axis=-1)
             for start, part in zip(positions, flat, strict=True)

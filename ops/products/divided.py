@@ -62,11 +62,11 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         values.append(b.with_padding(there, 0, along) if along else there)
 
     def whole(x: jax.Array, y: jax.Array) -> jax.Array:
-        return multiply(x.reshape(shapes[0]), y.reshape(shapes[1]))
+        return multiply(lax.reshape(x, shapes[0]), lax.reshape(y, shapes[1]))
 
     if not requested.summed:
         local = made.local_shape
-        return b.run(lambda x, y: [whole(x, y).reshape(local)], values, [made])[0]
+        return b.run(lambda x, y: [lax.reshape(whole(x, y), local)], values, [made])[0]
     (part,) = b.run(lambda x, y: [whole(x, y)], values, [Local(block, wide)])
     return summed(b, part, requested, wide, dtype)
 

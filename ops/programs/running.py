@@ -75,8 +75,9 @@ def with_calls(steps: Sequence[Scoped], needed: Sequence[int]) -> list[Scoped]:
     while n < len(names):
         if n not in calls and len(again := places.get(tuple(names[n : n + _LEAST]), ())) > 1:
             length, starts = _longest(names, n, [at for at in again if at > n], calls)
-            shape = _shape(steps[n : n + length])
-            starts = [at for at in starts if _shape(steps[at : at + length]) == shape]
+            if length * (len(starts) - 1) >= _SPARED:
+                shape = _shape(steps[n : n + length])
+                starts = [at for at in starts if _shape(steps[at : at + length]) == shape]
             if length * (len(starts) - 1) >= _SPARED:
                 runs = [(at, steps[at : at + length]) for at in starts]
                 for at, call in zip(starts, _calls(runs, consumers), strict=True):
