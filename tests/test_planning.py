@@ -968,7 +968,9 @@ def test_loops_of_other_choices_are_other_ops():
     units = Units.apart(traced_for(mlp, [shaped(8, 8)] * 3, "v5e 4x4", None).device)
     choices = [Choice((((k,), ()),), ((k,), ()), ((k,), ())) for k in (0, 1, 0)]
     first, second, same = (
-        Op.of(eqn, requested=RequestedLoop((None,), (None,), (), Chosen(units, {(0,): choice}, 1)))
+        Op.of(eqn).placed(
+            requested=RequestedLoop((None,), (None,), (), Chosen(units, {(0,): choice}, 1))
+        )
         for choice in choices
     )
     assert first != second

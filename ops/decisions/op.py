@@ -93,27 +93,35 @@ class Op:
     equation: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(
-        cls,
-        eqn: Any,
-        follower: Any = None,
-        layout: GridLayout | None = None,
-        requested: Requested | RequestedLoop | None = None,
-    ) -> Op:
-        """Return the op of an equation, fused with `follower`, a transpose of its result."""
-        outs = (eqn if follower is None else follower).outvars
+    def of(cls, eqn: Any) -> Op:
+        """Return the op of an equation."""
         is_read = eqn.primitive.name in CONSTRAINTS
         ignored = {name: None for name in NOT_READ if name in eqn.params and not is_read}
         return cls(
             eqn.primitive,
             {**eqn.params, **ignored} if ignored else eqn.params,
             tuple(Aval.of(atom.aval) for atom in eqn.invars),
-            tuple(Aval.of(var.aval) for var in outs),
+            tuple(Aval.of(var.aval) for var in eqn.outvars),
+            equation=eqn,
+        )
+
+    def placed(
+        self,
+        follower: Op | None = None,
+        layout: GridLayout | None = None,
+        requested: Requested | RequestedLoop | None = None,
+    ) -> Op:
+        """Return this op with requests, fused with `follower`, a transpose of its result."""
+        if follower is None and layout is None and requested is None:
+            return self
+        return Op(
+            *(self.primitive, self.params, self.ins),
+            self.outs if follower is None else follower.outs,
             None if follower is None else tuple(follower.params["permutation"]),
             layout,
             None if isinstance(requested, RequestedLoop) else requested,
             requested if isinstance(requested, RequestedLoop) else None,
-            eqn,
+            self.equation,
         )
 
     @classmethod

@@ -74,7 +74,9 @@ class Graph:
     @once
     def inlined(self, trips: int) -> Graph:
         """Return the graph of what runs, with bodies of loops inlined; trips: as in the class."""
-        return Graph.of(self.closed, trips)
+        if any(node.label == BARRIER or node.name in ("scan", "while") for node in self.nodes):
+            return Graph.of(self.closed, trips)
+        return replace(self, trips=trips, nodes=self._live())
 
     def _live(self) -> list[Node]:
         """Return the nodes that results depend on or that have effects; no others run."""

@@ -309,7 +309,7 @@ class Planner:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
             layout = consumers.layout((follower or node).outs[0], cores)
-        op = Op.of(node.eqn, None if follower is None else follower.eqn, layout, requested)
+        op = node.op.placed(None if follower is None else follower.op, layout, requested)
         specs = tuple(value.spec for value in values)
         is_array = self.env.replicates_small and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
