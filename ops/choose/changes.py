@@ -32,10 +32,17 @@ class Share(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The cost of a move or a sum: seconds, and the number of collectives that run unjoined."""
+    """The cost of a move: seconds, and the number of collectives that run unjoined."""
 
     seconds: float = 0.0
     alone: int = 0
+
+
+class Summed(NamedTuple):
+    """The cost of a sum: seconds, and the latency that it shares with sums that it joins, or 0."""
+
+    seconds: float
+    shared: float
 
 
 class Joined(NamedTuple):

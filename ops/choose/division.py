@@ -20,7 +20,15 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.mesh_axes import Axes
-from gridlayout.ops.choose.changes import Joined, Sent, Share, Way, ways_to_change, without_order
+from gridlayout.ops.choose.changes import (
+    Joined,
+    Sent,
+    Share,
+    Summed,
+    Way,
+    ways_to_change,
+    without_order,
+)
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
@@ -52,9 +60,9 @@ class Units:
     _moves: dict[Any, list[Way]] = field(default_factory=dict, init=False)
     _moved: dict[Any, Sent] = field(default_factory=dict, init=False)
     _rates: dict[Any, tuple[float, float]] = field(default_factory=dict, init=False)
-    _sent: dict[Any, Sent] = field(default_factory=dict, init=False)
-    _latencies: dict[Any, float] = field(default_factory=dict, init=False)
+    _summed: dict[Any, Summed] = field(default_factory=dict, init=False)
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict, init=False)
+    _extents: dict[Division, tuple[int, ...]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
@@ -126,6 +134,12 @@ class Units:
         if (key := tuple(units)) not in self._counts:
             self._counts[key] = prod(self.device.count(self.axes[u]) for u in key)
         return self._counts[key]
+
+    def counts(self, division: Division) -> tuple[int, ...]:
+        """Return the number of devices along each dim of a division."""
+        if division not in self._extents:
+            self._extents[division] = tuple(map(self.count, division))
+        return self._extents[division]
 
     def mesh_axes(self, units: Iterable[int]) -> Axes:
         """Return the axes of some units, in order."""
@@ -258,7 +272,7 @@ class Units:
         ways = self._ways(before, after)
         if not ways:  # each device takes a slice of its own part
             return Sent(self.machine.slicing(nbytes // max(self.parts(after), 1)))
-        return min(way.alone(nbytes) for way in ways)
+        return min([way.alone(nbytes) for way in ways])
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -273,9 +287,10 @@ class Units:
 
     def _ways(self, before: Division | None, after: Division) -> list[Way]:
         """Return the ways to change a division, as functions of bytes, whatever the dims' order."""
-        key = before, after = without_order(before, after)
+        key = before, after
         if key not in self._moves:
             every = tuple(range(len(self.axes)))
+            before, after = without_order(before, after)
             if before is None:
                 size = self.device.size
                 found: list[tuple[Share, ...]] = [
@@ -295,9 +310,8 @@ class Units:
             if key not in self._rates:
                 n, axes = self.count(each.units), self.device.names(self.mesh_axes(each.units))
                 sent = Collective(each.kind, axes, n, 0, self.device.size)
-                least, much = (
-                    self.machine.once(replace(sent, received_bytes=nbytes)) for nbytes in (0, _MUCH)
-                )
+                least = self.machine.once(sent)
+                much = self.machine.once(replace(sent, received_bytes=_MUCH))
                 self._rates[key] = least, (much - least) / _MUCH
             start, each_byte = self._rates[key]
             latency += start
@@ -323,18 +337,6 @@ class Units:
             joined = Joined(kinds, self.machine.latency_alone(sent))
         return self.machine.seconds(sent), joined
 
-    def shared_latency(
-        self, units: Sequence[int], local: int, scattered: bool, dim: int = 0
-    ) -> float:
-        """Return the latency that a sum of `local` bytes shares with sums that it joins, or 0."""
-        key = tuple(units), local, scattered, dim
-        if key not in self._latencies:
-            made, machine = self._sum(units, local, scattered, dim), self.machine
-            is_free = not scattered and machine.combines  # XLA joins all-reduces without a copy
-            saves = is_free or machine.saves_joined(made)
-            self._latencies[key] = machine.latency_alone(made) if saves else 0.0
-        return self._latencies[key]
-
     def joined_move(self, before: Division | None, after: Division, nbytes: int) -> Joined | None:
         """Return what a move saves by joining others that send the same; None if nothing."""
         ways = self._ways(before, after) if before != after else []
@@ -345,26 +347,26 @@ class Units:
             return None  # moves in pieces run by themselves
         return Joined(best.kinds, best.latency) if best.copied * nbytes < best.latency else None
 
-    def summed(self, units: Sequence[int], local: int, scattered: bool, dim: int = 0) -> Sent:
+    def summed(self, units: tuple[int, ...], local: int, scattered: bool, dim: int = 0) -> Summed:
         """Return the cost of summing partial results of `local` bytes per device.
 
         scattered: whether each device gets its part of the sum, along `dim`.
         """
-        key = tuple(units), local, scattered, dim
-        if key not in self._sent:
-            made = self._sum(units, local, scattered, dim)
-            self._sent[key] = Sent(self.machine.seconds(made), sum(each.count for each in made))
-        return self._sent[key]
+        key = units, local, scattered, dim
+        if key not in self._summed:
+            self._summed[key] = self._sum(*key)
+        return self._summed[key]
 
-    def _sum(
-        self, units: Sequence[int], local: int, scattered: bool, dim: int
-    ) -> Sequence[Collective]:
-        made = Collectives(self.device)
+    def _sum(self, units: tuple[int, ...], local: int, scattered: bool, dim: int) -> Summed:
+        axes, machine, sent = self.mesh_axes(units), self.machine, Collectives(self.device)
         if scattered:
-            made.reduce_scatter(self.mesh_axes(units), local, dim)
+            sent.reduce_scatter(axes, local, dim)
         else:
-            made.all_reduce(self.mesh_axes(units), local)
-        return made.found
+            sent.all_reduce(axes, local)
+        is_free = not scattered and machine.combines  # XLA joins all-reduces without a copy
+        saves = is_free or machine.saves_joined(sent.found)
+        shared = machine.latency_alone(sent.found) if saves else 0.0
+        return Summed(machine.seconds(sent.found), shared)
 
 
 def _names(device: DeviceGrid) -> list[str]:

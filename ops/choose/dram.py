@@ -59,9 +59,9 @@ class Dram:
         These are operands, and their next values, which are where the operands are.
         """
         own, found = self.variables, list[Fetch]()
-        of = {v: v for v in range(len(own.given))}
+        of = {v: v for v, places in enumerate(own.given) if any(p.in_dram for p in places)}
         for out, operand in zip(own.graph.outs, own.targets, strict=True):
-            if out is not None and isinstance(operand, int):
+            if out is not None and isinstance(operand, int) and operand in of:
                 of.setdefault(out, operand)
         for n, node in enumerate(own.graph.nodes):
             own.each_step()
@@ -86,7 +86,7 @@ class Dram:
         """Yield what transfers of one run, by choice of the node, add if the operand is there."""
         own = self.variables.variables
         in_dram = np.array([place.in_dram for place in own[operand].choices])
-        if in_dram.any() and any(seconds):
+        if any(seconds):
             more = []
             for choice, each in zip(own[at].choices, seconds, strict=True):
                 others = streaming(self.variables.ways, node, choice, self.always)

@@ -175,16 +175,19 @@ class Strategies(Variables):
         forms, stay, consumers = self.forms(needs)
         kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
-        same = np.array([[a.division == b for b in forms] for a in kinds], bool)
-        if value in self.graph.free:  # it is computed where it is read
+        is_free, is_folded = value in self.graph.free, value in self.graph.folded
+        if is_free or is_folded or any(stay):
+            same = np.array([[a.division == b for b in forms] for a in kinds], bool)
+        if is_free:  # it is computed where it is read
             made = [self.ways.made_at(value, form) for form in forms]
             prices = np.where(same, 0.0, made)[rows]
         else:
             prices = self._moves(tuple(kinds), tuple(forms), size, moved.again)[rows] * count
-        if value in self.graph.folded:  # a move would move the transposed product to its consumers
+        if is_folded:  # a move would move the transposed product to its consumers
             others = np.where(same.any(1)[rows, None], np.inf, 2 * prices)
             prices = np.where(same[rows] | (prices == 0), prices, others)
-        prices = np.where(same[rows] | ~np.array(stay, bool), prices, np.inf)
+        if any(stay):
+            prices = np.where(same[rows] | ~np.array(stay, bool), prices, np.inf)
         self._reads.append(Read(value, held, forms, stay, moved, count))
         if variable.is_operand and len(held) == 1:
             self._join_operand(len(self._reads) - 1, size)
@@ -196,7 +199,10 @@ class Strategies(Variables):
         """Return the seconds of the moves from some places to some forms; again: as in `Moved`."""
         key = kinds, forms, size, again
         if key not in self._prices:
-            found = [[self._place_move(a, b, size, again) for b in forms] for a in kinds]
+            found = []
+            for place in kinds:  # one in DRAM moves between chips only
+                needs = map(self.units.among_chips, forms) if place.in_dram else forms
+                found.append([self._move(place.division, need, size, again) for need in needs])
             self._prices[key] = np.array(found).reshape(len(kinds), len(forms))
         return self._prices[key]
 
@@ -361,15 +367,10 @@ class Strategies(Variables):
                     continue
                 dim = self.ways.scattered_dim(node, choice)
                 given = choice.summed, self.ways.partial(node, choice), choice.scattered
-                if (latency := self.units.shared_latency(*given, dim=dim)) > 0:
+                if (latency := self.units.summed(*given, dim=dim).shared) > 0:
                     latencies.append((k, sum_kind(node, choice), latency * node.times))
             found.append((at, latencies))
         return found
-
-    def _place_move(self, place: Place, need: Division, size: int, again: float) -> float:
-        """Return the seconds to move an operand; one in DRAM moves between chips only."""
-        need = self.units.among_chips(need) if place.in_dram else need
-        return self._move(place.division, need, size, again)
 
     def _move(self, before: Division | None, after: Division, size: int, again: float = 1) -> float:
         sent = self.units.move(before, after, size)

@@ -224,8 +224,8 @@ class Ways:
 
     def part(self, value: int, division: Division) -> tuple[int, ...]:
         """Return the shape of a device's part of a value."""
-        pairs = zip(self.graph.shapes[value], division, strict=True)
-        return tuple(-(-n // self.units.count(units)) for n, units in pairs)
+        counts = self.units.counts(division)
+        return tuple(-(-n // k) for n, k in zip(self.graph.shapes[value], counts, strict=True))
 
     def nbytes(self, value: int, division: Division) -> int:
         """Return the bytes of a device's block of a value, in whole tiles on chips with tiles."""
@@ -252,11 +252,11 @@ class Ways:
 
     def _computed(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.float64]:
         """Return the seconds of each choice's computation, which depend on the parts' extents."""
-        count, known = self.units.count, dict[Any, float]()
+        counts, known = self.units.counts, dict[Any, float]()
         found = np.empty(len(choices))
         for k, choice in enumerate(choices):
             needs = (*choice.ins, choice.made, choice.out)
-            key = tuple(None if need is None else tuple(map(count, need)) for need in needs)
+            key = tuple([None if need is None else counts(need) for need in needs])
             if key not in known:
                 known[key] = self.computing(node, choice)
             found[k] = known[key]
@@ -290,8 +290,9 @@ class Ways:
 
     def scattered_dim(self, node: Node, choice: Choice) -> int:
         """Return the last dim of the array as it is made along which a sum is scattered, or 0."""
-        dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
-        order = self.graph.permutation(node.outs[0])
+        if not choice.scattered:
+            return 0
+        dim, order = scattered_dim(choice.made, choice.out), self.graph.permutation(node.outs[0])
         return dim if order is None else order.index(dim)
 
     def computing(self, node: Node, choice: Choice) -> float:

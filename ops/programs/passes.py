@@ -100,9 +100,10 @@ def computing(
     nbytes = passed_bytes(record, ins, outs, machine, traffic)
     is_cpu = machine.rates is not None and machine.rates.packs
     functions = max(record.functions, functions if is_cpu else 0.0)
-    applied = machine.work_seconds(elements=functions * flops)
-    if applied > machine.work_seconds(nbytes=nbytes):
-        return {"products": applied, "memory": 0.0}
+    if functions and flops:
+        applied = machine.work_seconds(elements=functions * flops)
+        if applied > machine.work_seconds(nbytes=nbytes):
+            return {"products": applied, "memory": 0.0}
     if not record.multiplies:
         flops = 0 if record.is_elementwise else flops  # done while the kernel reads and writes
         return machine.computing(flops, nbytes, packs=False, dtype=dtype)

@@ -62,8 +62,9 @@ class Computing:
         """
         if self.rates is None:
             return 0.0
+        multiplied = flops / self.rates.peak(dtype) if flops else 0.0
         computed = elements / self.rates.elementwise if elements and self.rates.elementwise else 0.0
-        return flops / self.rates.peak(dtype) + nbytes / self.rates.memory + computed
+        return multiplied + nbytes / self.rates.memory + computed
 
     def computing(
         self,
@@ -87,10 +88,10 @@ class Computing:
         >>> gl.Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
         {'products': 0.0, 'memory': 9.6e-08}
         """
-        multiplied = self.work_seconds(flops, dtype=dtype)
         passed = self.work_seconds(nbytes=nbytes)
         if self.rates is None or not flops:
             return {"products": 0.0, "memory": passed}
+        multiplied = self.work_seconds(flops, dtype=dtype)
         if self.rates.transposed:
             passed += transposed / self.rates.transposed
         if self.rates.packs:
