@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from gridlayout.ops.choose.division import Division
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """How a node runs: the division of each operand and of its result, and partial sums.
 
     made: the division of the result before partial sums are reduced. summed: the units that have

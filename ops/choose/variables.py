@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -299,7 +299,7 @@ def apart_in(
     for node in asking:
         choice = choices[node.path]
         pairs = enumerate(zip(node.ins, choice.ins, strict=True))
-        found[node.path] = replace(
-            choice, apart=tuple(k for k, pair in pairs if readers[pair] == 1)
+        found[node.path] = choice._replace(
+            apart=tuple(k for k, pair in pairs if readers[pair] == 1)
         )
     return found

@@ -387,7 +387,7 @@ def record_of(plan: Plan) -> dict[str, Any]:
         "units": None if chosen is None else chosen.units.axes,
         "products": 0 if chosen is None else chosen.products,
         "choices": [
-            {"path": path, **vars(choice)}
+            {"path": path, **choice._asdict()}
             for path, choice in ({} if chosen is None else chosen.choices).items()
         ],
         "alternatives": {

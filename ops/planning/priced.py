@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
@@ -119,7 +118,7 @@ def in_rounds(
     serves all that read it.
     """
     found = apart_in(strategies.graph, choices, lambda node: node.name == "dot_general")
-    return {path: replace(choice, rounds=rounds) for path, choice in found.items()}
+    return {path: choice._replace(rounds=rounds) for path, choice in found.items()}
 
 
 def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:
