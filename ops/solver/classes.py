@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model, paid
-from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared, paid
 
 Scope = tuple[int, ...]
 

@@ -190,7 +190,7 @@ class _Elimination:
         for factor in self.buckets[v]:
             for u in own:
                 if u in factor[0]:
-                    factor = self._owned(*factor, u, v)
+                    factor = self._ordered(self._owned(*factor, u, v))
             factors.append(factor)
         scope, table = self._joined(factors, v)
         if not own:
@@ -227,12 +227,12 @@ class _Elimination:
         return (v, *rest), both[np.arange(len(which)), which]
 
     def _joined(self, factors: list[Factor], v: int) -> Factor:
-        """Return the sum of factors over the variables of any of them, `v` the last one."""
+        """Return the sum of ordered factors over the variables of any of them, `v` the last."""
         scope = tuple(
             sorted({v, *(w for own, _ in factors for w in own)}, key=self.place.__getitem__)
         )
         total: np.ndarray | None = None
-        for own, table in map(self._ordered, sorted(factors, key=lambda factor: len(factor[0]))):
+        for own, table in sorted(factors, key=lambda factor: len(factor[0])):
             if len(own) < len(scope):  # it broadcasts over the others
                 at = iter(table.shape)
                 table = table.reshape([next(at) if w in own else 1 for w in scope])
@@ -246,9 +246,9 @@ class _Elimination:
         """Return a table with its dims in order."""
         scope, table = factor
         places = [self.place[v] for v in scope]
-        order = sorted(range(len(scope)), key=places.__getitem__)
-        if order == [*range(len(scope))]:
+        if places == sorted(places):
             return factor
+        order = sorted(range(len(scope)), key=places.__getitem__)
         return tuple(scope[k] for k in order), table.transpose(order)
 
     def _best(self) -> dict[int, int]:

@@ -15,7 +15,7 @@ from math import fsum, inf
 import numpy as np
 
 from gridlayout.ops.solver.problem import ROUNDING, Fetch, Problem
-from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared, no_step
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Parts, Shared, no_step
 
 
 @dataclass(eq=False)
@@ -80,42 +80,29 @@ class Model:
         """Add costs of the pairs of choices of two variables."""
         if w in self.tables[v]:
             table = self.tables[v][w] + table
-        elif not table.any():
+        elif not np.count_nonzero(table):
             return
         self.tables[v][w] = np.ascontiguousarray(table)
         self.tables[w][v] = np.ascontiguousarray(table.T)
 
     def add_fetch(self, fetch: Fetch) -> None:
-        """Add the costs of a fetch; forms that its source reads itself are costs of the source."""
-        reads, prices = dict(fetch.reads), fetch.prices
-        if (own := reads.pop(fetch.source, None)) is not None:
-            paid = np.where(own, prices, 0).sum(1)
-            self.costs[fetch.source] = self.costs[fetch.source] + paid
-            prices = np.where(own, 0, prices)
-        if (rest := self.simplified(Shared(fetch.source, prices, reads))) is not None:
-            self.shared.append(rest)
+        """Add the costs of a fetch."""
+        if (rest := self._add(fetch.source, fetch.parts)) is not None:
+            self.shared.append(Shared(rest.source, rest.prices, dict(rest.reads)))
 
     def simplified(self, shared: Shared) -> Shared | None:
-        """Return the part of a fetch that several consumers share; None where nothing is left.
+        """Return the part of a fetch that several consumers share, and add the rest.
 
-        The rest becomes costs and tables: forms that a consumer reads with every choice are costs
-        of the source, and forms that only one consumer may read are a table.
+        None where nothing is left.
         """
-        prices, v = shared.prices, shared.source
-        always = np.zeros(prices.shape[1], bool)
-        for read in shared.reads.values():
-            always |= read.all(0)
-        if always.any():
-            self.costs[v] = self.costs[v] + prices[:, always].sum(1)
-        left, may = ~always & prices.any(0), [read.any(0) for read in shared.reads.values()]
-        count = np.add.reduce(may, axis=0, dtype=int) if len(may) > 1 else 1
-        for (consumer, read), own in zip(shared.reads.items(), may, strict=True):
-            if (alone := left & (count == 1) & own).any():
-                self.add_table(consumer, v, paid(read[:, alone], prices[:, alone]))
-        if len(may) < 2 or not (left := left & (count > 1)).any():
-            return None
-        reads = {r: read[:, left] for r, read in shared.reads.items() if read[:, left].any()}
-        return Shared(v, prices[:, left], reads)
+        return self._add(shared.source, Parts.of(shared))
+
+    def _add(self, v: int, parts: Parts) -> Shared | None:
+        for costs in parts.costs:
+            self.costs[v] = self.costs[v] + costs
+        for consumer, table in parts.tables.items():
+            self.add_table(consumer, v, table)
+        return parts.rest
 
     def keep(self, v: int, kept: np.ndarray) -> None:
         """Keep only some choices of a variable; kept: a mask or indices."""
@@ -281,17 +268,3 @@ class Model:
             is_left = at < len(known) and known[at] == chosen[v]
             found[v] = at if is_left else int(np.argmin(self.costs[v]))
         return found
-
-
-def paid(reads: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """Return [choice of a consumer, choice of the source]: the prices of all forms that are read.
-
-    >>> paid(np.array([[True, False], [True, True]]), np.array([[1, inf], [2, 3]]))
-    array([[ 1.,  2.],
-           [inf,  5.]])
-    """
-    is_finite = np.isfinite(prices)
-    found = reads.astype(float) @ np.where(is_finite, prices, 0.0).T
-    if not is_finite.all():
-        found[(reads.astype(float) @ (~is_finite).T.astype(float)) > 0] = inf
-    return found

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.solver.terms import used
+from gridlayout.ops.solver.terms import Parts, Shared, used
 
 ROUNDING = 1e-12  # fraction of a limit by which it may be exceeded, because sums are rounded
 
@@ -48,7 +48,7 @@ class Fetch:
                 "give a price for each choice of the source and each form"
             )
         for consumer, forms in consumers:
-            if forms.ndim != 1 or not np.issubdtype(forms.dtype, np.integer):
+            if forms.ndim != 1 or forms.dtype.kind not in "iu":
                 raise LayoutError(
                     f"variable {consumer} reads forms {forms!r} of variable {self.source}; "
                     "give one integer for each of its choices"
@@ -68,10 +68,20 @@ class Fetch:
             found[consumer] = found[consumer] | read if consumer in found else read
         return found
 
+    @cached_property
+    def parts(self) -> Parts:
+        """Its parts for models, which do not change them; what the source itself reads is costs."""
+        reads, prices = dict(self.reads), self.prices
+        if (own := reads.pop(self.source, None)) is None:
+            return Parts.of(Shared(self.source, prices, reads))
+        rest = Shared(self.source, np.where(own, 0, prices), reads)
+        return Parts.of(rest, (np.where(own, prices, 0).sum(1),))
+
     def with_prices(self, prices: np.ndarray) -> Fetch:
         """Return the fetch with other prices, of as many choices and forms."""
         made = object.__new__(Fetch)
         vars(made).update(vars(self), prices=prices)
+        vars(made).pop("parts", None)
         return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
+from math import fsum, inf
 
 import numpy as np
 
@@ -37,6 +37,47 @@ class Shared:
     def scope(self) -> tuple[int, ...]:
         """Its variables, the source first."""
         return self.source, *self.reads
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A fetch in its parts.
+
+    costs: of the source, added one by one: forms that a consumer reads with every choice. tables:
+    [choice of a consumer, choice of the source]: forms that only this consumer may read. rest: the
+    part that several consumers share; None where nothing is left.
+    """
+
+    costs: tuple[np.ndarray, ...]
+    tables: dict[int, np.ndarray]
+    rest: Shared | None
+
+    @classmethod
+    def of(cls, shared: Shared, costs: tuple[np.ndarray, ...] = ()) -> Parts:
+        """Return the parts of a fetch, with `costs` before its own."""
+        # Arrays are small here: `any` of one takes as long as all that is done with it.
+        prices, count = shared.prices, shared.prices.shape[1]
+        left, readers = np.logical_or.reduce(prices), np.zeros(count, int)
+        always, may = np.zeros(count, bool), dict[int, np.ndarray]()
+        for r, read in shared.reads.items():
+            choices = np.add.reduce(read, axis=0, dtype=int)
+            always |= choices == len(read)
+            may[r] = choices > 0
+            readers += may[r]
+        if np.count_nonzero(always):
+            costs = (*costs, prices[:, always].sum(1))
+            left &= ~always
+        tables = {}
+        for r, read in shared.reads.items():
+            alone = left & may[r] & (readers == 1)
+            if np.count_nonzero(alone):
+                tables[r] = paid(read[:, alone], prices[:, alone])
+        left &= readers > 1
+        if not np.count_nonzero(left):
+            return cls(costs, tables, None)
+        several = (r for r, own in may.items() if np.count_nonzero(own & left))
+        reads = {r: shared.reads[r][:, left] for r in several}
+        return cls(costs, tables, Shared(shared.source, prices[:, left], reads))
 
 
 @dataclass(eq=False)
@@ -98,3 +139,18 @@ def used(
     """Return the usages of an assignment: of single variables, then of pairs."""
     found = [float(usage[state[v]]) for v, usage in usages.items()]
     return found + [float(both[state[v], state[w]]) for (v, w), both in pairs.items()]
+
+
+def paid(reads: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Return [choice of a consumer, choice of the source]: the prices of all forms that are read.
+
+    >>> paid(np.array([[True, False], [True, True]]), np.array([[1, inf], [2, 3]]))
+    array([[ 1.,  2.],
+           [inf,  5.]])
+    """
+    is_finite, reads = np.isfinite(prices), reads.astype(float)
+    if np.count_nonzero(is_finite) == prices.size:
+        return reads @ prices.T
+    found = reads @ np.where(is_finite, prices, 0.0).T
+    found[reads @ (~is_finite).T.astype(float) > 0] = inf
+    return found
