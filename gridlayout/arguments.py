@@ -142,8 +142,9 @@ def in_sequence(values: Any) -> Any:
     >>> in_sequence(8), in_sequence([3, 2])
     ((8,), [3, 2])
     """
-    is_number = isinstance(values, SupportsIndex) and not getattr(values, "ndim", 0)
-    return (values,) if is_number else values
+    if isinstance(values, (tuple, list)) or not isinstance(values, SupportsIndex):
+        return values
+    return values if getattr(values, "ndim", 0) else (values,)
 
 
 def as_index(index: Any, shape: Shape, what: str) -> Shape:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
@@ -28,7 +26,14 @@ from gridlayout.ops.decisions.factors import SHIFTED
 from gridlayout.ops.decisions.jaxprs import called, equations_of, is_call, scan_parts
 from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
-from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, is_indexed, layout_of
+from gridlayout.ops.decisions.specs import (
+    Sharded,
+    Spec,
+    in_space,
+    is_indexed,
+    is_of_keys,
+    layout_of,
+)
 from gridlayout.ops.decisions.stated import WITH_LAYOUT
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.graph.digest import digest_of
@@ -87,7 +92,7 @@ class Chosen:
             return None  # what has no results, such as a print, has no choice
         aval, record = (follower or node).eqn.outvars[0].aval, node.record
         avals = [aval, *(atom.aval for atom in node.eqn.invars)]
-        if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in avals):
+        if any(map(is_of_keys, avals)):
             return None  # keys are replicated
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
@@ -96,21 +101,16 @@ class Chosen:
         units, order = self.units, range(len(choice.made))
         if follower is not None:
             order = follower.params["permutation"]
-        made, out = (
-            units.spec(tuple(aval.shape), aval.dtype, tuple(division[d] for d in order))
-            for division in (choice.made, choice.out)
-        )
+        if record.is_elementwise and not record.is_made_in_place:
+            made = self._like(choice.made, values, aval)
+            return Requested((), made, made)
+        made = units.spec(aval.shape, aval.dtype, tuple(choice.made[d] for d in order))
+        out = made
+        if choice.out != choice.made:
+            out = units.spec(aval.shape, aval.dtype, tuple(choice.out[d] for d in order))
         ins = self._all_needed(choice, values, record)
         if record.is_made_in_place:  # only what it is made of is placed
             return Requested(ins, made, out) if any(ins) else None
-        if record.is_elementwise:
-            specs = [value.spec for value in values if value.shape == tuple(aval.shape)]
-            # Take the layout of an operand that is divided like this.
-            same = (spec for spec in specs if isinstance(spec, Sharded))
-            own = next((s for s in same if units.division(s) == choice.made), None)
-            if own is not None:
-                made = Sharded(own.layout.with_dtype(aval.dtype, None), own.placement)
-            return Requested((), made, made)
         if record.of_blocks and None in ins:  # for instance if an update is a scalar
             return None
         kinds = () if node.factors is None else node.factors.kinds
@@ -119,6 +119,15 @@ class Chosen:
         axes = units.mesh_axes(choice.summed)
         rounds = choice.rounds, choice.apart
         return Requested(ins, made, out, axes, choice.scattered, *rounds)
+
+    def _like(self, division: Division, values: Sequence[Value], aval: Any) -> Sharded:
+        """Return the placement of an elementwise result: that of an operand that is divided so."""
+        specs = (value.spec for value in values if value.shape == aval.shape)
+        same = (spec for spec in specs if isinstance(spec, Sharded))
+        own = next((each for each in same if self.units.division(each) == division), None)
+        if own is None:
+            return self.units.spec(aval.shape, aval.dtype, division)
+        return Sharded(own.layout.with_dtype(aval.dtype, None), own.placement)
 
     def _of_number(
         self, choice: Choice, values: Sequence[Value], record: Record
@@ -148,8 +157,7 @@ class Chosen:
             second = len(eqn.invars)
 
         def spec(choice: Choice | None, aval: Any, drop: int = 0) -> Sharded | None:
-            is_key = jnp.issubdtype(aval.dtype, jax.dtypes.extended)
-            if choice is None or len(aval.shape) == drop or is_key:
+            if choice is None or len(aval.shape) == drop or is_of_keys(aval):
                 return None
             return self.units.spec(tuple(aval.shape[drop:]), aval.dtype, choice.out)
 

@@ -228,7 +228,7 @@ def is_indexed(spec: Spec) -> bool:
 
 def is_of_keys(x: Any) -> bool:
     """Whether a value holds random keys or another extended dtype, which no layout can hold."""
-    return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
+    return not isinstance(x.dtype, np.dtype) and jnp.issubdtype(x.dtype, jax.dtypes.extended)
 
 
 def is_array_deferred(spec: Spec) -> bool:

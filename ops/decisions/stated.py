@@ -39,8 +39,7 @@ def constraint(
 
     None for any other equation, and where it states nothing: see `stated_axes`.
     """
-    is_of_arrays = 0 not in aval.shape and not is_of_keys(aval)
-    if name not in CONSTRAINTS or not is_of_arrays:
+    if name not in CONSTRAINTS or 0 in aval.shape or is_of_keys(aval):
         return None
     return _stated_axes(params[CONSTRAINTS[name]], len(aval.shape), device)
 
@@ -84,7 +83,7 @@ def stated_spec(
 
 def stated_by(eqn: Any, device: DeviceGrid) -> Sharded | None:
     """Return the spec that an equation of a jaxpr states for its result; None if it states none."""
-    if not eqn.outvars or is_of_types(eqn):
+    if eqn.primitive.name not in STATED or not eqn.outvars or is_of_types(eqn):
         return None
     return stated_spec(eqn.primitive.name, eqn.params, eqn.outvars[0].aval, device)
 

@@ -166,8 +166,9 @@ class Graph:
 
     def has_choice(self, device: DeviceGrid) -> bool:
         """Return whether there is a product for whose result the program states no placement."""
-        stated = {v for node in self.nodes if node.placed(device) is not None for v in node.ins}
-        return any(node.flops and node.outs[0] not in stated for node in self.nodes)
+        products = [node for node in self.nodes if node.flops]
+        readers = (self.readers[node.outs[0]] for node in products)
+        return any(all(each.placed(device) is None for each in some) for some in readers)
 
     @property
     def products(self) -> float:
