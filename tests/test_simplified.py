@@ -134,3 +134,22 @@ def test_values_with_padding_that_is_set_once(name):
     laid = poisoned(X, gl.GridLayout(X.shape, "float32", (2, 4)), gl.DeviceGrid((2, 4)))
     for one, want in zip(gl.on_grid(fn)(laid), fn(jnp.asarray(X)), strict=True):
         np.testing.assert_allclose(read(one), want, rtol=1e-5, atol=1e-6)
+
+
+def unread(x):
+    jnp.cos(x)
+    return jnp.tanh(x @ x.T)
+
+
+@pytest.mark.parametrize(
+    "fn", [unread, jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())), in_a_loop]
+)
+def test_nodes_that_run_are_those_of_the_graph_itself_without_loops(fn):
+    closed = jax.make_jaxpr(fn)(*((X, AT) if fn is in_a_loop else (X,)))
+    graph = Graph.of(closed)
+    found, made = graph.inlined(4), Graph.of(closed, 4)
+    rows = ([(n.name, n.path, n.ins, n.outs) for n in each.nodes] for each in (found, made))
+    assert next(rows) == next(rows)
+    assert ({*found.nodes} <= {*graph.nodes}) == (fn is unread)
+    assert found.trips == 4
+    assert found.results == made.results

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
 from itertools import pairwise, product
 from math import inf, isclose
 from pathlib import Path
@@ -30,6 +31,7 @@ from gridlayout.ops.solver import (
 )
 from gridlayout.ops.solver.descent import Descent
 from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.quick import quick
 from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
@@ -203,6 +205,20 @@ def test_reductions_keep_the_least_cost():
         possible = [dict(zip(made.costs, state, strict=True)) for state in states]
         costs = [made.cost(state) for state in possible if made.is_within(state)]
         assert isclose(min(costs, default=inf) + sum(made.constants), best, rel_tol=CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_models_share_the_parts_of_fetches_and_do_not_change_them(seed):
+    problem = random_problem(np.random.default_rng(seed), False)
+    with suppress(Infeasible):
+        reduce(Model.of(problem))
+    others = [(each.source, 2 * each.prices + 1, each.consumers) for each in problem.fetches]
+    changed = [each.with_prices(2 * each.prices + 1) for each in problem.fetches]
+    found = problem, problem.with_terms(problem.costs, changed)
+    fresh = problem, Problem(problem.costs, tuple(Fetch(*each) for each in others))
+    for own, expected in zip(map(Model.of, found), fresh, strict=True):
+        for state in product(*(range(len(costs)) for costs in problem.costs)):
+            assert isclose(own.cost(dict(enumerate(state))), expected.cost(state), rel_tol=1e-9)
 
 
 def test_a_forest_with_consumers_of_one_fetch_is_solved_exactly():
