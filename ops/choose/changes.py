@@ -7,7 +7,6 @@ tiles. `Strategies.refined` finds them for the moves of a solution.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -52,8 +51,7 @@ class Joined(NamedTuple):
     latency: float
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """A way to change a division: seconds of latency and per byte, and its collectives.
 
     copied: seconds per byte to copy what is received: joined collectives send copies, so they are

@@ -194,7 +194,7 @@ class _Elimination:
             factors.append(factor)
         scope, table = self._joined(factors, v)
         if not own:
-            self.put(scope[:-1], table.min(-1))
+            self.put(scope[:-1], np.minimum.reduce(table, axis=-1))
             return
         which, counts = {u: self.terms.which[u] for u in own}, self.terms.counts
         at = joint(which, counts)
