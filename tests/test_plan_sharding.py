@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 from tiers import few
 
 import gridlayout as gl
+from gridlayout.ops.planning.priced import default_plan
+from gridlayout.ops.planning.traced import traced_for
 
 COUNT = len(jax.devices())
 pytestmark = pytest.mark.skipif(COUNT < 8, reason="the plans are run on 8 devices")
@@ -358,7 +360,7 @@ def test_layouts_that_the_function_states_unevenly_are_refused():
 
 def test_the_default_program_is_constrained_at_its_ends():
     x = array(64, 64)
-    plan = gl.plan(lambda x: x @ x, x, machine=SMALL, seconds=0)
+    plan = default_plan(traced_for(lambda x: x @ x, (x,), SMALL, None), None)
     assert plan.how == "as by default"
     mesh = mesh_of(2, 4)
     made = jax.jit(plan.constrained(mesh))(x)

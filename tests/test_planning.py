@@ -30,6 +30,7 @@ from gridlayout.ops.choose.variables import Place
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.graph.graph import Graph
+from gridlayout.ops.planning.priced import default_plan
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve
@@ -791,8 +792,7 @@ def test_the_default_is_on_grids_own_program(name, grid, tmp_path):
     laid = [gl.put(shaped(*each.shape), each, device) for each in layouts]
     own = gl.on_grid(fn).report(*laid)
     assert gl.simulate(fn, *laid).time == pytest.approx(own.seconds)
-    plan = gl.plan(fn, *laid, seconds=0)
-    assert plan.time <= own.seconds * (1 + 1e-9)
+    plan = default_plan(traced_for(fn, tuple(laid), None, None), None, True)
     assert str(gl.on_grid(fn, policy=plan).report(*laid)) == str(own)
     # Searched, stated as layouts, fixed, and saved: never slower than that.
     shapes = [shaped(*each.shape) for each in layouts]
@@ -846,7 +846,8 @@ def test_gaps_that_say_nothing_are_no_numbers(seconds, bound, words):
 
 
 def test_without_a_search_the_bound_is_not_known():
-    plan = gl.plan(lambda x: x @ x, shaped(64, 64), machine="v5e 4x4", seconds=0)
+    traced = traced_for(lambda x: x @ x, (shaped(64, 64),), "v5e 4x4", None)
+    plan = default_plan(traced, None)
     assert str(plan).splitlines()[0].endswith("us, no bound known, gap unknown (as by default)")
 
 

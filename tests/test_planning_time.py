@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -18,8 +19,7 @@ from benchmarks.experts import prefill, training
 from gridlayout.errors import LayoutError
 from gridlayout.ops.choose.counts import number_of_ways
 from gridlayout.ops.choose.mixtures import mixtures
-from gridlayout.ops.choose.strategies import Strategies
-from gridlayout.ops.planning import clock, making, on_devices, priced, solved, traced
+from gridlayout.ops.planning import clock, making, on_devices, priced, solved
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
@@ -107,14 +107,14 @@ def assert_true(plan, best):
 @pytest.mark.parametrize("name", CASES)
 def test_an_interrupt_at_any_time_gives_a_plan(name, whole, monkeypatch):
     best, count = whole[name]
-    times, parts = [], 8 if tiers.ALL else 2
+    bounds, parts = [], 8 if tiers.ALL else 2
     for at in sorted({2, 3, 4, *range(5, count, max(count // parts, 1)), count - 1}):
         with monkeypatch.context() as patch:
             reading(patch, time.monotonic, {at})
             plan = planned(name)
         assert_true(plan, best)
-        times.append(plan.time)
-    assert max(times) > best.time  # the first ones came before anything was known
+        bounds.append(plan.bound)
+    assert min(bounds) < best.bound  # the first ones came before any search
 
 
 def test_an_interrupt_by_progress_gives_the_plan_that_it_was_told_of(whole):
@@ -187,18 +187,47 @@ def test_less_time_gives_a_plan_whose_bound_is_true(name, whole, monkeypatch):
     assert len(set(hows)) > 1
 
 
-def test_no_time_is_spent_on_the_problem_of_a_plan_that_is_known(monkeypatch):
-    """The default is returned at the first step of making the problem after the time."""
-    steps = []
+def test_no_more_time_is_taken_than_the_best_plan_without_a_search_needs(monkeypatch):
+    """The default is cut short, and one plan is made: it is no worse than any mixture."""
+    ended, made = [], []
 
-    class Known(Strategies):
-        def _node(self, number):
-            steps.append(number)
-            return super()._node(number)
+    def default(*args):
+        try:
+            return first(*args)
+        except Expired:
+            ended.append(None)
+            raise
 
-    monkeypatch.setattr(traced, "Strategies", Known)
-    plan = planned("v5e", seconds=0)
-    assert (plan.how, plan.bound, steps) == ("as by default", 0, [])
+    first, price = on_devices.default_plan, solved.made_plan
+    monkeypatch.setattr(on_devices, "default_plan", default)
+    monkeypatch.setattr(solved, "made_plan", lambda *args: made.append(None) or price(*args))
+    strategies = traced_for(STEP[0], STEP[1:], gl.Machine("v5e 4x4"), None).strategies(None)
+    best = mixtures(strategies, strategies.problem, expired)[0]
+    strategies.refined(best)
+    for looks in (4, 20):  # at the clock, before the time is over
+        ended.clear()
+        made.clear()
+        with monkeypatch.context() as patch:
+            ticks = itertools.count()
+            reading(patch, lambda: float(next(ticks) >= looks))  # noqa: B023
+            plan = planned("v5e", seconds=0.5)
+        assert (len(ended), len(made)) == (1, 1)
+        assert plan.time <= strategies.problem.cost(best) * (1 + CLOSE)
+
+
+def test_the_default_is_made_in_the_end_where_it_was_cut_short(monkeypatch):
+    """No plan that the time does not end is slower."""
+    default, calls = on_devices.default_plan, []
+
+    def cut_once(*args):
+        calls.append(None)
+        if len(calls) == 1:
+            raise Expired
+        return replace(default(*args), simulation=free)
+
+    free = replace(planned("v5e").simulation, equations=(), staged=())
+    monkeypatch.setattr(on_devices, "default_plan", cut_once)
+    assert planned("v5e").how == "as by default"
 
 
 def test_highs_is_not_waited_for_longer_than_its_time(monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ from gridlayout.ops.graph.digest import digest_of
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import Node, Path
 from gridlayout.ops.solver.descent import descended
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
@@ -290,13 +291,14 @@ def choices_for(
     operands: Sequence[Spec],
     results: list[list[Spec]],
     free: Sequence[int],
+    each_step: Callable[[], None] = no_step,
 ) -> tuple[Chosen, list[Spec | None]] | None:
     """Return the choices for a whole program, and the placements of its results.
 
     None where each equation chooses by itself. results: the placements that each result may have,
     where its rule decides the first one; none for any placement. free: the numbers of the results
     of which nothing is requested. Those that are not divided like operands stay where they are
-    computed.
+    computed. each_step: is called now and then, and ends it by raising.
     """
     placed = [*operands, *graph.stated(env.device), *(x for some in results for x in some)]
     units = Units.of(env.device, placed, graph.exact).between(*graph.average_product)
@@ -317,7 +319,7 @@ def choices_for(
         stated.append({d: s for d, s in divisions[::-1] if d is not None} if is_stated else {})
     most = LIMITS.few_choices if len(units.axes) > 2 else None
     targets = [[*divisions][::-1] for divisions in stated]
-    strategies = Strategies(with_chains(graph), units, places, targets, most=most)
+    strategies = Strategies(with_chains(graph), units, places, targets, most=most, each_step=each_step)
     found = best_of(strategies)
     made = [
         next(iter(some), None) if division is None else divisions[division]
@@ -356,8 +358,9 @@ def best_of(strategies: Strategies) -> tuple[int, ...]:
 
     They are the same in every process.
     """
-    problem = strategies.problem
-    found = descended(problem, lambda model: starts(strategies, model))
+    problem, each_step = strategies.problem, strategies.each_step
+    found = descended(problem, lambda model: starts(strategies, model), each_step)
+    each_step()
     return strategies.with_exact_moves(found)[0]
 
 

@@ -39,6 +39,7 @@ from gridlayout.ops.interpret.result_placement import ResultPlacement
 from gridlayout.ops.primitives.composed import composition
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.program import RELAYOUT, Program
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
@@ -46,12 +47,17 @@ _OUTERMOST = Call()
 
 
 def planned(
-    env: Env, graph: Graph, operands: Sequence[Spec], result_specs: Sequence[Spec | None] = ()
+    env: Env,
+    graph: Graph,
+    operands: Sequence[Spec],
+    result_specs: Sequence[Spec | None] = (),
+    each_step: Callable[[], None] = no_step,
 ) -> Program:
     """Return the program of a whole call, whose array operands and results are laid out.
 
     If the environment states a plan for this program, its choices are taken. result_specs: the
-    requested specs of the first results, None for no request.
+    requested specs of the first results, None for no request. each_step: is called now and then,
+    and ends it by raising.
     """
     stated, nexts = env.stated, dict(env.nexts)
     env = replace(env, stated=None, nexts=())
@@ -60,7 +66,7 @@ def planned(
         placement = ResultPlacement.of(
             env, graph, operands, result_specs or stated.requested(env.device)
         )
-        made = _plan_with(env, graph, operands, placement, chosen)
+        made = _plan_with(env, graph, operands, placement, chosen, each_step)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not result_specs and set(spaces) != {"l1"}:  # some results are in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
@@ -70,12 +76,17 @@ def planned(
     placement = ResultPlacement.of(env, graph, operands, result_specs, nexts)
     whole = graph.inlined(LIMITS.trips) if is_open(env, operands) else None
     if whole is None:
-        return _plan_with(env, graph, operands, placement)
-    return _cheapest(env, graph, whole, operands, placement)
+        return _plan_with(env, graph, operands, placement, None, each_step)
+    return _cheapest(env, graph, whole, operands, placement, each_step)
 
 
 def _cheapest(
-    env: Env, graph: Graph, whole: Graph, operands: Sequence[Spec], placement: ResultPlacement
+    env: Env,
+    graph: Graph,
+    whole: Graph,
+    operands: Sequence[Spec],
+    placement: ResultPlacement,
+    each_step: Callable[[], None],
 ) -> Program:
     """Return the cheaper of two programs: chosen as a whole, or equation by equation.
 
@@ -83,35 +94,34 @@ def _cheapest(
     products, because it considers more algorithms for each of them; and if the layouts of results
     follow from it. Without products, the first program must be clearly cheaper.
     """
-    free = placement.free
+    free, make = placement.free, partial(_plan_with, each_step=each_step)
     alone, is_first = None, whole.products < 2 or not whole.has_choice(env.device)
     is_small = is_first or whole.products <= LIMITS.products
     results = _known_results(env, graph, placement)
     if is_small or results is None:
         # The placement of results does not depend on the algorithms of products.
         algorithm = None if is_small else "gathered"
-        alone = _plan_with(replace(env, algorithm=algorithm), graph, operands, placement)
+        alone = make(replace(env, algorithm=algorithm), graph, operands, placement)
         placement, results = placement.matching(alone.results), alone.results
         if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
-    allowed = [[] if spec is None else [spec] for spec in results]
-    for number in free:
-        allowed[number] += _like_operands(env, operands, results[number])
+    like = {k: _like_operands(env, operands, results[k]) for k in free}
+    allowed = [[x for x in (own, *like.get(k, [])) if x is not None] for k, own in enumerate(results)]
     # A map of cores that the user states may have no place for other grids.
     anywhere = free if env.device.placements.stated is None else ()
-    both = choices_for(env, whole, operands, allowed, anywhere)
+    both = choices_for(env, whole, operands, allowed, anywhere, each_step)
     together = None
     if both is not None:
         chosen, found = both
         there = placement.with_specs({k: found[k] for k in free if found[k] != results[k]})
-        together = _plan_with(env, graph, operands, there, chosen)
+        together = make(env, graph, operands, there, chosen)
     if together is None or not together.is_local:
-        return alone if is_small and alone else _plan_with(env, graph, operands, placement)
+        return alone if is_small and alone else make(env, graph, operands, placement)
     together.chosen = chosen
     if alone is None:
         return together
     if not is_small and alone.seconds < together.seconds:
-        alone = _plan_with(env, graph, operands, placement)
+        alone = make(env, graph, operands, placement)
     share = LIMITS.cheaper_share if whole.has_choice(env.device) else 1 / LIMITS.cheaper_share
     if alone.seconds < share * together.seconds:
         alone.against = together.seconds if together.seconds > alone.seconds else None
@@ -173,8 +183,9 @@ def _plan_with(
     operands: Sequence[Spec],
     placement: ResultPlacement,
     chosen: Chosen | None = None,
+    each_step: Callable[[], None] = no_step,
 ) -> Program:
-    planner = Planner(env, operands, chosen)
+    planner = Planner(env, operands, chosen, each_step)
     inputs = [planner.apply(_lay_out_operand, value) for value in planner.operands]
     outs = planner.append(graph, inputs, placement.layouts)
     outs = [planner.apply(placement.place, out, number) for number, out in enumerate(outs)]
@@ -196,8 +207,14 @@ def _lay_out_operand(b: Builder, x: Value) -> Value:
 class Planner:
     """Appends decisions to a program, node by node."""
 
-    def __init__(self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None) -> None:
-        self.env, self.made = env, Program(env.device, tuple(operands))
+    def __init__(
+        self,
+        env: Env,
+        operands: Sequence[Spec],
+        chosen: Chosen | None = None,
+        each_step: Callable[[], None] = no_step,
+    ) -> None:
+        self.env, self.made, self._each_step = env, Program(env.device, tuple(operands)), each_step
         self.made.offers = partial(offers, env=env, plan=Planner)
         self.chosen = chosen
         self._path: tuple[int, ...] = ()  # equation numbers: of enclosing calls, then its own
@@ -271,6 +288,7 @@ class Planner:
         for node in graph.nodes:
             if graph.followers.intersection(node.outs):
                 continue
+            self._each_step()
             self._path = (*outside, *node.path)
             follower = graph.folded.get(node.outs[0]) if node.outs else None
             given = [self._read(atom, held) for atom in node.atoms]

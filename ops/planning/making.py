@@ -56,10 +56,10 @@ def plan(
     fixed: layouts that arguments must have, in the forms of `gl.put`: `{"params/w1": layout}` by
     paths, which start with the argument's name; `with_layout` in `fn` fixes other values. trips:
     the assumed trip count of loops of unknown length. seconds: the time limit, by the clock on the
-    wall, from the end of tracing. It includes the pricing of the default plan, which is always
-    made, and about what it takes to price the plan that is found. The first is never cut short,
-    nor is the second where the default does not fit the memory. The search ends sooner if the plan
-    is proven to be the best.
+    wall, from the end of tracing. It includes the pricing of the default plan, and about what it
+    takes to price the plan that is found. It is exceeded where it is too short for the best plan
+    that needs no search: to list the choices, to find a mixture of data and tensor parallelism,
+    and to price that. The search ends sooner if the plan is proven to be the best.
     progress: called with the time of the best plan, the bound, and the elapsed seconds.
     memory_space: for chips of several cores, the space of arguments and results: "dram", as in
     compiled programs, or "l1", or the chip's own name of one; by default whichever takes the least
@@ -67,15 +67,15 @@ def plan(
     (`Plan.overlapped`), by what the machine does at the same time, with products in rounds.
     Otherwise it takes the least time in sequence (`Plan.time`), which `bound` is of.
 
-    When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
-    yet, it is the default plan: what `gl.on_grid` does, with the bound known so far, which may be
-    0. Where the default does not fit the memory, it is a mixture of data and tensor parallelism.
-    Where that does not fit either, and on chips of several cores, which have no default plan, the
-    first interrupt is raised, and a `LayoutError` states that the time was too short. A second
-    interrupt is raised, and so is one during tracing.
+    When the time runs out, or at an interrupt, the result is the best plan so far, with the bound
+    known so far, which may be 0. It is at least the fastest mixture of data, tensor, sequence and
+    expert parallelism that was found. Where none fits the memory, nor the default, the first
+    interrupt is raised, and a `LayoutError` states that the time was too short. A second interrupt
+    is raised, and so is one during tracing.
 
-    Except on chips of several cores, no plan takes longer than the default (with `overlap`, by the
-    time with overlap), both with arguments as
+    The default plan is what `gl.on_grid` does. Except on chips of several cores, which have none,
+    and where the time runs out before it is made, for which it has a quarter of all, no plan takes
+    longer (with `overlap`, by the time with overlap), both with arguments as
     `gl.put` lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s
     keep their layouts unless other layouts save a tenth of the time, which is about the accuracy of
     the figures.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from operator import attrgetter
@@ -17,10 +19,11 @@ from gridlayout.ops.planning.priced import default_plan
 from gridlayout.ops.planning.solved import made_for, problem_of, solved
 from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.solver.solve import Solution, Unsolved
-from gridlayout.ops.solver.terms import Expired, no_step
+from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
 
 _PRICING = 0.75  # the time to price a plan that was chosen, as a share of that of the default plan
+_DEFAULT = 0.25  # the share of all time for the default plan
 _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
 _BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
@@ -33,16 +36,21 @@ _MOST = 0.4  # the share of the remaining time for one try
 def on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan | None:
     """Return a plan that fits a device's memory.
 
-    It never takes longer than the default plan, which is the result if no other is found.
+    It never takes longer than the default plan, unless the time is too short to make that.
     """
-    known = clock.through(lambda: _Known.of(traced, trips))
-    clock.keep(_PRICING * clock.spent)
+    part = clock.part(_DEFAULT)
+    known = clock.through(lambda: _Known.of(traced, trips, part.check))
+    if not known.is_cut:
+        clock.keep(_PRICING * clock.spent)
     try:
         found = _divided(traced, trips, known, clock, progress)
-    except (Expired, Unsolved):
+    except Unsolved:
         if known.plan is None:
             raise
         return known.plan
+    if known.is_cut and found is not None and clock.left:
+        known = clock.through(lambda: _Known.of(traced, trips, clock.check))
+        return known.with_bound(found.bound) if known.beats(found, traced.overlap) else found
     return known.plan if found is None else found
 
 
@@ -50,7 +58,8 @@ def on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -
 class _Known:
     """The default plan, None if it does not fit, and the seconds that another plan has to beat.
 
-    overlapped: those that a plan has to beat which is compared by its time with overlap.
+    overlapped: those that a plan has to beat which is compared by its time with overlap. is_cut:
+    whether there was no time to make it.
 
     Arrays that are laid out keep their layouts unless the gain exceeds the figures' accuracy.
     """
@@ -58,13 +67,24 @@ class _Known:
     plan: Plan | None
     seconds: float = inf
     overlapped: float = inf
+    is_cut: bool = False
 
     @staticmethod
-    def of(traced: Traced, trips: int | None) -> _Known:
-        """Return the faster default: with arguments as `gl.put` lays them out, or as they are."""
+    def of(traced: Traced, trips: int | None, each_step: Callable[[], None]) -> _Known:
+        """Return the faster default: with arguments as `gl.put` lays them out, or as they are.
+
+        each_step: raises Expired where the time is too short for it.
+        """
+        try:
+            return _Known._of(traced, trips, each_step)
+        except Expired:
+            return _Known(None, is_cut=True)
+
+    @staticmethod
+    def _of(traced: Traced, trips: int | None, each_step: Callable[[], None]) -> _Known:
         machine, known = traced.device.machine, []
         for keeps in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
-            plan = default_plan(traced, trips, keeps)
+            plan = default_plan(traced, trips, keeps, each_step)
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
                 stays = LIMITS.relayout_gain if keeps and machine.figures else 0.0
                 known.append(_Known(plan, plan.time * (1 - stays), plan.overlapped * (1 - stays)))
@@ -90,20 +110,24 @@ def _divided(
     program that does not fit tells what else it holds, one that takes longer than its choices were
     priced tells what it takes, and others are chosen. The fastest program that fits is the result.
     """
-    # If the default does not fit, only a complete problem can tell whether anything does.
-    each_step = no_step if known.plan is None else clock.check
-    each_step()
-    free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
+    # The problem is made in any case: it has the plans that are known without a search.
+    free = clock.through(lambda: traced.strategies(trips))
     room = traced.device.machine.device_capacity
     tries = _Tries(traced, free, known.seconds, clock, progress, room)
-    tries.go_on()
-    tries.with_less_room()
-    if tries.first is None:
-        return None
+    first = tries.limited()
+    if known.is_cut:
+        tries.begin(first)
+    if tries.best is None or clock.left:
+        tries.go_on(first)
+        tries.with_less_room()
     if tries.best is not None:
         strategies, solution, made = tries.best
+        if tries.first is not None:
+            made = replace(made, bound=min(tries.first.bound, made.time))
         made = hiding(traced, strategies, made, solution, clock)
         return known.with_bound(made.bound) if known.beats(made, traced.overlap) else made
+    if tries.first is None:
+        return None
     if known.plan is not None:
         return known.with_bound(tries.first.bound)
     if tries.is_cut or not clock.left:
@@ -144,9 +168,24 @@ class _Tries:
         """Return the choices with what is known of programs."""
         return self.free.limited(None if self.room is None else int(self.part * self.room))
 
-    def go_on(self) -> None:
-        """Make programs until none is faster by what is known, or the time ends."""
-        strategies: Strategies | None = self.limited()
+    def begin(self, strategies: Strategies) -> None:
+        """Make the best plan that needs no search, and keep as much time as its price takes."""
+        with suppress(Unsolved):
+            found = solved(strategies, self.clock.part(0.0), None)
+            if found is None:
+                return
+            before = self.clock.spent
+            made = made_for(self.traced, strategies, found, self.clock)
+            self.clock.keep(self.clock.spent - before)
+            if self.room is None or made.peak_bytes <= self.room:
+                self.least, self.best = made.peak_bytes, (strategies, found, made)
+
+    def go_on(self, strategies: Strategies | None = None) -> None:
+        """Make programs until none is faster by what is known, or the time ends.
+
+        strategies: the first choices; by default all, with what is known.
+        """
+        strategies = strategies or self.limited()
         for k in range(_MOST_PLANS):
             assert strategies is not None
             solution = self.solution(strategies, k)
@@ -199,8 +238,8 @@ class _Tries:
         gap = LIMITS.gap if k and self.is_late else 0.0
         try:
             found = solved(strategies, self.clock.part(share), self.progress, gap)
-        except (Expired, Unsolved):
-            if self.first is None:
+        except Unsolved:
+            if self.first is None and self.best is None:
                 raise
             self.part, self.is_cut = 1.0, True
             return None

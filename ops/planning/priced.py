@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
@@ -23,20 +24,28 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.programs.row import named_rows
 from gridlayout.ops.solver.solve import Solution
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.limits import LIMITS
 
 _MOST_WAYS = 8  # the most alternatives per equation
 
 
-def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) -> Plan:
+def default_plan(
+    traced: Traced,
+    trips: int | None,
+    keep_layouts: bool = False,
+    each_step: Callable[[], None] = no_step,
+) -> Plan:
     """Return the plan of the program that `gl.on_grid` makes, with its choices.
 
     keep_layouts: whether arguments keep the layouts that they have, instead of those of `gl.put`.
-    The bound is 0, because none is known.
+    each_step: is called now and then, and ends it by raising. The bound is 0, because none is known.
     """
+    each_step()
     numbered = enumerate(traced.leaves, traced.consts)
     layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
-    report = traced.report([*layouts.values()])
+    report = traced.report([*layouts.values()], each_step=each_step)
+    each_step()
     results = tuple(map(layout_of, report.program.results))
     trips = LIMITS.trips if trips is None else trips
     return Plan(
@@ -157,13 +166,12 @@ def _alternatives(
         if not listed or len(choices) < 2:
             continue
         if at not in by_variable:
-            costs = problem.costs_with(found.choices, at).tolist()
-            ways = []
-            for k, (choice, cost) in enumerate(zip(choices, costs, strict=True)):
-                if isfinite(cost):
-                    words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
-                    ways.append(Alternative(words, cost, k == found.choices[at]))
-            ways.sort(key=lambda way: (way.time, not way.is_chosen))
-            by_variable[at] = tuple(ways[:_MOST_WAYS])
+            chosen, costs = found.choices[at], problem.costs_with(found.choices, at).tolist()
+            ways = sorted((cost, k != chosen, k) for k, cost in enumerate(costs) if isfinite(cost))
+            best = [(choices[k], cost, k == chosen) for cost, _, k in ways[:_MOST_WAYS]]
+            by_variable[at] = tuple(
+                Alternative(units.words(x.ins, x.out, x.summed, x.scattered), cost, is_chosen)
+                for x, cost, is_chosen in best
+            )
         made |= {by_path[path]: by_variable[at] for path in listed}
     return made

@@ -234,11 +234,13 @@ class Traced:
         stated: Stated | None = None,
         algorithm: str | None = None,
         policy: Policy = same_grid_and_tile,
+        each_step: Callable[[], None] = no_step,
     ) -> Report:
         """Return the report of the program for arguments in these layouts, with their names.
 
         stated: that of a plan; without one, the program is that of `gl.on_grid`. algorithm: of all
-        products, by name. policy: that of `gl.on_grid`.
+        products, by name. policy: that of `gl.on_grid`. each_step: is called now and then, and ends
+        it by raising.
         """
         specs = self.specs_in(layouts)
         # Values that a plan has in DRAM are read during computation: the program treats them as
@@ -255,7 +257,7 @@ class Traced:
             nexts=tuple(self.next_of.items()),
         )
         names = (*["constant"] * self.consts, *self.names)
-        found = Report.of(planned(env, self.graph, specs))
+        found = Report.of(planned(env, self.graph, specs, each_step=each_step))
         return found.named(names, self.result_names, function_name(self.lifted.fn))
 
 

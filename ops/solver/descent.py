@@ -23,19 +23,22 @@ ROUNDS = 40  # of raising the prices of exceeded limits
 
 
 def descended(
-    problem: Problem, starts: Callable[[Model], Iterable[Mapping[int, int]]]
+    problem: Problem,
+    starts: Callable[[Model], Iterable[Mapping[int, int]]],
+    each_step: Callable[[], None] = no_step,
 ) -> tuple[int, ...]:
     """Return the best assignment where shares prove it, otherwise a good one; without a clock.
 
     starts: called with the model in the second case, for assignments to begin with; others are made
     by shares. Single variables are changed from each of them. So they are from the best mixes of
-    the results. From the best of all of these, `PAIRED`, pairs are changed too.
+    the results. From the best of all of these, `PAIRED`, pairs are changed too. each_step: is called
+    now and then, and ends it by raising.
     """
-    model = Model.of(problem)
+    model = Model.of(problem, each_step)
     shares = Shares(model)
     if not model.limits and shares.is_best and shares.found is not None:
         return _numbers(shares.found)
-    descent, found = Descent(model), dict[tuple[int, ...], float]()
+    descent, found = Descent(model, each_step), dict[tuple[int, ...], float]()
     begun = set[tuple[int, ...]]()
 
     def add(state: Mapping[int, int] | None) -> None:
