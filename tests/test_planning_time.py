@@ -393,3 +393,22 @@ def test_plans_in_less_room_than_all_that_fit_are_tried(plans, room, spent, room
     tries.go_on()
     tries.with_less_room()
     assert (tries.rooms, tries.best[2].time) == (rooms, time)
+
+
+def test_limits_that_do_not_bind_cost_nothing(monkeypatch):
+    """The best choices without limits are the result where their program fits."""
+    free = gl.plan(*TALL, machine=small(1 << 20))
+    mebibytes = free.peak_bytes / 2**20
+    machine = small(mebibytes)
+    limited = traced_for(TALL[0], TALL[1:], machine, None).strategies(None)
+    assert limited.limited(machine.device_capacity).problem.rows
+    searched, first = [], on_devices.solved
+
+    def recorded(strategies, *args):
+        searched.append(strategies.capacity)
+        return first(strategies, *args)
+
+    monkeypatch.setattr(on_devices, "solved", recorded)
+    plan = gl.plan(*TALL, machine=machine)
+    assert (plan.time, plan.peak_bytes, plan.bound) == (free.time, free.peak_bytes, free.bound)
+    assert set(searched) == {None}

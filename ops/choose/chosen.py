@@ -319,7 +319,9 @@ def choices_for(
         stated.append({d: s for d, s in divisions[::-1] if d is not None} if is_stated else {})
     most = LIMITS.few_choices if len(units.axes) > 2 else None
     targets = [[*divisions][::-1] for divisions in stated]
-    strategies = Strategies(with_chains(graph), units, places, targets, most=most, each_step=each_step)
+    strategies = Strategies(
+        with_chains(graph), units, places, targets, most=most, each_step=each_step
+    )
     found = best_of(strategies)
     made = [
         next(iter(some), None) if division is None else divisions[division]

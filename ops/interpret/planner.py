@@ -106,7 +106,9 @@ def _cheapest(
         if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
     like = {k: _like_operands(env, operands, results[k]) for k in free}
-    allowed = [[x for x in (own, *like.get(k, [])) if x is not None] for k, own in enumerate(results)]
+    allowed = [
+        [x for x in (own, *like.get(k, [])) if x is not None] for k, own in enumerate(results)
+    ]
     # A map of cores that the user states may have no place for other grids.
     anywhere = free if env.device.placements.stated is None else ()
     both = choices_for(env, whole, operands, allowed, anywhere, each_step)

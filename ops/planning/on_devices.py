@@ -18,6 +18,7 @@ from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan
 from gridlayout.ops.planning.solved import made_for, problem_of, solved
 from gridlayout.ops.planning.traced import Traced
+from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
@@ -30,6 +31,7 @@ _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
 _LESS_ROOMS = 6  # with less memory than the plans that fit, in which faster ones are looked for
 _QUICK = 0.25  # the share of all time in which choices are searched again with what a plan takes
+_FREE = 0.25  # the share of the remaining time for choices without limits
 _MOST = 0.4  # the share of the remaining time for one try
 
 
@@ -114,11 +116,14 @@ def _divided(
     free = clock.through(lambda: traced.strategies(trips))
     room = traced.device.machine.device_capacity
     tries = _Tries(traced, free, known.seconds, clock, progress, room)
-    first = tries.limited()
+    limited = tries.limited()
     if known.is_cut:
-        tries.begin(first)
+        tries.begin(limited)
     if tries.best is None or clock.left:
-        tries.go_on(first)
+        choices = tries.without_limits(limited)
+        tries.began = clock.spent
+        if choices is not None:
+            tries.go_on(choices)
         tries.with_less_room()
     if tries.best is not None:
         strategies, solution, made = tries.best
@@ -142,8 +147,9 @@ class _Tries:
     most: the seconds of the default plan. room: bytes of a device. first: the first solution, whose
     bound is that of all. best: the fastest plan that fits, with its solution, and the choices of
     which that is one. part: of the room, that choices may take. over: the last solution whose
-    program does not fit. least: the fewest bytes that a program holds which fits. is_cut: whether
-    the time ended a search.
+    program does not fit. least: the fewest bytes that a program holds which fits. bound: that of
+    choices without limits. began: seconds spent before others are searched. is_cut: whether the
+    time ended a search.
     """
 
     traced: Traced
@@ -157,12 +163,14 @@ class _Tries:
     part: float = 1.0
     over: tuple[Solution, Plan] | None = None
     least: float = inf
+    bound: float = 0.0
+    began: float = 0.0
     is_cut: bool = False
 
     @property
     def is_late(self) -> bool:
         """Whether no choices are searched again that are known to fit."""
-        return self.clock.spent > _QUICK * self.clock.seconds
+        return self.clock.spent - self.began > _QUICK * self.clock.seconds
 
     def limited(self) -> Strategies:
         """Return the choices with what is known of programs."""
@@ -179,6 +187,28 @@ class _Tries:
             self.clock.keep(self.clock.spent - before)
             if self.room is None or made.peak_bytes <= self.room:
                 self.least, self.best = made.peak_bytes, (strategies, found, made)
+
+    def without_limits(self, limited: Strategies) -> Strategies | None:
+        """Make the plan of the best choices without limits; return the choices to go on with.
+
+        If it fits, no choices are better: these are gone on with where the program takes longer
+        than they are priced, and none otherwise. If it does not, those with limits are.
+        """
+        if not (rows := self.clock.through(limited.room.rows)):
+            return limited
+        free = self.free.limited(None)
+        with suppress(Unsolved):
+            found = solved(free, self.clock.part(_FREE), self.progress)
+            if found is None:
+                return limited
+            self.bound = found.bound
+            if Problem(free.problem.costs, rows=tuple(rows)).excess(found.choices) > 0:
+                return limited
+            made = made_for(self.traced, free, found, self.clock)
+            if self.room is not None and made.peak_bytes <= self.room:
+                self.first, self.least, self.best = found, made.peak_bytes, (free, found, made)
+                return free if not self.is_late and _learned(free, found, made) else None
+        return limited
 
     def go_on(self, strategies: Strategies | None = None) -> None:
         """Make programs until none is faster by what is known, or the time ends.
@@ -243,7 +273,8 @@ class _Tries:
                 raise
             self.part, self.is_cut = 1.0, True
             return None
-        self.first = self.first or found
+        bound = max(found.bound, min(self.bound, found.cost)) if found is not None else 0.0
+        self.first = self.first or (found and replace(found, bound=bound))
         return found
 
     def is_enough(self, solution: Solution) -> bool:

@@ -39,7 +39,7 @@ def default_plan(
     """Return the plan of the program that `gl.on_grid` makes, with its choices.
 
     keep_layouts: whether arguments keep the layouts that they have, instead of those of `gl.put`.
-    each_step: is called now and then, and ends it by raising. The bound is 0, because none is known.
+    The bound is 0, because none is known. each_step: is called now and then; ends it by raising.
     """
     each_step()
     numbered = enumerate(traced.leaves, traced.consts)

@@ -31,8 +31,8 @@ def descended(
 
     starts: called with the model in the second case, for assignments to begin with; others are made
     by shares. Single variables are changed from each of them. So they are from the best mixes of
-    the results. From the best of all of these, `PAIRED`, pairs are changed too. each_step: is called
-    now and then, and ends it by raising.
+    the results. From the best of all of these, `PAIRED`, pairs are changed too. each_step: is
+    called now and then, and ends it by raising.
     """
     model = Model.of(problem, each_step)
     shares = Shares(model)
