@@ -99,7 +99,7 @@ def mixture(x: Any, p: Any) -> Any:
     best, which = lax.top_k(gates, 2)
     chosen = jax.nn.one_hot(which, experts).sum(-2)
     place = jnp.cumsum(chosen, 1) * chosen - 1
-    sent = jax.nn.one_hot(place, capacity, dtype=x.dtype)
+    sent = jax.nn.one_hot(place.astype(jnp.int32), capacity, dtype=x.dtype)
     inputs = jnp.einsum("btec,btd->ebcd", sent, x)
     hidden = jax.nn.silu(jnp.einsum("ebcd,edf->ebcf", inputs, p["up"]))
     made = jnp.einsum("ebcf,efd->ebcd", hidden, p["down"])

@@ -17,6 +17,7 @@ import tiers
 import gridlayout as gl
 from benchmarks.experts import prefill, training
 from gridlayout.errors import LayoutError
+from gridlayout.ops.choose.copies import Copies
 from gridlayout.ops.choose.counts import number_of_ways
 from gridlayout.ops.choose.mixtures import mixtures
 from gridlayout.ops.planning import clock, making, on_devices, priced, solved
@@ -412,3 +413,32 @@ def test_limits_that_do_not_bind_cost_nothing(monkeypatch):
     plan = gl.plan(*TALL, machine=machine)
     assert (plan.time, plan.peak_bytes, plan.bound) == (free.time, free.peak_bytes, free.bound)
     assert set(searched) == {None}
+
+
+def test_nothing_is_divided_where_messages_take_longer_than_they_save():
+    """More devices are never slower than one, even without a search."""
+    model = training("experts", 2, 12, 8, 16, 24, 40, 1, experts=4)
+    links, rates = gl.Links(4.5e10, latency=1e-3, wrap=True), gl.Rates(flops=2e14, memory=8e11)
+    chip = gl.Chip("t", (1, 1), {"dram": 1 << 40})
+    times = []
+    for mesh in ((1,), (2, 4)):
+        machine = gl.Machine(chip, mesh=mesh, links=links, rates=rates)
+        times.append(gl.plan(model.fn, *model.args, machine=machine, seconds=0).time)
+    assert times[1] <= times[0] * (1 + CLOSE)
+
+
+def test_copies_are_listed_only_where_they_may_not_fit(monkeypatch):
+    """Most programs have room for copies of all operands, in whatever division they are read."""
+    listed = []
+    monkeypatch.setattr(Copies, "at", lambda self, n: listed.append(n))
+    strategies = traced_for(STEP[0], STEP[1:], small(1 << 20), None).strategies(None)
+    assert not strategies.limited(1 << 40).problem.rows
+    assert not listed
+
+
+def test_no_node_copies_more_than_is_taken_for_granted():
+    strategies = traced_for(STEP[0], STEP[1:], small(1 << 20), None).strategies(None)
+    copies = strategies.limited(1.0).room._copies_of
+    pairs = [(copies.at(n).most, copies.most(n)) for n in range(len(strategies.graph.nodes))]
+    assert any(most for most, _ in pairs)
+    assert all(most <= granted for most, granted in pairs)

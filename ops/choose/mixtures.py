@@ -4,7 +4,8 @@ Experts divide large models like that: some units along the batch, others along 
 units, or along the sequence or the experts. Here kinds follow from the graph. Dims that operations
 have as one factor are one class. Classes of which no operation has two, such as heads and hidden
 units, are one kind, as one unit can divide all of them. Where an operation or an operand can't be
-divided along the kind of a unit, as weights along the batch, it may divide any dim. So data
+divided along the kind of a unit, as weights along the batch, it may divide any dim. A unit may also
+divide nothing, which is best where messages take longer than what they save. So data
 parallelism, with weights whole or divided (ZeRO, Rajbhandari et al. 2020, section 5), and tensor
 parallelism, with the rest divided along the sequence (Megatron-LM, Korthikanti et al. 2022, section
 4.2), are in the mixtures of one kind.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import permutations
+from itertools import islice, permutations
 from math import inf
 from typing import Any
 
@@ -57,7 +58,7 @@ def starts(variables: Variables, model: Model) -> list[dict[int, int]]:
     def solved(*orders: Order) -> dict[int, int] | None:
         return Shares(free.among([_mask(own, orders) for own in parts]), SMALL).found
 
-    found = {kind: solved(*[(kind,)] * units) for kind in _numbers(parts)}
+    found = {kind: solved(*[(kind,)] * units) for kind in (NOTHING, *_numbers(parts))}
     made = {kind: each for kind, each in found.items() if each is not None}
     few = sorted(made, key=lambda kind: (free.cost(made[kind]), kind))[:STARTS]
     mixed = (
@@ -75,12 +76,13 @@ def mixtures(
     """Return the best assignments of mixtures, those that fit first; none if there are no kinds.
 
     each_step: called now and then; if it raises Expired, the result is what is known. That is at
-    least the first mixture, with less memory where it does not fit.
+    least two mixtures: nothing divided, and the first kind, with less memory where it does not fit.
     """
     found: dict[tuple[int, ...], tuple[bool, float]] = {}
 
     def step() -> None:
-        if len(found) > len(PRICES) or min(found.values(), default=(True, inf)) < (False, inf):
+        fits = min(found.values(), default=(True, inf)) < (False, inf)
+        if len(found) > 1 + len(PRICES) or (len(found) > 1 and fits):
             each_step()
 
     with suppress(Expired):
@@ -92,7 +94,7 @@ def mixtures(
 def _made(
     variables: Variables, problem: Problem, each_step: Callable[[], None]
 ) -> Iterator[tuple[int, ...]]:
-    """Yield assignments: of each kind with each other one behind it, then of two kinds."""
+    """Yield assignments: nothing divided, each kind with each other one behind it, two kinds."""
     free = Model.of(problem, each_step).without_fetches_from(len(variables.variables))
     parts, memory, units = _parts(variables), _shares(problem), len(variables.units.axes)
     kinds = _numbers(parts)
@@ -114,6 +116,9 @@ def _made(
         return problem.excess(state) > 0, problem.cost(state)
 
     best: dict[int, tuple[tuple[bool, float], Order]] = {}
+    for state in islice(solved([(NOTHING,)] * units), 1):
+        yield state
+        best[NOTHING] = seconds(state), (NOTHING,)
     for first in kinds:
         for order in ((first,), *((first, other) for other in (NOTHING, *kinds) if other != first)):
             each_step()

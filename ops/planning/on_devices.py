@@ -18,7 +18,6 @@ from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan
 from gridlayout.ops.planning.solved import made_for, problem_of, solved
 from gridlayout.ops.planning.traced import Traced
-from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, Unsolved
 from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
@@ -194,7 +193,7 @@ class _Tries:
         If it fits, no choices are better: these are gone on with where the program takes longer
         than they are priced, and none otherwise. If it does not, those with limits are.
         """
-        if not (rows := self.clock.through(limited.room.rows)):
+        if not problem_of(limited, self.clock).rows:
             return limited
         free = self.free.limited(None)
         with suppress(Unsolved):
@@ -202,7 +201,7 @@ class _Tries:
             if found is None:
                 return limited
             self.bound = found.bound
-            if Problem(free.problem.costs, rows=tuple(rows)).excess(found.choices) > 0:
+            if limited.problem.excess(found.choices) > 0:
                 return limited
             made = made_for(self.traced, free, found, self.clock)
             if self.room is not None and made.peak_bytes <= self.room:
