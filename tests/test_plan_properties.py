@@ -127,3 +127,22 @@ def test_what_a_reduction_to_a_number_reads_is_divided():
     for fn in (lambda x: jnp.tanh(x).sum() + x.max(), lambda x: (x.min(), jnp.argmax(x))):
         plan = gl.plan(fn, x, machine=machine, fixed=whole)
         assert plan.time <= plan.bound * 1.01
+
+
+def test_a_number_is_reduced_from_where_the_plan_moves_its_operand():
+    # The operand is gathered, and each device adds up all of it: the rule of one equation would
+    # move it to all devices, and reduce what they have.
+    def of_labels(x, w, labels):
+        logits = x @ w
+        own = jnp.take_along_axis(logits, labels[:, None], -1)[:, 0]
+        return jnp.mean(jax.nn.logsumexp(logits, -1) - own)
+
+    slow = gl.Rates(flops=2e12, memory=8e9)
+    links = gl.Links(4.5e8, latency=1e-6, wrap=True)
+    machine = gl.Machine(
+        gl.Chip("t", (1, 1), {"dram": PLENTY}), mesh=(16,), links=links, rates=slow
+    )
+    args = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((1024, 128), (128, 3)))
+    labels = jax.ShapeDtypeStruct((1024,), "int32")
+    plan = gl.plan(of_labels, *args, labels, machine=machine)
+    assert plan.time <= plan.bound * EXACT

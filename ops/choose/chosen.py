@@ -137,7 +137,8 @@ class Chosen:
 
         Only what reductions read is moved: other rules place it themselves.
         """
-        if record.of_blocks or record.is_elementwise or not choice.summed:
+        is_reduced = choice.summed or record.neutral is not None
+        if record.of_blocks or record.is_elementwise or not is_reduced:
             return None
         ins = self._all_needed(choice, values, record)
         axes = self.units.mesh_axes(choice.summed)
