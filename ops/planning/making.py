@@ -74,7 +74,7 @@ def plan(
     is raised, and so is one during tracing.
 
     The default plan is what `gl.on_grid` does. Except on chips of several cores, which have none,
-    and where the time runs out before it is made, for which it has a quarter of all, no plan takes
+    and where the time runs out before it is made, for which it has two fifths of all, no plan takes
     longer (with `overlap`, by the time with overlap), both with arguments as
     `gl.put` lays them out and with `GridArray`s as they are. On a measured machine, `GridArray`s
     keep their layouts unless other layouts save a tenth of the time, which is about the accuracy of

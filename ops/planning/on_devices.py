@@ -23,7 +23,7 @@ from gridlayout.ops.solver.terms import Expired
 from gridlayout.sharding.limits import LIMITS
 
 _PRICING = 0.75  # the time to price a plan that was chosen, as a share of that of the default plan
-_DEFAULT = 0.25  # the share of all time for the default plan
+_DEFAULT = 0.4  # the share of all time for the default plan
 _MOST_PLANS = 40  # that are made, with all that is known of what programs hold
 _BY_SHARE = 4  # the tries of a large program with the share of the room that is counted
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
