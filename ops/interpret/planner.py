@@ -105,10 +105,7 @@ def _cheapest(
         placement, results = placement.matching(alone.results), alone.results
         if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
-    like = {k: _like_operands(env, operands, results[k]) for k in free}
-    allowed = [
-        [x for x in (own, *like.get(k, [])) if x is not None] for k, own in enumerate(results)
-    ]
+    allowed = _allowed(env, operands, results, free)
     # A map of cores that the user states may have no place for other grids.
     anywhere = free if env.device.placements.stated is None else ()
     both = choices_for(env, whole, operands, allowed, anywhere, each_step)
@@ -142,15 +139,24 @@ def _may_be_cheaper(env: Env, operands: Sequence[Spec], alone: Program) -> bool:
         return False
     if any(x.count for x in alone.collectives):
         return True
-    largest = max((x for x in operands if isinstance(x, Sharded)), key=_size, default=None)
-    if largest is None:
-        return False
-    devices = prod(map(env.device.count, largest.placement.axes))
+    largest = max(operands, key=_size, default=None)
+    axes = largest.placement.axes if isinstance(largest, Sharded) else ()
+    devices = prod(map(env.device.count, axes))
     return devices < env.device.size and alone.seconds > env.device.machine.any_seconds(1)
 
 
 def _size(spec: Spec) -> int:
     return prod(spec.shape)
+
+
+def _allowed(
+    env: Env, operands: Sequence[Spec], results: Sequence[Spec | None], free: Sequence[int]
+) -> list[list[Spec]]:
+    """Return the placements that each result may have; free: the numbers of those with others."""
+    found = [[] if spec is None else [spec] for spec in results]
+    for number in free:
+        found[number] += _like_operands(env, operands, results[number])
+    return found
 
 
 def _like_operands(env: Env, operands: Sequence[Spec], result: Spec | None) -> list[Spec]:
