@@ -35,7 +35,7 @@ from gridlayout.ops.graph.consumers import Consumers
 from gridlayout.ops.graph.graph import Graph
 from gridlayout.ops.graph.node import BARRIER, Atom, Call, Node
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
-from gridlayout.ops.interpret.result_placement import ResultPlacement
+from gridlayout.ops.interpret.result_placement import ResultPlacement, allowed_results
 from gridlayout.ops.primitives.composed import composition
 from gridlayout.ops.programs.passes import Traffic
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -97,7 +97,7 @@ def _cheapest(
     free, make = placement.free, partial(_plan_with, each_step=each_step)
     alone, is_first = None, whole.products < 2 or not whole.has_choice(env.device)
     is_small = is_first or whole.products <= LIMITS.products
-    results = _known_results(env, graph, placement)
+    results = placement.known(graph, env.device)
     if is_small or results is None:
         # The placement of results does not depend on the algorithms of products.
         algorithm = None if is_small else "gathered"
@@ -105,7 +105,7 @@ def _cheapest(
         placement, results = placement.matching(alone.results), alone.results
         if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
-    allowed = _allowed(env, operands, results, free)
+    allowed = allowed_results(env.device, operands, results, free)
     # A map of cores that the user states may have no place for other grids.
     anywhere = free if env.device.placements.stated is None else ()
     both = choices_for(env, whole, operands, allowed, anywhere, each_step)
@@ -147,42 +147,6 @@ def _may_be_cheaper(env: Env, operands: Sequence[Spec], alone: Program) -> bool:
 
 def _size(spec: Spec) -> int:
     return prod(spec.shape)
-
-
-def _allowed(
-    env: Env, operands: Sequence[Spec], results: Sequence[Spec | None], free: Sequence[int]
-) -> list[list[Spec]]:
-    """Return the placements that each result may have; free: the numbers of those with others."""
-    found = [[] if spec is None else [spec] for spec in results]
-    for number in free:
-        found[number] += _like_operands(env, operands, results[number])
-    return found
-
-
-def _like_operands(env: Env, operands: Sequence[Spec], result: Spec | None) -> list[Spec]:
-    """Return the placements of operands of a result's shape, such as of a gradient's parameter."""
-    if not isinstance(result, Sharded):
-        return []
-    layouts = [layout_of(spec) for spec in operands if spec.shape == result.shape]
-    some = [x.with_dtype(result.dtype).with_oob(None) for x in layouts if x is not None]
-    return [Sharded(x, env.device.placement(x)) for x in dict.fromkeys(some)]
-
-
-def _known_results(
-    env: Env, graph: Graph, placement: ResultPlacement
-) -> Sequence[Spec | None] | None:
-    """Return the placements of results that are stated, or are those of operands; None if some are
-    not. The result of a number is None.
-    """
-    found: list[Spec | None] = []
-    rows = zip(graph.outs, placement.specs, placement.operand_layouts, strict=True)
-    for v, spec, own in rows:
-        if spec is None and own is not None:
-            spec = Sharded(own, env.device.placement(own))
-        if spec is None and v is not None and graph.shapes[v]:
-            return None
-        found.append(spec)
-    return found
 
 
 def _plan_with(

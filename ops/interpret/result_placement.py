@@ -79,6 +79,20 @@ class ResultPlacement:
         """The numbers of the results of which nothing is requested or known."""
         return [k for k, own in enumerate(self.operand_layouts) if self.is_free[k] and own is None]
 
+    def known(self, graph: Graph, device: DeviceGrid) -> Sequence[Spec | None] | None:
+        """Return the specs of results that are requested, or are those of operands.
+
+        None if a result has neither; a number needs none.
+        """
+        found: list[Spec | None] = []
+        for v, spec, own in zip(graph.outs, self.specs, self.operand_layouts, strict=True):
+            if spec is None and own is not None:
+                spec = Sharded(own, device.placement(own))
+            if spec is None and v is not None and graph.shapes[v]:
+                return None
+            found.append(spec)
+        return found
+
     def with_specs(self, specs: Mapping[int, Spec | None]) -> ResultPlacement:
         """Return the placement with other requested specs of some results, by their numbers."""
         rows = enumerate(self.specs)
@@ -142,3 +156,28 @@ def _is_placed(graph: Graph, value: int | None, device: DeviceGrid) -> bool:
     """Return whether the program states the placement of a value."""
     maker = None if value is None else graph.makers.get(value)
     return maker is not None and maker.placed(device) is not None
+
+
+def allowed_results(
+    device: DeviceGrid,
+    operands: Sequence[Spec],
+    results: Sequence[Spec | None],
+    free: Sequence[int],
+) -> list[list[Spec]]:
+    """Return the placements that each result may have: its own one, if it has one.
+
+    free: the numbers of results that may also be placed like an operand of their shape, as the
+    gradient of a parameter.
+    """
+    found = [[] if spec is None else [spec] for spec in results]
+    for number in free:
+        found[number] += _like_operands(device, operands, results[number])
+    return found
+
+
+def _like_operands(device: DeviceGrid, operands: Sequence[Spec], result: Spec | None) -> list[Spec]:
+    if not isinstance(result, Sharded):
+        return []
+    layouts = [layout_of(spec) for spec in operands if spec.shape == result.shape]
+    some = [x.with_dtype(result.dtype).with_oob(None) for x in layouts if x is not None]
+    return [Sharded(x, device.placement(x)) for x in dict.fromkeys(some)]
