@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from devices import STATED, mapped
 from hlo import collectives
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, NamedSharding
 from laid_out import indices, layouts, optimized, packed, poisoned
 from machines import FAST, with_latency
 from tiers import few
@@ -333,3 +333,21 @@ def test_blocks_change_their_size_wherever_elements_end(rows):
         old, new = (gl.GridLayout(shape, grid=(2, 2), shard_shape=(k, None)) for k in (n, m))
         x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
         np.testing.assert_array_equal(gl.relayout(poisoned(x, old, device), new), x)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "copied"),
+    [
+        ((8, 1), (1, 1), 0),  # rows are joined as they arrive
+        ((1, 8), (1, 1), 1),  # columns are joined row by row
+        ((2, 4), (2, 1), 1),
+        ((2, 4), (1, 4), 0),
+    ],
+)
+def test_gathers_along_inner_dims_copy_what_they_join(before, after, copied):
+    device = gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")))
+    old, new = (gl.GridLayout((64, 64), grid=grid, collapse=[]) for grid in (before, after))
+    places = map(device.placement, (old, new))
+    (sent,) = find_move(old, new, device, *places).collectives
+    whole = 64 * 64 * 4 // np.prod(after)
+    assert sent.copied_bytes == copied * whole

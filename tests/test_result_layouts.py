@@ -197,6 +197,43 @@ def test_elementwise_results_are_where_nothing_moves_to(operands):
     assert report.program.results[0].layout.grid == (4, 2)
 
 
+@pytest.mark.skipif(COUNT != 8, reason="the mesh has 8 devices")
+@pytest.mark.parametrize("grid", [(1, 1), (2, 1), (1, 4)])
+def test_devices_that_hold_nothing_compute_where_that_pays_and_results_stay(grid):
+    """All devices compute a long loop; what takes less than sending anything stays."""
+    device = gl.DeviceGrid((2, 4))
+    x = np.random.default_rng(0).uniform(-1, 1, (512, 515)).astype("f4")
+    laid = gl.put(x, gl.GridLayout(x.shape, grid=grid, collapse=[]), device)
+
+    def waves(x, count):
+        return jax.lax.fori_loop(0, count, lambda _, v: jnp.sin(v) + x, x)
+
+    found = {}
+    for count in (2, 50):
+        fn = gl.on_grid(lambda x, count=count: waves(x, count))
+        report, out = fn.report(laid), fn(laid)
+        assert out.layout.grid == grid
+        np.testing.assert_allclose(np.asarray(out), waves(x, count), rtol=1e-5, atol=1e-5)
+        made = [y for row in report.rows for y in row.outputs if y is not None and y.grid]
+        found[count] = max(np.prod(y.grid) for y in made)
+    assert found[50] == 8
+    small = gl.put(x[:8, :8], gl.GridLayout((8, 8), grid=grid, collapse=[]), device)
+    assert gl.on_grid(jnp.sin).report(small).bytes_moved == 0
+
+
+@pytest.mark.parametrize("tile", [None, (32, 32)])
+@pytest.mark.parametrize("name", ["sum", "reshape", "sort"])
+def test_results_of_one_operation_keep_the_grid_and_the_tile(name, tile):
+    """What is chosen inside changes no result."""
+    fns = {"sum": lambda x: x.sum(0), "reshape": jnp.ravel, "sort": lambda x: jnp.sort(x, 0)}
+    grids = {"sum": (1, 1), "reshape": (2,), "sort": (2, 1)}
+    layout = gl.GridLayout((512, 512), grid=(2, 1), tile=tile)
+    report = gl.on_grid(fns[name], device=NO_DEVICES).report(layout)
+    (out,) = report.rows[-1].outputs
+    assert out.grid == grids[name]
+    assert (out.tile is None) == (tile is None)
+
+
 def test_the_next_value_of_an_operand_is_where_that_is():
     def step(p, m, g):
         m = 0.9 * m + g

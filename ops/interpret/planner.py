@@ -106,8 +106,10 @@ def _cheapest(
         if is_first and not _may_be_cheaper(env, operands, alone):
             return alone
     allowed = allowed_results(env.device, operands, results, free)
-    # A map of cores that the user states may have no place for other grids.
-    anywhere = free if env.device.placements.stated is None else ()
+    # A map of cores that the user states may have no place for other grids. Without products,
+    # results have the layouts of operands.
+    has_choice = whole.has_choice(env.device)
+    anywhere = free if has_choice and env.device.placements.stated is None else ()
     both = choices_for(env, whole, operands, allowed, anywhere, each_step)
     together = None
     if both is not None:
@@ -121,7 +123,7 @@ def _cheapest(
         return together
     if not is_small and alone.seconds < together.seconds:
         alone = make(env, graph, operands, placement)
-    share = LIMITS.cheaper_share if whole.has_choice(env.device) else 1 / LIMITS.cheaper_share
+    share = LIMITS.cheaper_share if has_choice else 1 / LIMITS.cheaper_share
     if alone.seconds < share * together.seconds:
         alone.against = together.seconds if together.seconds > alone.seconds else None
         return alone
@@ -137,7 +139,7 @@ def _may_be_cheaper(env: Env, operands: Sequence[Spec], alone: Program) -> bool:
     """
     if not alone.is_local:
         return False
-    if any(x.count for x in alone.collectives):
+    if alone.sends:
         return True
     largest = max(operands, key=_size, default=None)
     axes = largest.placement.axes if isinstance(largest, Sharded) else ()

@@ -266,6 +266,11 @@ class Program:
         return not any(step.is_global for step in self.steps)
 
     @property
+    def sends(self) -> bool:
+        """Whether devices send each other anything."""
+        return any(each.count for each in self.collectives)
+
+    @property
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives of all steps, in order."""
         return tuple(each for step in self.steps for each in step.all_collectives)
