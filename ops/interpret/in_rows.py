@@ -63,7 +63,7 @@ def _is_read_often(made: Decision, k: int) -> bool:
     """
     seen, nbytes, count = {k}, 0, 0
     for step in made.steps:
-        if not seen.intersection(step.reads):
+        if not any(at in seen for at in step.reads if isinstance(at, int)):  # others are constants
             continue
         if step.is_view or step.workspace().is_view:
             seen.update(step.writes)
