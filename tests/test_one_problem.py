@@ -241,3 +241,11 @@ def test_rows_of_scanned_arrays_that_products_read_are_copied():
     copies = gl.DeviceGrid((2, 4)).machine.slicing(6 * 64 * 64 * 4)
     assert copying(lambda x, w: x + w) == copying(lambda x, w: x * w[0]) == 0
     assert copying(lambda x, w: x @ w) == copying(lambda x, w: x @ w.T) == copies
+
+
+@pytest.mark.parametrize("fn", [jnp.sin, lambda x: jnp.sort(x, 0), lambda x: jnp.median(x, 1)])
+def test_results_of_what_every_device_has_are_on_every_device(fn):
+    (x,) = placed([draw(1003, 517)], [(1, 1)])
+    lifted = gl.on_grid(fn)
+    assert set(jax.eval_shape(lifted, x).layout.core_shape) == {1}
+    assert any(row.collectives for row in lifted.report(x).rows)  # they are computed in parts

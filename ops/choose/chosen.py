@@ -338,12 +338,13 @@ def _is_divided_like(
 ) -> bool:
     """Return whether a result is on the grid of an operand, or its dims are divided as operands'.
 
-    True if it has no division. grids, like: those of operands.
+    True if it has no division, or if neither it nor any operand is divided. grids, like: those of
+    operands.
     """
     if (division := units.division(result, is_result=True)) is None:
         return True
     own = _divided(result, division)
-    return bool(own) and (_axes(result) in grids or own <= like)
+    return (_axes(result) in grids or own <= like) if own else not like
 
 
 def _axes(spec: Spec) -> tuple[Axes, ...]:
