@@ -283,6 +283,17 @@ def test_making_the_logical_array_holds_no_more_than_gspmd_does(grid, tile):
     assert array.nbytes <= held(lambda x: x.to_logical(), x) <= gspmd + untiled
 
 
+@newest
+def test_what_is_gathered_is_held_while_its_borders_are_received():
+    device = gl.DeviceGrid((2, 4))
+    few, all_rows = (gl.GridLayout((1003, 64), grid=(n, 1)) for n in (2, 8))
+    x = gl.put(np.ones((1003, 64), np.float32), all_rows, device)
+    lifted = gl.on_grid(lambda x: gl.with_layout(x, few))
+    found = jax.jit(lifted).lower(x).compile().memory_analysis()
+    held = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    assert lifted.report(x).peak_bytes == pytest.approx(held, rel=0.1)
+
+
 def test_operands_that_two_products_gather_are_held_and_sent_once():
     device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
     x, w = gl.GridLayout((64, 128), grid=(2, 4)), gl.GridLayout((128, 64), grid=(2, 4))

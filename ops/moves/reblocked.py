@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -178,11 +179,20 @@ def _one_after_another(key: Key, steps: Sequence[LocalMove]) -> LocalMove:
             x = step.run(x) if inner is None else (yield from inner(x))
         return x
 
-    most = max(steps, key=lambda step: step.workspace().most)
-    found = LocalMove(key, sent, run, most.workspace)
+    found = LocalMove(key, sent, run, cache(partial(_most_held, steps)))
     if middle is None or middle.phases is None:
         return found
     return replace(found, phases=phases, sends=middle.sends)
+
+
+def _most_held(steps: Sequence[LocalMove]) -> Workspace:
+    """Return the workspace of the step that holds most.
+
+    What it leaves in a buffer is not yet the result if other steps follow.
+    """
+    spaces = [step.workspace() for step in steps]
+    most = max(spaces, key=lambda space: space.most)
+    return most if most is spaces[-1] or not most.most else replace(most, is_view=True)
 
 
 def _aligned(
