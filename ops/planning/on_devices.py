@@ -272,8 +272,9 @@ class _Tries:
                 raise
             self.part, self.is_cut = 1.0, True
             return None
-        bound = max(found.bound, min(self.bound, found.cost)) if found is not None else 0.0
-        self.first = self.first or (found and replace(found, bound=bound))
+        if found is not None and self.first is None:
+            found = replace(found, bound=max(found.bound, min(self.bound, found.cost)))
+            self.first = found
         return found
 
     def is_enough(self, solution: Solution) -> bool:

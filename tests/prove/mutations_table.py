@@ -298,8 +298,8 @@ SHARDING = [
     ),
     Mutation(
         "ops/primitives/slices/served.py",
-        "columns[0] = jnp.where(mine & inside & is_update, columns[0], block.shape[dims[0]])",
-        "columns[0] = jnp.where(inside & is_update, columns[0], block.shape[dims[0]])",
+        "columns[0] = jnp.where(mine & inside & mask, columns[0], block.shape[dims[0]])",
+        "columns[0] = jnp.where(inside & mask, columns[0], block.shape[dims[0]])",
         "tests/test_slices.py::test_a_step_of_a_table_of_classes_adds_updates_where_they_fall",
     ),
     Mutation(
