@@ -469,8 +469,8 @@ OPS = [
     ),
     Mutation(
         "ops/solver/elimination.py",
-        "self.put(scope[:-1], table.min(-1))",
-        "self.put(scope[:-1], table.max(-1))",
+        "self.put(scope[:-1], np.minimum.reduce(table, axis=-1))",
+        "self.put(scope[:-1], np.maximum.reduce(table, axis=-1))",
         "tests/test_solver.py::test_least_of_all_assignments",
     ),
     Mutation(
