@@ -208,6 +208,23 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     assert ours == pytest.approx(xla, rel=near.get(name, 0.1))
 
 
+@newest
+@pytest.mark.parametrize(
+    ("shape", "before", "after"),
+    [((1024, 517), (1, 8), (2, 1)), ((1003, 517), (8, 1), (1, 4)), ((1003, 517), (8, 1), (1, 8))],
+)
+def test_the_peak_of_relayouts_by_one_all_to_all_is_that_of_the_compiled_program(
+    shape, before, after
+):
+    device = gl.DeviceGrid((2, 4))
+    old, new = (gl.GridLayout(shape, grid=grid) for grid in (before, after))
+    x = gl.put(np.zeros(shape, np.float32), old, device)
+    fn = gl.on_grid(lambda x: gl.with_layout(x, new))
+    found = jax.jit(fn).lower(x).compile().memory_analysis()
+    held = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    assert fn.report(x).peak_bytes == pytest.approx(held, rel=0.01)
+
+
 def test_each_layer_of_a_chain_of_residuals_takes_the_same_time():
     # If sums were computed again in the kernels of all later layers, late layers would take longer.
     machine, seconds = gl.Machine("v5e 4x4"), []

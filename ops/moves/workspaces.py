@@ -108,13 +108,17 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
         width = prod(window.width for window in pieces.source.windows)
         chain.made.append((pieces.nbytes(width), 1))
     chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
+    is_looped = schedule.all_to_all is not None and order is None
+    if is_looped:  # one loop cuts all pieces, another one puts them in, into a copy
+        chain.made = [(sum(sent), 1), *chain.made, (sum(sent), 1)]
     out = pieces.nbytes(pieces.target.extents)
     if order is not None:  # the consumer gathers the pieces; only a part cut from them is a buffer
         is_cut = any(window.is_wide for window in pieces.target.windows)
         return Workspace((chain,), (out,) if is_cut else (), is_view=True)
     written = pieces.nbytes(reaches(pieces)[1])
     is_view = bool(pieces.target.blocks.moves_from_flat(pieces.target.placement.per_device))
-    return Workspace((chain,), (written,), is_view or written > out, is_written=True)
+    together = (written,) * (2 if is_looped else 1)
+    return Workspace((chain,), together, is_view or written > out, is_written=True)
 
 
 def border_workspace(border: Border, width: int) -> Workspace:
