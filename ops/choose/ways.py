@@ -313,10 +313,8 @@ class Ways:
         else:
             flops, outs = node.work / self._shares(choice), self._written(node, choice)
         given = flops, ins, outs, self.units.machine, node.transposed, graph.first_dtype(node)
-        traffic, reads = (
-            graph.kernels.traffic.get(node.outs),
-            zip(node.ins, choice.ins, strict=True),
-        )
+        traffic = graph.kernels.traffic.get(node.outs)
+        reads = zip(node.ins, choice.ins, strict=True)
         part = next((self.part(v, x) for v, x in reads if v is not None and x is not None), ())
         more = traffic, pieces, cpu_functions(node.record, node.op, part)
         return sum(computing(node.record, *given, *more).values())

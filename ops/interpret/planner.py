@@ -95,7 +95,8 @@ def _cheapest(
     follow from it. Without products, the first program must be clearly cheaper.
     """
     free, make = placement.free, partial(_plan_with, each_step=each_step)
-    alone, is_first = None, whole.products < 2 or not whole.has_choice(env.device)
+    has_choice = whole.has_choice(env.device)
+    alone, is_first = None, whole.products < 2 or not has_choice
     is_small = is_first or whole.products <= LIMITS.products
     results = placement.known(graph, env.device)
     if is_small or results is None:
@@ -108,7 +109,6 @@ def _cheapest(
     allowed = allowed_results(env.device, operands, results, free)
     # A map of cores that the user states may have no place for other grids. Without products,
     # results have the layouts of operands.
-    has_choice = whole.has_choice(env.device)
     anywhere = free if has_choice and env.device.placements.stated is None else ()
     both = choices_for(env, whole, operands, allowed, anywhere, each_step)
     together = None

@@ -361,9 +361,11 @@ class _Finder:
             places[digit] = [at for leaf in self._leaves([digit]) for at in places[leaf]]
         for done in self.later:
             read = [at for axis in done.reads for at in places[axis]]
+            if len(done.makes) == 1:
+                places[done.makes[0]] = read
+                continue
             for k, (axis, n) in enumerate(zip(done.makes, done.sizes, strict=True)):
-                is_split = len(done.makes) > 1
-                places[axis] = [(*at, k) for at in read[: n > 1]] if is_split else read
+                places[axis] = [(*read[0], k)] if read and n > 1 else []
         order = [at for axis in self.route.order for at in places[axis]]
         return order != sorted(order)
 
