@@ -278,6 +278,20 @@ def test_sums_scattered_along_columns_are_transposed_first():
         assert sums.copied_bytes == sums.received_bytes * sums.group_size // (sums.group_size - 1)
 
 
+@pytest.mark.parametrize(("grid", "turned"), [((2, 4), True), ((1, 8), True), ((8, 1), False)])
+def test_operands_in_another_order_are_transposed_once_however_many_rounds(grid, turned):
+    """Of a product that is computed transposed: K of both operands, in what a device multiplies."""
+    device = device_of((2, 4))
+    a, b = (
+        gl.put(np.ones((256, 256), np.float32), gl.GridLayout((256, 256), grid=grid), device)
+        for _ in "ab"
+    )
+    (row,) = gl.on_grid(jnp.matmul, algorithm="ring").report(a, b).rows
+    copied = sum(each.copied_bytes * each.count for each in row.collectives)
+    columns, rows = 256 // grid[1], 256 // grid[0]
+    assert copied == turned * 4 * 256 * (columns + rows)
+
+
 def test_parts_are_turned_before_they_are_gathered():
     if DEVICES != 8:
         pytest.skip("for 2x4 devices")

@@ -112,7 +112,8 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
     sizes = dtypes.nbytes(a, left), dtypes.nbytes(c, right)
     held = SCHEDULES[plan.name].sends(plan, made, *sizes)
     if made.found and (copied := _transposed_bytes(plan)):
-        made.found[0] = replace(made.found[0], copied_bytes=copied)
+        first = made.found[0]
+        made.found[0] = replace(first, copied_bytes=-(-copied // first.count))
     out = dtypes.nbytes((a[0], a[1], c[3]), sum_dtype(plan.matrices.dtype))
     if plan.layers and plan.scattered:
         # The columns are the last dim; they are the major one if all others have extent 1.
