@@ -389,14 +389,15 @@ def test_a_shard_map_has_few_operands_and_results_where_its_steps_divide(most):
         y = jnp.sort((x.T @ x).T[:1:-1, 2:], axis=0)  # by views, which are not cut from what reads
         for w in ws:
             y = jnp.tanh(y * w)
-        ms = [0.9 * m + g for m, g in zip(ms, gs, strict=True)]
-        return y, [w - 0.1 * m for w, m in zip(ws, ms, strict=True)], ms
+        ms = [0.9 * m + jnp.sort(g, axis=1) for m, g in zip(ms, gs, strict=True)]
+        return y, [w - jnp.flip(m, axis=1) for w, m in zip(ws, ms, strict=True)], ms
 
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((11, 11), np.float32) for _ in range(18)]
     trees = [arrays[:6], arrays[6:12], arrays[12:], rng.standard_normal((13, 13), np.float32)]
     device = gl.DeviceGrid((2, 4))
-    laid = gl.put(trees, device)
+    rows = gl.GridLayout((11, 11), "float32", grid=(8, 1))
+    laid = gl.put(trees, [[rows] * 6] * 3 + [None], device)
     expected = jax.jit(update)(*trees)
     drop_all()
     with mock.patch.object(regions, "_VALUES", most):
@@ -412,3 +413,32 @@ def test_a_shard_map_has_few_operands_and_results_where_its_steps_divide(most):
     else:
         assert len(sizes) > 1
         assert max(sizes) <= most
+
+
+def test_elementwise_steps_at_the_end_of_many_run_on_whole_storages():
+    # A sum's parts, which differ by device, are made and added up in one `shard_map`.
+    def update(ps, gs):
+        norm = jnp.sqrt(sum((g * g).sum() for g in gs))
+        scale = jnp.minimum(1.0, 1 / norm)
+        ps = [p - scale * jnp.tanh(g) for p, g in zip(ps, gs, strict=True)]
+        return norm, ps, [p.astype(jnp.bfloat16) for p in ps], [jnp.zeros_like(p) + 1 for p in ps]
+
+    rng = np.random.default_rng(0)
+    shapes = [(11, 13), (7,), (9, 4, 3), (1,), (8, 8)]
+    trees = [[rng.standard_normal(shape, np.float32) for shape in shapes] for _ in range(2)]
+    expected = jax.jit(update)(*trees)
+    laid = gl.put(trees, gl.DeviceGrid((2, 4)))
+    drop_all()
+    with mock.patch.object(regions, "_VALUES", 9):
+        found = jax.jit(gl.on_grid(update))(*laid)
+        calls = equations(update, *laid)
+    drop_all()
+    shard_maps = [eqn for eqn in calls if eqn.primitive.name == "shard_map"]
+    inside = [inner.primitive.name for eqn in shard_maps for inner in eqn.params["jaxpr"].eqns]
+    assert "psum" in " ".join(inside)
+    assert "tanh" not in inside
+    layouts = [x.layout for x in found[1]]
+    assert layouts == [x.layout.with_oob(None) for x in laid[0]]
+    assert [x.storage.sharding for x in found[1]] == [x.storage.sharding for x in laid[0]]
+    found = jax.tree.map(np.asarray, found, is_leaf=lambda x: isinstance(x, gl.GridArray))
+    chex.assert_trees_all_close(found, jax.device_get(expected), rtol=1e-4, atol=1e-5)

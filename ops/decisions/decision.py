@@ -42,6 +42,7 @@ class Step:
     exact: for a function of one array, elementwise: numbers, each with its exact result.
     is_lazy: `run` takes and returns `LazyView`s.
     is_global: `run` takes whole storages instead of one device's parts, outside of `shard_map`.
+    is_elementwise: `run` takes either: all arrays among operands and results are placed alike.
     bodies: the inner programs (loop bodies, the costliest branch) whose cost counts.
     others: the inner programs (other branches) whose cost does not count.
     is_fused: XLA fuses the step into the consumers of its results.
@@ -70,6 +71,7 @@ class Step:
     exact: tuple[tuple[Scalar, Scalar], ...] = ()
     is_lazy: bool = False
     is_global: bool = False
+    is_elementwise: bool = False
     bodies: tuple[Body, ...] = ()
     is_fused: bool = False
     takes_fused: bool = False

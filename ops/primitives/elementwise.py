@@ -34,7 +34,12 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     aval = op.out
     if aval.ndim == 0:
         scalars = [b.replicated(value) for value in values]
-        return b.fused(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)])
+        return b.fused(
+            lambda *xs: op.bind(*_as_avals(op, xs)),
+            scalars,
+            [_replicated(aval)],
+            is_elementwise=True,
+        )
     if (deferred := _on_deferred_sources(b, op, values)) is not None:
         return deferred
     if op.requested is not None:
@@ -74,14 +79,20 @@ def computed(
     oob = known(op, [x.fact for x in operands])
     out = Sharded(like.layout.with_dtype(op.out.dtype, oob), like.placement)
 
+    # The partitioner fails on arrays without elements.
+    is_on_either = any(x.ndim for x in operands) and 0 not in out.local_shape
+
     def run(*parts: Any) -> list[Any]:
+        shape = next((x.shape for x in parts if np.ndim(x)), out.local_shape)
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
-        return op.bind(*(full(x, out.local_shape, aval) for x, aval in pairs))
+        return op.bind(*(full(x, shape, aval) for x, aval in pairs))
 
     exact: Any = ()
     if record.is_kept and jnp.issubdtype(op.ins[0].dtype, jnp.floating):
         exact = exact_points(op.name)
-    return b.fused(run, operands, [out], is_kept=record.is_kept, exact=exact)
+    return b.fused(
+        run, operands, [out], is_kept=record.is_kept, exact=exact, is_elementwise=is_on_either
+    )
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:

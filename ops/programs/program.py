@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
-from jax.sharding import PartitionSpec
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from gridlayout.key import Key
 from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.specs import Held, Spec
+from gridlayout.ops.decisions.specs import Held, Indexed, Local, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.writer import needed
 from gridlayout.ops.moves.pieces import shared_lookups
@@ -309,8 +310,9 @@ class Program:
         """Return the results' storages from those of the operands; outside of `shard_map`."""
         held: dict[int, Any] = dict(enumerate(arrays))
         for region in self._regions:
-            if region.is_global:
-                run_steps(region.steps, held)
+            if region.is_whole:
+                run_steps(with_calls(region.steps, region.writes), held)
+                held.update({k: self._placed(array_at(held, k), k) for k in region.writes})
                 continue
             # XLA's partitioner fails on operands without elements, so these are made inside.
             empty = [k for k in region.reads if 0 in self.registers[k].local_shape]
@@ -341,13 +343,19 @@ class Program:
         specs = {k: self.registers[k] for k in registers}
         return {k: jnp.zeros(spec.local_shape, spec.dtype) for k, spec in specs.items()}
 
+    def _placed(self, whole: Any, register: int) -> Any:
+        sharding = NamedSharding(self.device.fine, self._partition(register))
+        return lax.with_sharding_constraint(whole, sharding)
+
     def _partition(self, register: int) -> PartitionSpec:
         return self.registers[register].partition
 
     @cached_property
     def _regions(self) -> list[Region]:
         steps = list(zip(self.steps, self.scopes, strict=True))
-        return regions(steps, {out.at for out in self.outs if isinstance(out.at, int)})
+        needed = {out.at for out in self.outs if isinstance(out.at, int)}
+        inner = {k for k, held in enumerate(self.registers) if isinstance(held, (Local, Indexed))}
+        return regions(steps, needed, inner)
 
 
 def program_in(body: Body) -> Program:
