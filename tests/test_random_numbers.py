@@ -494,6 +494,21 @@ def test_what_is_computed_of_indices_has_rows(fn, primitive):
 
 
 @eight
+def test_random_bits_are_drawn_once_for_all_kernels_that_read_them():
+    x = gl.put(numbers((64, 64)), gl.DeviceGrid((2, 4)))
+
+    def drop(x, key):
+        kept = jax.random.bernoulli(key, 0.5, x.shape)
+        return jnp.where(kept, jnp.roll(x, 1, 0), 0), jnp.where(kept, x * x, 0)
+
+    text = jax.jit(gl.on_grid(drop)).lower(x, KEY).compile().as_text()
+    drawn = [some for some in text.split("\n\n") if some.count("shift-left(") >= 20]
+    assert len(drawn) == 1
+    assert "concatenate(" not in drawn[0]
+    assert "select(" not in drawn[0]
+
+
+@eight
 def test_dropout_of_a_large_array_holds_no_more_than_its_shards():
     shape = (2048, 2048)
     device = gl.DeviceGrid((2, 4))
@@ -505,8 +520,8 @@ def test_dropout_of_a_large_array_holds_no_more_than_its_shards():
     made = gl.on_grid(dropout)
     compiled = jax.jit(lambda x, k: made(x, k)).lower(x, KEY).compile()
     shard = 4 * 2048 * 2048 // 8
-    assert compiled.memory_analysis().temp_size_in_bytes <= 3 * shard
-    assert made.report(x, KEY).peak_bytes <= 3 * shard
+    assert compiled.memory_analysis().temp_size_in_bytes <= shard + 1024  # the random bits
+    assert made.report(x, KEY).peak_bytes <= 3 * shard + 1024
 
 
 def test_an_op_of_indices_is_decided_without_devices():

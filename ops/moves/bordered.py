@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from gridlayout.ops.moves.joined import FEW, joined
+from gridlayout.ops.moves.joined import FEW, is_on_cpus, joined
 from gridlayout.sharding.collectives import all_gather, own_row, permute, slice_at
 from gridlayout.sharding.exchanges.borders import OUTSIDE, UNREAD, Border, Segment, Slab
 
@@ -80,7 +80,9 @@ def _segment(
         part = _slice(x if part is None else part, at, segment.width, border, dim)
         found = part if found is None else lax.select_n(_own(devices, border), found, part)
     assert found is not None
-    return found
+    # XLA for CPUs does not vectorise kernels that cut it out.
+    is_stored = segment in border.cut_out and is_on_cpus()
+    return lax.optimization_barrier(found) if is_stored else found
 
 
 def _at_receivers(slab: Slab) -> Array:

@@ -121,12 +121,15 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     return Workspace((chain,), together, is_view or written > out, is_written=True)
 
 
-def border_workspace(border: Border, width: int) -> Workspace:
+def border_workspace(border: Border, width: int, stores: bool) -> Workspace:
     """Return the workspace of receiving a border: slabs, which consumers join with the block.
 
-    XLA writes many segments one by one before it joins them. width: bytes of a position.
+    XLA writes many segments one by one before it joins them. width: bytes of a position. stores:
+    whether segments that devices cut out of what they receive are stored.
     """
     if border.gathered is not None:
         return Workspace()
-    written = border.length * width if len(border.segments) > _FUSED else 0
+    written = width * sum(segment.width for segment in border.cut_out) if stores else 0
+    if len(border.segments) > _FUSED:
+        written = border.length * width
     return Workspace((), (border.sent * width, border.received * width, written), is_view=True)

@@ -43,6 +43,8 @@ def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
     if not is_hashed_by_index(keys):
         return None
     source, lead = key_source(b, keys), keys.ndim
+    # XLA for CPUs draws them again in each kernel that reads them, one by one if it branches.
+    is_stored = b.device.platform == "cpu"
     width, dtype, shape = op.params["bit_width"], op.out.dtype, op.out.shape[lead:]
 
     def make(b: Builder, place: Place, source: Value) -> Value:
@@ -51,9 +53,10 @@ def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
         def run(keys: jax.Array) -> list[Any]:
             index = place.index()
             bits = threefry(words(keys, index), flat_index(index[lead:], shape))
-            return [jnp.broadcast_to(_in_width(bits, width, dtype), place.local_shape)]
+            found = jnp.broadcast_to(_in_width(bits, width, dtype), place.local_shape)
+            return [lax.optimization_barrier(found) if is_stored else found]
 
-        return b.run(run, [keys], [place.spec(dtype)], is_fused=True)[0]
+        return b.run(run, [keys], [place.spec(dtype)], is_fused=not is_stored)[0]
 
     return b.deferred(make, [source], op.out.shape, dtype)
 

@@ -178,7 +178,8 @@ def bordered(
         block[s] = border.length
         made = Local(tuple(block), value.dtype)
         run = partial(_received, border=border, dim=s, fill=fill)
-        (x,) = b.run(run, [x], [made], sent, workspace=partial(border_workspace, border, width))
+        space = partial(border_workspace, border, width, b.device.platform == "cpu")
+        (x,) = b.run(run, [x], [made], sent, workspace=space)
     outs = []
 
     def part(k: int, view: Shifted, x: LazyView) -> list[LazyView]:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gridlayout.live_ranges import Interval, held_over_time, in_results, in_turn
 from gridlayout.ops.decisions.decision import Step
@@ -93,7 +93,8 @@ def _memory(program: Program, known: dict[int, Memory]) -> Memory:
 class _Buffer:
     """A buffer: its bytes on a device and on a core, and the buffers that it is made from.
 
-    may_reuse: whether it may reuse the place of a buffer of which it is the last consumer.
+    may_reuse: whether it may reuse the place of a buffer of which it is the last consumer, if both
+    have the same element type or that of one is not known.
     is_fused: whether it stands for a value without a buffer, which is computed where it is read.
     pieces: the buffers of one size that it stands for, which are made from the same ones and read
     together; nbytes: of all of them.
@@ -106,6 +107,7 @@ class _Buffer:
     pieces: int = 1
     is_fused: bool = False
     inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
+    dtype: Any = None
     owner: int = 0  # the number of the decision that makes it
     step: int = 0  # and of its step in the program
     first: int = 0
@@ -199,7 +201,7 @@ class _Buffers:
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
                 self.own[k] = frozenset(own)
-                self.found[-1].inner = inner
+                self.found[-1].inner, self.found[-1].dtype = inner, spec.dtype
 
     def _inside(self, step: Step) -> tuple[int, int]:
         """Return the most bytes that a body holds: beyond operands on a device; on a core."""
@@ -342,6 +344,7 @@ def _temporary(found: list[_Buffer], order: list[int], outs: set[int]) -> list[B
         if found[n].may_reuse
         for k in ending.get(first[n], ())
         if found[k].nbytes == found[n].nbytes and found[k].pieces == 1
+        if None in (found[k].dtype, found[n].dtype) or found[k].dtype == found[n].dtype
     )
     place, end = in_turn(first, last, same)
     users = {place[n]: n for n in order}  # of each place, the last

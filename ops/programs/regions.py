@@ -123,9 +123,7 @@ def _independent(steps: Sequence[Scoped]) -> list[Scoped]:
     return [steps[n] for n in sorted(range(len(steps)), key=lambda n: (root(n), n))]
 
 
-def _divided(
-    steps: Sequence[Scoped], needed: set[int], inner: set[int]
-) -> Iterator[list[Scoped]]:
+def _divided(steps: Sequence[Scoped], needed: set[int], inner: set[int]) -> Iterator[list[Scoped]]:
     """Yield the steps in runs of few operands and results; needed: what is read after them."""
     last = {k: n for n, (step, _) in enumerate(steps) for k in step.reads if isinstance(k, int)}
     start = 0

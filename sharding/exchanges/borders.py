@@ -41,7 +41,7 @@ class Slab:
     places: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """`width` positions of the buffer, which devices have of different slabs.
 
@@ -125,6 +125,18 @@ class Border:
         if self.gathered is not None or self.is_local:
             return self.received
         return self.received + self.length * (1 if self.segments else 2)
+
+    @cached_property
+    def cut_out(self) -> tuple[Segment, ...]:
+        """The segments that devices cut out of what they receive, each at another place."""
+        shared = {id(slab) for slab in self.shared}
+        sent = {id(slab) for slab in self.every_slab}
+        return tuple(
+            segment
+            for segment in self.segments
+            if (found := {id(slab) for slab, _, _ in segment.slabs}) & sent
+            and (found & shared or len(found) > 1 or not segment.devices.all())
+        )
 
     @property
     def sent(self) -> int:
