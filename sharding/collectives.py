@@ -334,8 +334,20 @@ def own_row(table: Any, axes: Axes) -> jax.Array:
 
 
 def permute(x: jax.Array, axes: Axes, pairs: Sequence[tuple[int, int]]) -> jax.Array:
-    """Send `x` between the pairs (from, to) along the axes; other devices get zeros."""
-    return x if all(a == b for a, b in pairs) else lax.ppermute(x, axes, pairs)
+    """Send `x` between the pairs (from, to) along the axes; other devices get zeros.
+
+    JAX numbers devices in the order of the mesh, whatever the order of the axes.
+    """
+    if all(a == b for a, b in pairs):
+        return x
+    mesh = jax.sharding.get_abstract_mesh()
+    ordered = tuple(sorted(axes, key=mesh.axis_names.index))
+    if ordered != tuple(axes):
+        sizes = [mesh.shape[axis] for axis in axes]
+        numbers = np.arange(prod(sizes)).reshape(sizes)
+        numbers = numbers.transpose([axes.index(axis) for axis in ordered]).ravel().argsort()
+        pairs = [(int(numbers[a]), int(numbers[b])) for a, b in pairs]
+    return lax.ppermute(x, ordered, pairs)
 
 
 def rotate(x: jax.Array, axes: Axes, n: int) -> jax.Array:

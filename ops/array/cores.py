@@ -26,6 +26,7 @@ from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.public import public
 from gridlayout.sharding import extremes
+from gridlayout.sharding.collectives import permute
 from gridlayout.sharding.meshes.placement import Placement
 
 _here: ContextVar[Cores | None] = ContextVar("gridlayout_cores", default=None)
@@ -130,7 +131,7 @@ def _exchanged(
             sent = block[table[me]]
         pairs = [(source, here) for source, here, _ in first.values()]
         if any(source != here for source, here in pairs):
-            sent = lax.ppermute(sent, axes, pairs)
+            sent = permute(sent, axes, pairs)
         reached = jnp.asarray([any(h == d for _, h in pairs) for d in range(cores.devices(k))])
         out = sent if len(pairs) == cores.devices(k) else jnp.where(reached[me], sent, out)
     return out
