@@ -92,7 +92,9 @@ class Variables:
     _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ways = Ways(self.graph, self.units, self.most)
+        pairs = ((v, some[0].division) for v, some in enumerate(self.given) if len(some) == 1)
+        placed = {(self.graph.shapes[v], own) for v, own in pairs if own is not None}
+        self.ways = Ways(self.graph, self.units, self.most, sorted(placed))
         own, nodes = labels(self.graph, len(self.given))
         merged: dict[Hashable, int] = {}
         order: list[tuple[bytes, bool, int]] = []

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.choose.chains import divided, of_member
 from gridlayout.ops.choose.choice import Choice, scattered, scattered_dim
-from gridlayout.ops.choose.counts import most_ways
+from gridlayout.ops.choose.counts import fewer, most_ways
 from gridlayout.ops.choose.division import Division, Units
 from gridlayout.ops.decisions.factors import Factors
 from gridlayout.ops.decisions.flops import of_blocks, windows
@@ -39,12 +40,14 @@ _OF_LOOPS = frozenset((CARRY, SLICE, STACK))
 class Ways:
     """The ways of the nodes of a graph, computed once for equal nodes.
 
-    most: the number of ways of a node that are kept; None for the limits of plans.
+    most: the number of ways of a node that are kept; None for the limits of plans. given: shapes
+    and divisions of the operands that have one place.
     """
 
     graph: Graph
     units: Units
     most: int | None = None
+    given: Sequence[tuple[Shape, Division]] = ()
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
     _listed: dict[Any, list[Choice]] = field(default_factory=dict)
     _views: dict[Node, bool] = field(default_factory=dict)
@@ -62,7 +65,9 @@ class Ways:
         if key not in self._known:
             choices = self._ways(node)
             computed = self._computed(node, choices)
-            few = self._fewer(choices, computed)
+            shapes = [None if v is None else graph.shapes[v] for v in node.ins]
+            most = most_ways(graph) if self.most is None else self.most
+            few = fewer(choices, computed, most, len(self.units.axes), shapes, self.given)
             moved = np.array([self._moving(node, choices[k]) for k in few])
             self._known[key] = [choices[k] for k in few], (computed[few] + moved) * node.times
         return self._known[key]
@@ -176,22 +181,6 @@ class Ways:
             return None
         counts = ((f, self.units.count(units)) for f, units in along.items() if units)
         return along if all(factors.fits(f, n, self.units.idle) for f, n in counts) else None
-
-    def _fewer(self, choices: Sequence[Choice], computed: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the indices of the choices to keep: if too many, those that compute fastest.
-
-        Those that use all units together, or none, are kept too. computed: the seconds of each.
-        """
-        most = most_ways(self.graph) if self.most is None else self.most
-        if len(choices) <= most:
-            return np.arange(len(choices))
-        every = len(self.units.axes)
-        kept = {
-            k
-            for k, choice in enumerate(choices)
-            if all(len(units) in (0, every) for units in (*choice.out, choice.summed))
-        }
-        return np.array(sorted(kept.union(np.argsort(computed, kind="stable")[:most].tolist())))
 
     def _are_by_rule(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
         """Return whether operands and result are divided as grids of theirs are by the rule.
