@@ -29,6 +29,7 @@ from gridlayout.ops.choose.changes import (
     ways_to_change,
     without_order,
 )
+from gridlayout.ops.choose.unit_axes import by_links, unit_axes
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
@@ -43,7 +44,7 @@ _MUCH = 1 << 30  # bytes, from which the bandwidth of links follows
 
 @dataclass(eq=False)
 class Units:
-    """The units of a device grid, in mesh order, as their axes of `device.fine`.
+    """The units of a device grid as their axes of `device.fine`, in the order of `unit_axes`.
 
     idle: whether a dim may have fewer elements than the devices that divide it, if it has more than
     half as many. work: seconds that a device computes before each collective. margin: the share of
@@ -72,7 +73,7 @@ class Units:
         can be divided only evenly. A unit that does not divide one of them evenly is split, if its
         first axes do.
         """
-        return cls._used(device, _by_links(device), specs, extents)
+        return cls(device, unit_axes(device, by_links(device), specs, extents))
 
     @classmethod
     def apart(
@@ -84,7 +85,7 @@ class Units:
         whether axes with equal links begin as one unit, which is split between axes if it can be.
         """
         mesh = [device.fine_axes(axis) for axis in device.mesh.axis_names]
-        kinds = _by_links(device)
+        kinds = by_links(device)
         within = [[name for axes in mesh for name in axes]] if together else mesh
         groups = [[name for name in axes if name in kind] for axes in within for kind in kinds]
         groups = [group for group in groups if group]
@@ -94,26 +95,7 @@ class Units:
             ends = [k for k in range(1, len(largest)) if any(largest[k] == a[0] for a in mesh)]
             first = min(ends, key=lambda k: abs(k - half)) if ends else half
             groups[at : at + 1] = [largest[:first], largest[first:]]
-        return cls._used(device, [set(group) for group in groups], specs, ())
-
-    @classmethod
-    def _used(
-        cls,
-        device: DeviceGrid,
-        groups: list[set[str]],
-        specs: Iterable[Spec],
-        extents: Iterable[int],
-    ) -> Units:
-        names = _names(device)
-        for spec in specs:
-            for axes in spec.placement.axes if isinstance(spec, Sharded) else ():
-                parts = [(group & set(axes), group - set(axes)) for group in groups]
-                groups = [part for pair in parts for part in pair if part]
-        for extent in set(extents):
-            groups = [part for group in groups for part in _parted(device, names, group, extent)]
-        ordered = sorted(tuple(n for n in names if n in group) for group in groups)
-        ordered.sort(key=lambda axes: names.index(axes[0]))
-        return cls(device, tuple(ordered))
+        return cls(device, unit_axes(device, [set(group) for group in groups], specs))
 
     @cached_property
     def machine(self) -> Machine:
@@ -367,28 +349,3 @@ class Units:
         saves = is_free or machine.saves_joined(sent.found)
         shared = machine.latency_alone(sent.found) if saves else 0.0
         return Summed(machine.seconds(sent.found), shared)
-
-
-def _names(device: DeviceGrid) -> list[str]:
-    """Return the prime factors of the mesh's axes, in order."""
-    return [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-
-
-def _by_links(device: DeviceGrid) -> list[set[str]]:
-    """Return the prime factors of the mesh's axes, grouped by the kind of their links."""
-    found: dict[Any, set[str]] = {}
-    for name in _names(device):
-        found.setdefault(device.machine.topology.kind(name), set()).add(name)
-    return list(found.values())
-
-
-def _parted(
-    device: DeviceGrid, names: Sequence[str], group: set[str], extent: int
-) -> list[set[str]]:
-    """Return a unit's axes split in two, where only the first ones divide an extent evenly."""
-    axes = [name for name in names if name in group]
-    count = len(axes)
-    while count and extent % device.count(tuple(axes[:count])):
-        count -= 1
-    parts = [set(axes[:count]), set(axes[count:])]
-    return [part for part in parts if part] if count else [group]

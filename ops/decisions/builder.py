@@ -45,7 +45,15 @@ class Builder(Mover):
         layout = like.layout if isinstance(like, Value) else like
         if isinstance(like, Value) and isinstance(like.spec, Deferred) and layout is not None:
             layout = self.env.wider(shape, layout)
-        return self.env.choose(shape, dtype, layout)
+        chosen = self.env.choose(shape, dtype, layout)
+        return self.on_axes_of(like, chosen) if isinstance(like, Value) else chosen
+
+    def on_axes_of(self, value: Value, layout: Layout) -> Layout:
+        """Return a layout on a value's mesh axes, where the rule chooses others of equal size."""
+        spec = value.spec.source if isinstance(value.spec, Deferred) else value.spec
+        if not isinstance(spec, Sharded):
+            return layout
+        return self.device.placements.like(layout, spec.named(self.device))
 
     def choose_for(self, shape: Shape, dtype: Any, *values: Value) -> Layout:
         """Return a layout for broadcasts of these values, in which nothing has to move if possible.
@@ -94,13 +102,13 @@ class Builder(Mover):
                     axes[d], grid[d], shards[d] = own, n, shard
         if not axes:
             return None
-        found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space, shard_shape=shards)
-        placed = self.placement(found)
-        is_there = all(placed.axes[d] == axes.get(d, ()) for d in range(len(shape)))
-        if not is_there or set(placed.per_device) != {1}:
+        there = tuple(axes.get(d, ()) for d in range(len(shape)))
+        if any(self.device.count(own) != n for own, n in zip(there, grid, strict=True)):
             return None
+        found = GridLayout(shape, dtype, grid, collapse=[], memory_space=space, shard_shape=shards)
+        placed = Placement(tuple(grid), there, tuple(grid), (1,) * len(grid))
         assert like is not None
-        return Sharded(found, placed), like
+        return Sharded(found.on_mesh_axes(self.device.placements.named(placed)), placed), like
 
     def in_tiles(self, spec: Sharded, like: Layout | None) -> Sharded:
         """Return the spec of parts on the same devices in the tiles of `like`, of any size.

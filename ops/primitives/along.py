@@ -215,7 +215,8 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
         return [layout]
     like = [] if first.layout is None else [first.layout]
     few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
-    return few if few[0] == own else (*few, spread(own))
+    few = few if few[0] == own else (*few, spread(own))
+    return [b.on_axes_of(first, each) for each in few]
 
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:

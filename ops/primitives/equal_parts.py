@@ -40,10 +40,10 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
     viewed = _split_dim(value.spec.layout, axis, count)
     if layout is None or viewed is None:
         return None
-    x = b.relayout(
-        value.with_spec(Sharded(viewed, value.spec.placement)), _stack(layout, axis, count)
-    )
     part, at = b.sharded(layout), 1 + layout.core_rank
+    shown = value.with_spec(Sharded(viewed, value.spec.placement))
+    together = part.placement.with_leading_dims(1)
+    x = b.relayout(shown, _stack(layout, axis, count), together)
     if not _is_cheap(b, x) or not _has_same_devices(x, part):
         return None
 
@@ -98,16 +98,16 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     split_layout = None if layout is None else _split_dim(layout, axis, count)
     if own is None or own.is_scatter or layout is None or split_layout is None:
         return None
-    spec, at = b.sharded(_stack(own.with_dtype(op.out.dtype), axis, count)), own.core_rank
+    together, at = first.spec.placement.with_leading_dims(1), own.core_rank
+    spec = Sharded(_stack(own.with_dtype(op.out.dtype), axis, count), together)
 
     def kernel(*arrays: jax.Array) -> list[jax.Array]:
         return [jnp.stack(arrays, at)[None]]
 
-    operands = [b.as_sharded(x, own.with_oob(None)) for x in values]
+    operands = [b.as_spec(x, first.spec.with_oob(None)) for x in values]
     (x,) = b.fused(kernel, operands, [spec], is_kept=True)
-    if not _has_same_devices(x, b.sharded(own)):
-        return None
-    x, out = b.relayout(x, split_layout), b.sharded(layout)
+    out = b.sharded(layout)
+    x = b.relayout(x, split_layout, out.placement)
     return x.with_spec(out) if _is_cheap(b, x) and _placement(x) == out.placement else None
 
 
