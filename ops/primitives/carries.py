@@ -106,20 +106,23 @@ def without_weak_types(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any
 
 
 def as_state(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
-    """Return arrays as JAX's loop carries them: strongly typed, without dims of extent 1."""
+    """Return arrays as JAX's loop carries them: strongly typed, without inner dims of extent 1."""
     return without_ones(without_weak_types(arrays, specs))
 
 
 def without_ones(arrays: Sequence[Any], lead: int = 0) -> list[Any]:
-    """Return arrays without dims of extent 1, so that XLA updates them in place.
+    """Return arrays without dims of extent 1 behind others, so that XLA updates them in place.
 
-    Reshapes that move such dims make XLA choose other orders of them, and copy between these. lead:
-    the number of dims in front that stay.
+    Reshapes that move such dims make XLA choose other orders of them, and copy between these. Those
+    in front stay: XLA would compute what several kernels read in each of them. lead: the number of
+    dims in front that stay in any case.
     """
-    return [
-        x if is_of_keys(x) else x.reshape(*x.shape[:lead], *(n for n in x.shape[lead:] if n > 1))
-        for x in arrays
-    ]
+
+    def inner(x: Any) -> Any:
+        first = next((d for d in range(lead, x.ndim) if x.shape[d] > 1), x.ndim)
+        return x.reshape(*x.shape[:first], *(n for n in x.shape[first:] if n > 1))
+
+    return [x if is_of_keys(x) else inner(x) for x in arrays]
 
 
 def with_ones(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
