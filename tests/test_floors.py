@@ -9,6 +9,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +35,34 @@ FRONT_DOORS = {
 }
 
 
-def imported_names(source, package):
-    """Every module or attribute that `source`, a module of `package`, imports, by its full name."""
+class Facts(NamedTuple):
+    """What a module imports, by full names; its functions and their lines; names and constants."""
+
+    imports: list[str]
+    lengths: list[tuple[str, int]]
+    attributes: set[str]
+    constants: set[str]
+
+
+def facts(source, package):
+    """What is asked of `source`, a module of `package`, in one walk."""
+    found = Facts([], [], set(), set())
     for node in ast.walk(ast.parse(source)):
-        yield from imported_by(node, package)
+        found.imports.extend(imported_by(node, package))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.lengths.append((node.name, lines_of(node)))
+        elif isinstance(node, ast.Attribute):
+            found.attributes.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.constants.add(node.value)
+    return found
+
+
+@cache
+def facts_of(name):
+    """The same of a file of the three floors."""
+    source = (ROOT / name).read_text(encoding="utf-8")
+    return facts(source, module_and_package(name)[1])
 
 
 def imported_by(node, package):
@@ -53,30 +78,26 @@ def imported_by(node, package):
         yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
-def upward_imports(source, package, forbidden):
-    """The imports in `source` that lead to a forbidden package or into it."""
+def upward(imports, forbidden):
+    """The imports that lead to a forbidden package or into it."""
     return [
-        name
-        for name in imported_names(source, package)
-        if any(f"{name}.".startswith(f"{above}.") for above in forbidden)
+        name for name in imports if any(f"{name}.".startswith(f"{above}.") for above in forbidden)
     ]
 
 
+@cache
 def python_files():
-    for folder in FLOORS:
-        # No symlink is followed: rglob would list the upper floors as part of gridlayout.
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = path.relative_to(ROOT)
-            if not any((ROOT / parent).is_symlink() for parent in name.parents):
-                yield name.as_posix()
+    # No symlink is followed: rglob would list the upper floors as part of gridlayout.
+    paths = [path for folder in FLOORS for path in sorted((ROOT / folder).rglob("*.py"))]
+    names = [path.relative_to(ROOT) for path in paths]
+    is_linked = cache(lambda parent: (ROOT / parent).is_symlink())
+    return [name.as_posix() for name in names if not any(map(is_linked, name.parents))]
 
 
 @pytest.mark.parametrize("name", [name for name in python_files() if name not in FRONT_DOORS])
 def test_imports_nothing_from_a_floor_above(name):
-    folder, *inner = name.split("/")[:-1]
-    package, forbidden = FLOORS[folder]
-    source = (ROOT / name).read_text(encoding="utf-8")
-    found = upward_imports(source, ".".join([package, *inner]), forbidden)
+    _, forbidden = FLOORS[name.split("/")[0]]
+    found = upward(facts_of(name).imports, forbidden)
     assert not found, f"{name} imports {', '.join(found)}, of a floor above its own"
 
 
@@ -85,9 +106,7 @@ def test_code_imports_the_installed_names():
     bare = {
         f"{name}: {imported}"
         for name in python_files()
-        for imported in imported_names(
-            (ROOT / name).read_text(encoding="utf-8"), FLOORS[name.split("/")[0]][0]
-        )
+        for imported in facts_of(name).imports
         if imported.split(".")[0] in {"sharding", "ops"}
     }
     assert not bare
@@ -98,13 +117,8 @@ def test_code_imports_the_installed_names():
 )
 def test_ops_and_dumps_do_not_import_each_other(folder, forbidden):
     # Nor under TYPE_CHECKING: what both need stands in rooms before, costs and tables.
-    found = {}
-    for name in python_files():
-        if name.startswith(f"{folder}/"):
-            floor, *inner = name.split("/")[:-1]
-            source = (ROOT / name).read_text(encoding="utf-8")
-            package = ".".join([FLOORS[floor][0], *inner])
-            found[name] = upward_imports(source, package, [forbidden])
+    names = [name for name in python_files() if name.startswith(f"{folder}/")]
+    found = {name: upward(facts_of(name).imports, [forbidden]) for name in names}
     assert found
     assert not {name: imported for name, imported in found.items() if imported}
 
@@ -127,7 +141,8 @@ def test_ops_and_dumps_do_not_import_each_other(folder, forbidden):
     ],
 )
 def test_upward_imports_are_found(source, package, found):
-    assert upward_imports(source, package, FLOORS[package.rpartition(".")[2]][1]) == found
+    imports = facts(source, package).imports
+    assert upward(imports, FLOORS[package.rpartition(".")[2]][1]) == found
 
 
 # -- rooms -----------------------------------------------------------------------------------------
@@ -194,12 +209,7 @@ def module_and_package(name):
 @cache
 def modules():
     """Each module of the three floors, by its full name, with what it imports."""
-    found = {}
-    for name in python_files():
-        own, inside = module_and_package(name)
-        source = (ROOT / name).read_text(encoding="utf-8")
-        found[own] = set(imported_names(source, inside))
-    return found
+    return {module_and_package(name)[0]: set(facts_of(name).imports) for name in python_files()}
 
 
 @cache
@@ -366,7 +376,7 @@ def test_no_modules_import_each_other_in_a_circle():
     ],
 )
 def test_climbing_imports_are_found(source, found):
-    imported = set(imported_names(source, "p.a"))
+    imported = set(facts(source, "p.a").imports)
     assert climbing_imports("p.a.m", imported, "p", ("a", "b", "c")) == found
 
 
@@ -382,27 +392,20 @@ def test_circles_are_found():
 MAX_MODULE, MAX_FUNCTION = 400, 50
 
 
-def function_lengths(source):
-    """Of each function its name and its lines: from `def` to its last line, without its docstring.
+def lines_of(function):
+    """The lines of a function: from `def` to its last line, without its docstring.
 
     Functions inside it count with it, decorators above it do not.
     """
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = node.end_lineno - node.lineno + 1
-            if ast.get_docstring(node) is not None:
-                lines -= node.body[0].end_lineno - node.body[0].lineno + 1
-            yield node.name, lines
+    lines = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        lines -= function.body[0].end_lineno - function.body[0].lineno + 1
+    return lines
 
 
 def test_only_the_graph_goes_through_a_jaxpr():
     # `sharding` writes the texts of programs that processes compare; it is below the graph.
-    found = {
-        name
-        for name in python_files()
-        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "eqns"
-    }
+    found = {name for name in python_files() if "eqns" in facts_of(name).attributes}
     jaxprs = {"ops/decisions/jaxprs.py", "sharding/processes/jaxprs.py"}
     assert found == {"ops/graph/graph.py", *jaxprs}
 
@@ -412,11 +415,11 @@ def test_what_chooses_and_plans_names_only_loops_and_branches():
     kept = {"scan", "while", "cond", "with_layout"}
     own = {"random_bits", "broadcast_in_dim"}  # loops.py draws fewer; chains.py begins with one
     found = {
-        node.value
+        value
         for name in python_files()
         if name.startswith(("ops/choose/", "ops/interpret/"))
-        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value in RECORDS
+        for value in facts_of(name).constants
+        if value in RECORDS
     }
     assert found == kept | own
 
@@ -425,7 +428,7 @@ def test_no_function_is_too_long():
     found = {
         f"{name}: {function}": lines
         for name in python_files()
-        for function, lines in function_lengths((ROOT / name).read_text(encoding="utf-8"))
+        for function, lines in facts_of(name).lengths
         if lines > MAX_FUNCTION
     }
     assert not found
@@ -440,4 +443,4 @@ def test_lines_of_functions_are_counted():
     source = (
         '@cache\ndef f(\n    x,\n):\n    """It.\n\n    More.\n    """\n    def g():\n        pass\n'
     )
-    assert list(function_lengths(source)) == [("f", 5), ("g", 2)]
+    assert facts(source, "gridlayout").lengths == [("f", 5), ("g", 2)]
