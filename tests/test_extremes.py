@@ -69,20 +69,27 @@ def arrays():
         yield np.where(rng.random(SHAPE) < share, 0.0, -0.0).astype("f4")
 
 
-@pytest.mark.parametrize("n", [1, 7, 16, 17, 130, 1001])
-@pytest.mark.parametrize("numbers", ["ties", "NaNs", "one NaN"])
-def test_places_of_extremes_are_jaxs_for_every_length(n, numbers):
-    rng = np.random.default_rng(n)
-    x = rng.integers(-3, 4, (5, n)).astype("f4")
-    if numbers != "ties":
-        x[rng.integers(5), rng.integers(n)] = np.nan
-    if numbers == "NaNs":
-        x[rng.random(x.shape) < 0.3] = np.nan
-    places = jax.jit(lambda x: (x.argmax(1), x.argmin(1), x.T.argmax(0), x.ravel().argmin()))
-    for grid in ((2, 1), (1, 2), (1, 1)):
-        laid = gl.put(x, gl.GridLayout(x.shape, "float32", grid, collapse=[]), DEVICE)
-        for found, wanted in zip(gl.on_grid(places)(laid), places(x), strict=True):
-            np.testing.assert_array_equal(np.asarray(found), wanted)
+def places(arrays):
+    """Where the extremes of matrices are: along rows, along columns, and of all."""
+    return [(x.argmax(1), x.argmin(1), x.T.argmax(0), x.ravel().argmin()) for x in arrays]
+
+
+@pytest.mark.parametrize("grid", [(2, 1), (1, 2), (1, 1)])
+def test_places_of_extremes_are_jaxs_for_every_length(grid):
+    plain, lifted, rng = jax.jit(places), gl.on_grid(places), np.random.default_rng(0)
+    for numbers in ("ties", "NaNs", "one NaN"):
+        arrays = [rng.integers(-3, 4, (5, n)).astype("f4") for n in (1, 7, 16, 17, 130, 1001)]
+        for x in arrays if numbers != "ties" else ():
+            x[rng.integers(5), rng.integers(x.shape[1])] = np.nan
+        for x in arrays if numbers == "NaNs" else ():
+            x[rng.random(x.shape) < 0.3] = np.nan
+        laid = [
+            gl.put(x, gl.GridLayout(x.shape, "float32", grid, collapse=[]), DEVICE) for x in arrays
+        ]
+        for found, wanted in zip(
+            jax.tree.leaves(lifted(laid)), jax.tree.leaves(plain(arrays)), strict=True
+        ):
+            np.testing.assert_array_equal(np.asarray(found), wanted, err_msg=numbers)
 
 
 def test_the_first_nan_is_found_in_tiles():
@@ -173,6 +180,7 @@ def test_idle_slots_of_types_without_infinity_do_not_count():
     np.testing.assert_array_equal(np.asarray(found).astype(float), -2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(DEVICES != 8, reason="the mesh has 8 devices")
 @pytest.mark.parametrize("name", ["max", "set"])
 def test_updates_of_a_scatter_keep_their_padding(name):
