@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import CASES, run_together
-from tiers import few
 
 import gridlayout as gl
 from gridlayout.sharding.processes import agreement, messages
@@ -237,7 +236,8 @@ print("went on", flush=True)
 """
 
 
-@pytest.mark.parametrize("asks", few([0, 1], 1))
+@pytest.mark.all_cases
+@pytest.mark.parametrize("asks", [0, 1])
 def test_no_process_waits_for_ever(asks):
     found = run_together(ELSEWHERE, count=2, devices=2, ASKS=str(asks))
     assert f"gl.relayout: process {asks} asked process {1 - asks}" in found[asks].err

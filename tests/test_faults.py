@@ -152,6 +152,7 @@ def test_an_exception_in_one_process_ends_the_others(processes):
         assert "(RuntimeError: the disk is full) after its call 2, on_grid(total)" in each.err
 
 
+@pytest.mark.all_cases
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_process_that_starts_late_is_named(processes):
     found = run_mode("late", processes)
@@ -205,7 +206,7 @@ a = np.arange(64, dtype=np.float32).reshape(8, 8)
 x = gl.put(a, rows, device)
 double = gl.on_grid(lambda x: x.T * 2)
 np.testing.assert_array_equal(np.asarray(double(x)), a.T * 2)
-for number in range(3):
+for number in range(NUMBER):
     target = gl.GridLayout((8, 8), grid=(1, 8), tile=(number + 1, 1))
     if RANK == 0:
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -224,7 +225,8 @@ print("fine", flush=True)
 
 
 def test_an_interrupt_while_processes_agree():
-    for ended in run_together(INTERRUPTED, count=2, devices=1):
+    times = 3 if tiers.ALL else 1
+    for ended in run_together(f"NUMBER = {times}\n{INTERRUPTED}", count=2, devices=1):
         assert ended.code == 0, ended.err[-3000:]
         assert "fine" in ended.out
 

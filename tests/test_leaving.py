@@ -94,6 +94,7 @@ if RANK == 0:
 """
 
 
+@pytest.mark.all_cases
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_call_that_one_process_makes_once_more(processes):
     found, words = run(ONCE_MORE, processes)
@@ -195,9 +196,9 @@ print("result", float(gl.on_grid(long)(x)), flush=True)
 """
 
 
+@pytest.mark.all_cases
 def test_a_long_program_that_computes_does_not_end():
-    computed = 10 if tiers.ALL else 4
-    found, words = run(f"COMPUTED = {computed}\n{LONG}", 2, limit="3")
+    found, words = run(f"COMPUTED = 10\n{LONG}", 2, limit="3")
     assert [each.code for each in found] == [0, 0], words
     assert all("result 512.0" in each.out for each in found), words
 
@@ -219,6 +220,7 @@ print("went on", flush=True)
 """
 
 
+@pytest.mark.all_cases
 @pytest.mark.parametrize("processes", COUNTS)
 def test_a_program_that_one_process_plans_anew_otherwise(processes):
     found, words = run(ANEW, processes)

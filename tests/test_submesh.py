@@ -271,7 +271,7 @@ if RANK:
 
 
 def test_a_move_that_one_process_alone_makes_again_is_refused():
-    ended = run_together(ALONE, 2, 2, GRIDLAYOUT_AGREEMENT_SECONDS="6")
+    ended = run_together(ALONE, 2, 2, GRIDLAYOUT_AGREEMENT_SECONDS="3")
     refused = [line for each in ended for line in each.out.splitlines() if "REFUSED" in line]
     assert len(refused) == 1
     assert "process 0" in refused[0]
