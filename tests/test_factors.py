@@ -165,15 +165,28 @@ def changed(eqn, ins, outs):
 
 
 def results_of(jobs):
-    """What equations give, of (equation, operands, shapes of results), as one program."""
+    """What equations give, of (equation, operands, shapes of results).
+
+    They are one program, which runs again for equations of which there are parts of equal shapes.
+    """
+    alike = {}
+    for k, (eqn, arrays, outs) in enumerate(jobs):
+        shapes = [(a.shape, a.dtype) for a in arrays]
+        alike.setdefault((id(eqn), *shapes, *outs), []).append(k)
 
     def every(operands):
-        for (eqn, _, outs), arrays in zip(jobs, operands, strict=True):
+        for (first, *_), arrays in zip(alike.values(), operands, strict=True):
+            eqn, _, outs = jobs[first]
             params = changed(eqn, [np.shape(a) for a in arrays], outs)
             made = eqn.primitive.bind(*arrays, **params)
             yield made if eqn.primitive.multiple_results else [made]
 
-    return jax.device_get(jax.jit(lambda x: list(every(x)))([arrays for _, arrays, _ in jobs]))
+    run, results = jax.jit(lambda operands: list(every(operands))), {}
+    for turn in range(max(map(len, alike.values()))):
+        asked = [own[min(turn, len(own) - 1)] for own in alike.values()]
+        made = jax.device_get(run([jobs[k][1] for k in asked]))
+        results.update(zip(asked, made, strict=True))
+    return [results[k] for k in range(len(jobs))]
 
 
 def parts(factors, f, shapes, dims):
