@@ -41,7 +41,10 @@ def assert_close(found, expected):
 
 # -- Equinox ---------------------------------------------------------------------------------------
 
-MLP = eqx.nn.MLP(in_size=7, out_size=5, width_size=13, depth=2, key=jax.random.key(1))
+# Made as one program, as every process of the tests does.
+MLP = eqx.filter_jit(lambda key: eqx.nn.MLP(7, 5, width_size=13, depth=2, key=key))(
+    jax.random.key(1)
+)
 
 
 def forward(model, x):
