@@ -6,6 +6,7 @@ from math import prod
 import jax
 import jax.numpy as jnp
 import pytest
+import tiers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,9 +151,11 @@ PROGRAMS = {"a step": (step, ARGS), "a loop": (looped, LOOP_ARGS), "mixed": (mix
 MACHINES = ("v5e 4x4", "h100", "wormhole 2x4")
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("where", MACHINES)
-@pytest.mark.parametrize("name", PROGRAMS)
+# With few of them, each program and each machine once.
+PAIRS = [(name, MACHINES[(k + n) % 3]) for n in range(3) for k, name in enumerate(PROGRAMS)]
+
+
+@pytest.mark.parametrize(("name", "where"), PAIRS if tiers.ALL else PAIRS[:3])
 def test_programs_are_between_their_longest_chain_and_the_sum(name, where):
     fn, args = PROGRAMS[name]
     found = gl.simulate(fn, *args, machine=where)

@@ -19,7 +19,7 @@ MODELS = {
     "scan": training("scan", *SIZES[:-1], 3, scan=True),
 }
 MESHES = {"training": (2, 3), "convolutions": (2, 3)}
-QUICK = {"decoding": 3, "prefill": 1}  # how many experts, without --all-cases
+QUICK = {"prefill": 1}  # how many experts, without --all-cases
 
 
 @pytest.mark.parametrize("name", MODELS if tiers.ALL else QUICK)
