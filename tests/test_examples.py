@@ -67,7 +67,7 @@ def run(name, *arguments, cwd):
     return done.returncode, done.stdout
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_examples_run_and_print(name, tmp_path):
     code, out = run(name, cwd=tmp_path)

@@ -38,13 +38,16 @@ def lower(a):
     return jnp.tril(lax.linalg.cholesky(a, symmetrize_input=False))
 
 
-@pytest.fixture(params=few([1, 0], 1))
-def slots(request, monkeypatch):
-    """How many blocks each device has, whatever that takes."""
-    count = panels.slots_of(COUNT)[request.param]
+def force_slots(monkeypatch, count):
+    """Each device has so many blocks, whatever that takes."""
     force = lambda b, op, rule, whole, *values: rule(b, op, *values, slots=count)  # noqa: E731
     monkeypatch.setattr(factorizations, "by_slots", force)
     return count
+
+
+@pytest.fixture(params=few([1, 0], 1))
+def slots(request, monkeypatch):
+    return force_slots(monkeypatch, panels.slots_of(COUNT)[request.param])
 
 
 def test_blocks_are_dealt_in_turn():
@@ -101,8 +104,10 @@ def test_a_column_of_zeros_is_factored_as_jax_does():
     assert_same(gl.on_grid(lambda a: lax.linalg.lu(a)[0])(laid(a)), lax.linalg.lu(a)[0], 1e-3, 1e-4)
 
 
-def test_systems_and_gradients_of_one_matrix_are_jaxs():
+def test_systems_and_gradients_of_one_matrix_are_jaxs(monkeypatch):
     # Panels are compiled one by one: those of fewer devices are fewer.
+    if not tiers.ALL:
+        force_slots(monkeypatch, 1)
     device = DEVICE if tiers.ALL or COUNT < 4 else gl.DeviceGrid((2, 2), machine=FAST)
     n = 40 * device.size + 3  # of which products are most
     a, y = positive(n), RNG.normal(size=n).astype("f4")
