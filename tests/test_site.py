@@ -3,7 +3,7 @@
 A page's frame is as wide as is said, one width after the other, with its own font and with one
 that is half wider, as other machines may have; a script in the page around it asks every element
 where it is and what colours it has. The pictures are left in the folder that
-`GRIDLAYOUT_PICTURES` names.
+`GRIDLAYOUT_PICTURES` names. `make test-all` does so; `make docs` builds the site, too.
 """
 
 import functools
@@ -19,12 +19,10 @@ import threading
 from pathlib import Path
 
 import pytest
-import tiers
 from browser import CHROMIUM, DARK, needs_chromium
-from tiers import few
 
 ROOT = Path(__file__).parent.parent
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.all_cases]
 
 # In each frame: how far the page reaches beyond its width, what sticks out of it, and texts that
 # their background hides. What scrolls by itself may hold more than it shows.
@@ -174,9 +172,9 @@ def browse(site, widths, theme, profile, asked, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("theme", few(DARK, 1))
+@pytest.mark.parametrize("theme", DARK)
 def test_every_page_fits_and_can_be_read(site, theme, tmp_path):
-    names, widths = few(pages(site[0]), 12), [400, 1200]
+    names, widths = pages(site[0]), [400, 1200]
     dom = browse(site, widths, theme, tmp_path / "profile", {"pages": names}, "--dump-dom")
     (text,) = re.findall(r'<pre id="output">(.*?)</pre>', dom, re.DOTALL)
     found = json.loads(html.unescape(text))
@@ -191,14 +189,14 @@ def test_every_page_fits_and_can_be_read(site, theme, tmp_path):
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-@pytest.mark.parametrize("theme", few(DARK, 1))
+@pytest.mark.parametrize("theme", DARK)
 def test_pictures_of_every_page(site, theme, tmp_path):
     kept = Path(os.environ.get("GRIDLAYOUT_PICTURES", tmp_path))
     kept.mkdir(parents=True, exist_ok=True)
     names = pages(site[0])
     # Narrow pages side by side: one start of the browser for all of them.
-    side = 8 if tiers.ALL else 2
-    for start in few(range(0, len(names), side), 1):
+    side = 8
+    for start in range(0, len(names), side):
         part = names[start : start + side]
         path = kept / f"{theme}-{start // side:02}-{Path(part[0]).stem}.png"
         asked = {"pages": part, "keep": True}
