@@ -41,7 +41,7 @@ TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placemen
 NEEDS_PYTHON = @test -n "$(PYTHON)" || \
 	{ echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 
-.PHONY: demo compiled test test-all test-jax prove programs lint bench docs notebooks wheel versions \
+.PHONY: demo test test-all test-jax prove programs lint bench docs notebooks wheel versions \
 	release-check publish clean
 .DEFAULT_GOAL := test
 
@@ -49,21 +49,20 @@ demo: $(DEMO)/.installed
 	@mkdir -p build
 	$(DEMO)/bin/python -m gridlayout demo -o build/demo.html
 
-# To bytecode, for processes that tests start: without it, each of them compiles the library again
-# where Python is told to write none.
-compiled: $(INSTALLED)
-	@$(RUN) -m compileall -q gridlayout sharding ops tests
+# Also where Python is told to write no bytecode: without it, every process that runs tests compiles
+# them again, and every process that tests start the library.
+test test-all test-jax prove: export PYTHONDONTWRITEBYTECODE =
 
-test: compiled
+test: $(INSTALLED)
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
-test-all: compiled
+test-all: $(INSTALLED)
 	$(RUN) -m pytest --all-cases $(PYTEST_ARGS)
 
-test-jax: compiled
+test-jax: $(INSTALLED)
 	$(RUN) -m pytest $(TOUCH_JAX) $(PYTEST_ARGS)
 
-prove: compiled
+prove: $(INSTALLED)
 	$(RUN) -m tests.prove $(PROVE_ARGS)
 
 programs: $(INSTALLED)
