@@ -30,6 +30,8 @@ if jax.__version_info__ < (0, 11):  # gone in later XLA
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 if jax.config.jax_platforms == "cpu":
     os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+# Nor is it worth writing down which line of a test each of its operations comes from.
+jax.config.update("jax_traceback_in_locations_limit", 0)
 # A program that an earlier run compiled would hide whether this one compiles.
 jax.config.update("jax_enable_compilation_cache", False)
 

@@ -119,7 +119,7 @@ def test_attention_by_its_rules_stays_where_batch_and_heads_are():
         return out, *pull(g)
 
     on_grid = gl.on_grid(pulled)
-    for found, expected in zip(on_grid(*laid), pulled(*arrays), strict=True):
+    for found, expected in zip(on_grid(*laid), jax.jit(pulled)(*arrays), strict=True):
         assert found.layout.grid == (2, 4)
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
     rows = on_grid.report(*laid).rows

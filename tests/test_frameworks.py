@@ -72,7 +72,7 @@ EQUINOX = {
 @pytest.mark.parametrize("name", few(EQUINOX, 3))
 def test_equinox_on_the_grid(name):
     fn, plain = EQUINOX[name]
-    assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), plain(MLP, X))
+    assert_close(gl.on_grid(fn)(gl.put(MLP, DEVICE), laid(X)), eqx.filter_jit(plain)(MLP, X))
 
 
 class Scaled(eqx.Module):
@@ -129,8 +129,9 @@ def test_steps_of_whole_models():
     for _ in range(3):
         mine = made(*mine[:2], laid(X))
     assert len(compiled) == 1
+    plain_step = eqx.filter_jit(step)
     for _ in range(3):
-        plain = step(*plain[:2], X)
+        plain = plain_step(*plain[:2], X)
     assert_close(mine, plain)
     # New parameters and moments are placed where the old ones were.
     moments = mine[1][0]
@@ -149,12 +150,12 @@ def test_a_step_of_equinox_and_optax_on_arrays_alone():
 
     state = optimizer.init(arrays)
     found = gl.on_grid(step)(gl.put(arrays, DEVICE), gl.put(state, DEVICE), laid(X))
-    assert_close(found, step(arrays, state, X))
+    assert_close(found, jax.jit(step)(arrays, state, X))
 
 
 # Around functions on the grid: how each is written, given what lifts a function.
 STACK = np.stack([X, X + 1, X - 1])
-MODELS = eqx.filter_vmap(lambda key: eqx.nn.MLP(7, 5, 13, 2, key=key))(
+MODELS = eqx.filter_jit(eqx.filter_vmap(lambda key: eqx.nn.MLP(7, 5, 13, 2, key=key)))(
     jax.random.split(jax.random.key(2), 3)
 )
 SECOND = (None, eqx.if_array(0))
@@ -196,7 +197,7 @@ def test_equinox_around_the_grid(name):
     plain, _ = AROUND[name](lambda fn: fn)
     found = fn(*gl.put(arguments, DEVICE))
     assert any(map(is_grid, jax.tree.leaves(found)))
-    assert_close(found, plain(*arguments))
+    assert_close(found, eqx.filter_jit(plain)(*arguments))
 
 
 def equinox_step(lift, optimizer):
@@ -332,14 +333,14 @@ def test_models_that_decide_on_bools(lift):
         norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(7, axis_name="batch", mode="batch")
         return Normed(norm, eqx.nn.Dropout(0.5)), state
 
-    mine, plain = gl.put(made(), DEVICE), made()
+    mine, plain, plain_step = gl.put(made(), DEVICE), made(), eqx.filter_jit(normed_step)
     for _ in range(2):  # a model that a step returned is taken by the next
-        mine, plain = lift(normed_step)(*mine, laid(X), key), normed_step(*plain, X, key)
+        mine, plain = lift(normed_step)(*mine, laid(X), key), plain_step(*plain, X, key)
     assert mine[0].drop.inference is mine[0].norm.inference is False
     assert_close((mine[0].norm, mine[1]), (plain[0].norm, plain[1]))
     ready, expected = (eqx.nn.inference_mode(x[0]) for x in (mine, plain))
     found = lift(normed)(ready, mine[1], laid(X), key)[0]
-    assert_close(found, normed(expected, plain[1], X, key)[0])
+    assert_close(found, eqx.filter_jit(normed)(expected, plain[1], X, key)[0])
 
 
 def test_a_model_with_dropout_is_called():

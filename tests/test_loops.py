@@ -202,7 +202,8 @@ def lbfgs(x, y, w):
     return w, values
 
 
-@pytest.mark.parametrize("rows", few([5000, 60], 1))  # 5000 rows of 5 are not small
+@pytest.mark.all_cases
+@pytest.mark.parametrize("rows", [5000, 60])  # 5000 rows of 5 are not small
 def test_lbfgs(rows):
     x, y = example((rows, 5)), example((rows, 2), 1)
     w = {"in": example((5, 7), 2) / 3, "bias": np.zeros(7, np.float32), "out": example((7, 2), 3)}

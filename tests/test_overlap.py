@@ -167,9 +167,10 @@ def test_programs_are_between_their_longest_chain_and_the_sum(name, where):
     )
     assert max(compute, movement) <= found.overlapped * (1 + 1e-9)
     assert found.overlapped == pytest.approx(max(e.start + e.seconds for e in found.events))
-    alone = gl.simulate(fn, *args, machine=gl.Machine(where, overlap=()))
-    assert alone.overlapped == alone.time == found.time
-    assert "overlap" not in str(alone)
+    if tiers.ALL or where == MACHINES[0]:
+        alone = gl.simulate(fn, *args, machine=gl.Machine(where, overlap=()))
+        assert alone.overlapped == alone.time == found.time
+        assert "overlap" not in str(alone)
 
 
 def test_stages_wait_for_what_makes_their_operands(monkeypatch):

@@ -172,6 +172,7 @@ def test_installed_wheel_runs_beside_foreign_ops_and_sharding(installed, tmp_pat
     assert not elsewhere, f"imported from outside the fresh environment: {elsewhere}"
 
 
+@pytest.mark.all_cases  # `make wheel` does it, too
 def test_installed_wheel_prints_what_the_readme_shows(installed, tmp_path):
     python, _ = installed
     assert "prints what the README shows" in run(

@@ -294,9 +294,11 @@ def test_constants_views_and_remat_are_evaluated():
         x = jax.checkpoint(lambda x: jnp.tanh(x @ table.T) @ table)(x)
         return jnp.roll(x, 3, axis=0)[2:] + jnp.pad(x, ((0, 2), (0, 0)))[4:], x.sum()
 
-    def both(x):
-        return jax.value_and_grad(lambda x: (fn(x)[0] ** 2).sum())(x), fn(x)
+    def loss(x):
+        made = fn(x)
+        return (made[0] ** 2).sum(), made
 
+    both = jax.value_and_grad(loss, has_aux=True)
     x = array(64, 64)
     layout = grid(x.shape, 2, 4)
     plan = gl.plan(both, x, machine=SMALL, fixed={"x": layout})

@@ -138,6 +138,7 @@ def test_traced_products_are_ranked_and_near(name):
 # -- scaling ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("gpu", ["v100", "a100"])
 def test_steps_scale_as_published(gpu):
     """The first step is fitted; the others, on 2, 4 and 8 GPUs, are predicted."""

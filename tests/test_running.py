@@ -79,7 +79,7 @@ def test_layers_of_a_stack_are_traced_once(fn, tile):
     found = jax.tree.leaves(
         gl.on_grid(fn)(laid, y), is_leaf=lambda leaf: isinstance(leaf, gl.GridArray)
     )
-    for a, b in zip(found, jax.tree.leaves(fn(arrays, x)), strict=True):
+    for a, b in zip(found, jax.tree.leaves(jax.jit(fn)(arrays, x)), strict=True):
         np.testing.assert_allclose(np.asarray(a), b, rtol=2e-4, atol=2e-5)
 
 

@@ -130,7 +130,8 @@ def test_a_mesh_without_devices_is_planned_for_in_one_way(name):
 
 
 @pytest.mark.skipif(COUNT < 4, reason="needs four devices")
-@pytest.mark.parametrize("name", CALLS if tiers.ALL else ["regression"])
+@pytest.mark.all_cases
+@pytest.mark.parametrize("name", CALLS)
 def test_four_devices_are_planned_for_in_one_way(name):
     assert not [*differences(call_of(*CALLS[name], gl.DeviceGrid((2, 2))), SIZES)]
 
