@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import random_views
 import tiers
+from hypothesis import example as also
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
@@ -103,16 +104,24 @@ def reads(draw):
     found = []
     for _ in range(draw(st.integers(1, 3))):
         count, shift = draw(st.integers(1, extent)), draw(st.integers(-8, 8))
-        wraps = draw(st.booleans())
-        each = -(-count // n)
-        at = np.arange(n * each).reshape(n, each)
-        to = (at + shift) % extent if wraps else at + shift
-        to = np.where((to >= 0) & (to < extent), to, OUTSIDE)
-        found.append(np.where(at < count, to, UNREAD))
+        found.append(read_of(n, extent, count, shift, draw(st.booleans())))
     return n, block, extent, found
 
 
+def read_of(n, extent, count, shift, wraps):
+    """What each of `n` devices reads for `count` positions, that many further on."""
+    each = -(-count // n)
+    at = np.arange(n * each).reshape(n, each)
+    to = (at + shift) % extent if wraps else at + shift
+    to = np.where((to >= 0) & (to < extent), to, OUTSIDE)
+    return np.where(at < count, to, UNREAD)
+
+
 @given(reads())
+# A slab that is made wider begins earlier, not to reach beyond its block.
+@also((4, 3, 12, [read_of(4, 12, *read) for read in [(5, 0, False), (8, 7, True), (12, 8, True)]]))
+# Slabs are sent, and written, in another order where some are shared.
+@also((4, 6, 21, [read_of(4, 21, 21, 8, True), read_of(4, 21, 20, 0, True)]))
 def test_what_is_received_is_what_views_read(case):
     n, block, extent, views = case
     if not any((each >= 0).any() for each in views):
@@ -134,6 +143,7 @@ def test_what_is_received_is_what_views_read(case):
                 assert len({*senders}) == len(senders)
                 assert len({*receivers}) == len(receivers)
                 for sender, receiver in slab.pairs:
+                    assert 0 <= slab.starts[sender] <= block - slab.width
                     if receiver == d:
                         start, place = sender * block + slab.starts[sender], slab.places[d]
                         parts[slab] = np.arange(start, start + slab.width)

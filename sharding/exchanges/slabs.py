@@ -285,12 +285,15 @@ def _has_all(border: Border, reads: Sequence[Array]) -> bool:
     needed = np.full((n, border.length), UNREAD)
     for p, at in zip(reads, border.offsets, strict=True):
         needed[np.broadcast_to(rows, p.shape)[p >= 0], at[p >= 0]] = p[p >= 0]
-    held = np.full((n, border.length), UNREAD)
+    missing = needed >= 0
     for slab in (*border.own, *border.slabs):
         for sender, d in slab.pairs:
-            first, place = sender * block + slab.starts[sender], slab.places[d]
-            held[d, place : place + slab.width] = first + np.arange(slab.width)
-    return bool(((held == needed) | (needed < 0)).all())
+            there = slice(slab.places[d], slab.places[d] + slab.width)
+            held = sender * block + slab.starts[sender] + np.arange(slab.width)
+            if ((needed[d, there] >= 0) & (needed[d, there] != held)).any():
+                return False
+            missing[d, there] = False
+    return not missing.any()
 
 
 def _unwrapped(p: Array, start: Array, block: int, extent: int) -> Array:
