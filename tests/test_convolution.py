@@ -270,7 +270,7 @@ WINDOWS = {
 }
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("reducer", [lax.max, lax.min])
 @pytest.mark.parametrize("grid", [(2, 4), (4, 2), (1, 8), (3, 2)])
 @pytest.mark.parametrize("name", WINDOWS)

@@ -247,7 +247,7 @@ PARTS = {
 DEVICES = [DEVICE, *(gl.DeviceGrid(mesh) for mesh in [(8,), (2, 2, 2), (4, 2)] if COUNT >= 8)]
 
 
-@settings(max_examples=60 if tiers.ALL else 5)
+@settings(max_examples=60 if tiers.ALL else 3)
 @given(data=st.data())
 def test_random_programs_are_jaxs(data):
     m, k, h = (data.draw(st.sampled_from([1, 3, 5, 8, 16])) for _ in range(3))
