@@ -308,6 +308,12 @@ def test_an_uneven_dim_receives_as_much_as_an_even_one():
     assert received((61, 64)) == received((64, 64))
 
 
+def test_padding_is_read_with_the_block_that_it_follows():
+    x = gl.put(np.ones((509, 128), np.float32), gl.GridLayout((509, 128), grid=(8, 1)), DEVICE)
+    compiled = gl.on_grid(laplacian).lower(x).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 64 * 128 * 4  # a device's part
+
+
 def test_views_that_read_other_elements_are_apart():
     def fn(x):
         return [x[1:][k : k + 8] for k in range(0, 24, 8)]

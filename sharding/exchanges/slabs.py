@@ -119,7 +119,7 @@ def in_slabs(axes: Axes, n: int, block: int, extent: int, reads: Sequence[Array]
         )
         if not sent:
             return [Border.local(axes, n, block, block, _offsets(reads, at))]
-        here, there = _by_hop(own), _by_hop(sent)
+        here, there = _by_hop(_with_padding(own, block, extent)), _by_hop(sent)
         fewer = _in_rounds(sent, len(there))
         for groups in (there, *([] if fewer is None else [fewer])):
             found.append(_joined(axes, n, block, here, groups, reads, places))
@@ -136,6 +136,19 @@ def _first(reads: Array, at: Array) -> int:
     """Return the place of a device's first position, as if it were in the array."""
     (inside,) = np.nonzero(reads >= 0)
     return int(at[inside[0]] - inside[0]) if len(inside) else 0
+
+
+def _with_padding(own: Sequence[_Piece], block: int, extent: int) -> list[_Piece]:
+    """Return devices' pieces of their own blocks, as long as the longest where padding follows.
+
+    One slice then cuts them on every device.
+    """
+    longest, found = max((x.last for x in own), default=0), list[_Piece]()
+    for x in own:
+        end = x.start + x.width
+        room = block - end if x.receiver * block + end >= extent else 0
+        found.append(replace(x, last=max(x.last, min(x.last + room, longest))))
+    return found
 
 
 def _by_hop(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
