@@ -39,6 +39,8 @@ class Step:
     workspace: the bytes that it holds on a device besides operands and results.
     masks: the number of selects that set padding.
     sets_padding: set if all that it does is to set the padding of the value that it reads.
+    unset: for padding of its only operand that another step sets, returns `run` on the operand as
+    it is, with less to store, or None.
     exact: for a function of one array, elementwise: numbers, each with its exact result.
     is_lazy: `run` takes and returns `LazyView`s.
     is_global: `run` takes whole storages instead of one device's parts, outside of `shard_map`.
@@ -68,6 +70,7 @@ class Step:
     workspace: Callable[[], Workspace] = field(default=Workspace, repr=False)
     masks: int = 0
     sets_padding: Padding | None = None
+    unset: Callable[[Padding], Callable[..., Sequence[Array]] | None] | None = None
     exact: tuple[tuple[Scalar, Scalar], ...] = ()
     is_lazy: bool = False
     is_global: bool = False
@@ -104,6 +107,13 @@ class Step:
         made = object.__new__(Step)
         vars(made).update(vars(self), **changes)
         return made
+
+    def setting(self, padding: Padding, run: Callable[..., Sequence[Array]], read: int) -> Step:
+        """Return this step on an operand whose padding it sets itself, by `run`."""
+        kernel = None if self.kernel is None else (self.kernel, padding)
+        return self._with(
+            run=run, reads=(read,), kernel=kernel, unset=None, masks=self.masks + 1, does=None
+        )
 
     @property
     def is_local_move(self) -> bool:

@@ -79,11 +79,12 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     # inverse cover these as well.
     constraints = layout.inverse_in_bounds.domain.constraints
     exprs = AffineMap(len(local), tuple(expr for expr, _ in constraints))
-    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & padded_dims]
-    values = AffineMap(len(local), tuple(exprs.results[k] for k in needed))(*index)
-    for k, value in zip(needed, values, strict=True):
-        is_met = (lax.eq if constraints[k][1] else lax.ge)(value, lax.full_like(value, 0))
-        mask = _both(mask, is_met)
+    none = lax.full((1,) * len(local), 0, np.int32)
+    for (expr, is_equation), dims in zip(constraints, exprs.used_dims(), strict=True):
+        if dims & padded_dims:  # a map's results have the common shape of what it is given
+            given = (x if d in dims else none for d, x in enumerate(index))
+            (value,) = AffineMap(len(local), (expr,))(*given)
+            mask = _both(mask, (lax.eq if is_equation else lax.ge)(value, lax.full_like(value, 0)))
     return mask
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,9 @@ from gridlayout.ops.decisions.record import Record
 from gridlayout.ops.decisions.reshapes import squeezed
 from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import Padding
 from gridlayout.ops.primitives.along import mapped
+from gridlayout.ops.primitives.in_windows import WINDOW, InWindows
 from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, separate, without_dims
 from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
@@ -66,8 +69,6 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# XLA on CPUs reduces longer dims in windows of this many elements, which read a stored operand.
-_WINDOW = 32
 # A reduction of so many elements is unrolled there.
 _RUN = 8
 
@@ -136,20 +137,32 @@ def _reduce_parts(
     b: Builder, op: Op, x: Value, reduced: ReducedDims, out: Sharded | Replicated
 ) -> Value:
     """Append the reduction on each device, then over mesh axes."""
-    local = out.local_shape
-    fuses = _fuses(b, op, x, reduced)
-    if reduced.mesh and _all_reduce_of(op) is lax.psum:
-        along = tuple(sorted(reduced.along))
-        specs = [Local(local, op.out.dtype)]
-        (part,) = b.run(
-            lambda x: [_reduced(b, op, x, along).reshape(local)], [x], specs, takes_fused=fuses
-        )
-        return b.all_reduced(part, reduced.mesh, out, op.out.dtype)
-    kernel, made = (_arg if op.name in ("argmax", "argmin") else _reduce_and_combine)(
-        b, op, reduced
-    )
-    (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=fuses)
-    return thin
+    local, made = out.local_shape, b.collectives()
+    is_arg = op.name in ("argmax", "argmin")
+    is_summed = bool(reduced.mesh) and _all_reduce_of(op) is lax.psum
+    if is_arg:
+        combine, made = _arg(b, op, reduced)
+    elif is_summed:
+        combine = lambda x: x  # noqa: E731
+    else:
+        combine, made = _combine(b, op, reduced)
+
+    def run(reduce: Callable[[jax.Array], jax.Array], x: jax.Array) -> list[Any]:
+        return [combine(reduce(x)).reshape(local)]
+
+    def unset(padding: Padding) -> Callable[..., Any] | None:
+        found = InWindows.of(op, padding, order) if padding.along == along else None
+        return None if found is None else partial(run, found)
+
+    assert isinstance(x.spec, Sharded)
+    along = tuple(sorted(reduced.along))
+    order = _in_order(b, along, x.spec.local_shape)
+    reduce = (lambda x: x) if is_arg else partial(_reduced, b, op, order)
+    sets = None if is_arg or b.device.platform != "cpu" else unset
+    fields = {"takes_fused": _fuses(b, op, x, reduced), "unset": sets}
+    spec = Local(local, op.out.dtype) if is_summed else out
+    (part,) = b.run(partial(run, reduce), [x], [spec], made, **fields)
+    return b.all_reduced(part, reduced.mesh, out, op.out.dtype) if is_summed else part
 
 
 def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
@@ -161,22 +174,33 @@ def _fuses(b: Builder, op: Op, x: Value, reduced: ReducedDims) -> bool:
     if b.device.platform != "cpu" or op.name in ("argmax", "argmin"):
         return True
     longest = max((x.spec.local_shape[k] for k in reduced.along), default=1)
-    return longest <= _WINDOW or has_ynnpack()
+    return longest <= WINDOW or has_ynnpack()
 
 
-def _reduced(b: Builder, op: Op, x: jax.Array, axes: Shape) -> Any:
-    """Return the reduction of dims of a device's part; those of one element may stay.
+def _in_order(b: Builder, axes: Shape, shape: Shape) -> Shape:
+    """Return the dims of more than one element; the first one is reduced before the others.
 
     XLA on CPUs computes elements one by one where several dims are reduced, but many at once along
-    one dim that is not the last. That one is reduced first, behind a barrier: XLA would join both.
+    one dim that is not the last.
     """
-    wide = [d for d in axes if x.shape[d] > 1]
-    inner = [d for d in wide if d < x.ndim - 1]
-    if b.device.platform == "cpu" and len(wide) > 1 and inner:
-        first = inner[-1]
+    wide = [d for d in axes if shape[d] > 1]
+    inner = [d for d in wide if d < len(shape) - 1]
+    if b.device.platform == "cpu" and inner:
+        wide.remove(inner[-1])
+        wide.insert(0, inner[-1])
+    return tuple(wide)
+
+
+def _reduced(b: Builder, op: Op, order: Shape, x: jax.Array) -> Any:
+    """Return the reduction of dims of a device's part; those of one element may stay.
+
+    On CPUs the first one is reduced behind a barrier: XLA would join both reductions.
+    """
+    if b.device.platform == "cpu" and len(order) > 1 and order[0] < x.ndim - 1:
+        first, *rest = order
         x = lax.optimization_barrier(op.bind(x, axes=(first,))[0])
-        wide = [d - (d > first) for d in wide if d != first]
-    return op.bind(x, axes=tuple(wide))[0]
+        order = tuple(sorted(d - (d > first) for d in rest))
+    return op.bind(x, axes=tuple(sorted(order)))[0]
 
 
 def _relaid_out(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
@@ -205,24 +229,23 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 }
 
 
-def _reduce_and_combine(
+def _combine(
     b: Builder, op: Op, reduced: ReducedDims
-) -> tuple[Callable[..., Any], Collectives]:
-    """Return the kernel of a reduction on a device and over mesh axes, and its collectives."""
+) -> tuple[Callable[[jax.Array], jax.Array], Collectives]:
+    """Return the function that combines devices' reductions, and its collectives."""
     made, reduce = b.collectives(), _all_reduce_of(op)
     sent = sent_dtype(op.out.dtype) if reduce in (pmax, pmin) else op.out.dtype
     size = dtypes.nbytes(reduced.part, sent)
     made.all_reduce(reduced.mesh, size) if reduce else made.all_gather(reduced.mesh, size)
 
-    def kernel(x: jax.Array) -> list[Any]:
-        out = _reduced(b, op, x, tuple(sorted(reduced.along)))
+    def combine(x: jax.Array) -> jax.Array:
         if not reduced.mesh:
-            return [out]
+            return x
         if reduce is not None:
-            return [reduce(out, reduced.mesh)]
-        return op.bind(lax.all_gather(out, reduced.mesh), axes=(0,))
+            return cast(jax.Array, reduce(x, reduced.mesh))
+        return cast(jax.Array, op.bind(lax.all_gather(x, reduced.mesh), axes=(0,))[0])
 
-    return kernel, made
+    return combine, made
 
 
 def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
@@ -237,15 +260,17 @@ def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
     )
 
 
-def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], Collectives]:
-    """Return the kernel of argmax or argmin on a device and over mesh axes, and its collectives."""
+def _arg(
+    b: Builder, op: Op, reduced: ReducedDims
+) -> tuple[Callable[[jax.Array], jax.Array], Collectives]:
+    """Return the function of argmax or argmin over devices, and its collectives."""
     layout, placement, (k, *_) = reduced.layout, reduced.placement, reduced.collapsed
     own = layout.axis_dims(k)
     gone = [d for d in reduced.along if d not in own]
     made = b.collectives().all_gather(reduced.mesh, dtypes.nbytes(reduced.part, layout.dtype))
     made = made.all_gather(reduced.mesh, reduced.part * 4)
 
-    def kernel(x: jax.Array) -> list[Any]:
+    def combine(x: jax.Array) -> jax.Array:
         # Positions along the dim, which include padding: the op's index type may be too small.
         core = index_of(placement.axes[k]) * placement.per_device[k]
         at = jnp.full(x.shape, core * layout.shard_shape[k], np.int32)
@@ -264,9 +289,9 @@ def _arg(b: Builder, op: Op, reduced: ReducedDims) -> tuple[Callable[..., Any], 
         if reduced.mesh:
             some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
             _, found = _first_extreme(op, *some, [0])
-        return [found.astype(op.params["index_dtype"])]
+        return cast(jax.Array, found.astype(op.params["index_dtype"]))
 
-    return kernel, made
+    return combine, made
 
 
 def _in_runs(op: Op, x: jax.Array, at: jax.Array, d: int) -> tuple[jax.Array, jax.Array]:

@@ -39,7 +39,9 @@ def set_once(
         if not _is_truth(steps[writers[step.reads[0]]], registers):
             setters.setdefault(step.reads[0], n)
     if not setters:
-        return list(range(len(steps))), list(steps), list(outs)
+        order, made = list(range(len(steps))), list(steps)
+        _leave_unset(made, order, outs)
+        return order, made, list(outs)
 
     reads = [step.reads for step in steps if not step.takes_fused]
     apart = {k for some in reads for k in some if isinstance(k, int)}
@@ -61,7 +63,9 @@ def set_once(
         steps[n].on(tuple([read(k, n) for k in steps[n].reads]), steps[n].writes) for n in order
     ]
     _set_before(made, order, registers)
-    return order, made, [Value(out.spec, read(out.at, None)) for out in outs]
+    results = [Value(out.spec, read(out.at, None)) for out in outs]
+    _leave_unset(made, order, results)
+    return order, made, results
 
 
 def _is_truth(step: Step, registers: Sequence[Held]) -> bool:
@@ -91,3 +95,38 @@ def _set_before(steps: list[Step], order: list[int], registers: Sequence[Held]) 
         first = setter.of_padding(replace(padding, value=values[0])).on(step.reads, step.writes)
         steps[n : n + 2] = [first, step.on(setter.reads, setter.writes)]
         order[n : n + 2] = order[n : n + 2][::-1]
+
+
+def _leave_unset(steps: list[Step], order: list[int], outs: Sequence[Value]) -> None:
+    """Let steps that can do with less read a stored value as it is, instead of with padding set.
+
+    Not where others need it stored with its padding set.
+    """
+    writers = {k: step for step in steps for k in step.writes}
+    readers: dict[Any, list[int]] = {}
+    for n, step in enumerate(steps):
+        for k in filter(lambda k: isinstance(k, int), step.reads):
+            readers.setdefault(k, []).append(n)
+    results, done = {out.at for out in outs if isinstance(out.at, int)}, list[int]()
+    for at, setter in enumerate(steps):
+        padding, (k, *_) = setter.sets_padding, setter.reads or (None,)
+        if padding is None or not isinstance(k, int) or not _is_stored(writers.get(k)):
+            continue
+        (made,) = setter.writes
+        mine, able = readers.get(made, []), dict[int, Any]()
+        for n in mine:
+            if (unset := steps[n].unset) is not None and (run := unset(padding)) is not None:
+                able[n] = run
+        others = [n for n in mine if n not in able]
+        if made in results or not all(steps[n].takes_fused for n in others):
+            continue
+        for n, run in able.items():
+            steps[n] = steps[n].setting(padding, run, k)
+        done += [] if others else [at]
+    for at in reversed(done):
+        del steps[at], order[at]
+
+
+def _is_stored(writer: Step | None) -> bool:
+    """Whether a value is stored whatever reads it; writer: the step that makes it, if any."""
+    return writer is None or not (writer.is_fused or writer.is_view or writer.is_local_move)
