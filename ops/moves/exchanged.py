@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from jax import lax
 
 from gridlayout.layouts.mesh_axes import Axes
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.joined import is_on_cpus
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send
 from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, index_of, permute, slice_at
@@ -24,8 +26,11 @@ def exchanged(
         x = yield Send(ALL_GATHER, axes, size, x, k)
         x = x.first(before.grid[k], k)  # without the idle slots
     x = packing.run_moves(x, exchange.first, fill)
+    is_padded = prod(exchange.digit_shape) > prod(exchange.gathered_shape)
     for transfer in exchange.transfers:
         x = yield from _transferred(x, transfer)
+        if transfer.is_slice and is_padded and is_on_cpus():  # else XLA stores all that is padded
+            x = LazyView.of(lax.optimization_barrier(x.materialize()))
     x = packing.run_moves(x, exchange.last, fill)
     if exchange.final is not None:
         x = yield from _transferred(x, exchange.final)

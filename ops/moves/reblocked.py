@@ -102,7 +102,10 @@ def in_aligned_blocks(
     ]
     if any(step is None for step, (a, b, _) in zip(steps, ends, strict=True) if a != b):
         return None
-    steps.insert(1, between(*near, device, before, after))
+    middle = between(*near, device, before, after)
+    if steps[0] is not None and middle is not None and device.platform == "cpu":
+        middle = _stored(middle)
+    steps.insert(1, middle)
     key = Key("in aligned blocks", old, new, device, before, after)
     return replace(_one_after_another(key, list(filter(None, steps))), how="aligned")
 

@@ -246,7 +246,7 @@ class Pieces:
         made, schedule = Collectives(self.device), self.schedule
         assert schedule is not None
         if (sent := schedule.all_to_all) is not None:
-            return made.all_to_all(sent.axes, sent.count * self.nbytes(sent.size)).found
+            return made.all_to_all(sent.axes, sent.count * self.nbytes(sent.size), (1, 1)).found
         extents, count = self.target.extents, max(len(schedule.rounds), 1)
         for each in schedule.rounds:
             axes, nbytes = self._along(each.rows)[0], self.nbytes(each.size)
