@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import gridlayout as gl
 
@@ -39,3 +40,14 @@ def test_as_much_memory_is_read_and_written(name):
     fn, grid, most = FUNCTIONS[name]
     ratio = accessed(fn, 509, grid) / accessed(fn, 512, grid)
     assert ratio <= most
+
+
+def test_what_is_outside_of_a_block_is_set_once_for_all_positions_of_windows():
+    layout = gl.GridLayout((2, 61, 61, 8), grid=(1, 2, 4, 1), collapse=[])
+    x = gl.put(np.ones(layout.shape, np.float32), layout, DEVICE)
+    window = (1, 2, 2, 1)
+    pool = gl.on_grid(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, window, window, "SAME"))
+    kernels = pool.lower(x).compile().as_text().split("\n}\n")
+    reading = [kernel for kernel in kernels if kernel.count(" maximum(") == 3]
+    assert len(reading) == 1
+    assert " select(" not in reading[0]

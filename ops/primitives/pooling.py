@@ -91,12 +91,15 @@ def _pooled(
     kinds = [] if starts else [np.dtype(x.dtype) for x in arrays]
     neutral = [np.asarray(NEUTRAL[REDUCTIONS[op.name]](kind), kind) for kind in kinds]
     is_by_position = _is_by_position(b, windows)
+    is_joined = any(not halo.border.is_local for _, halo in halos)
 
     def pool(*parts: jax.Array) -> list[jax.Array]:
         local = [local_blocks(part) for part in parts[: len(arrays)]]
         outside: Sequence[Any] = neutral or parts[len(arrays) :]
         for k, halo in halos:
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
+        if is_by_position and is_joined:  # XLA would set what is outside again for each position
+            local = lax.optimization_barrier(local)
         pooled = _reduced(op, own, local, outside, is_by_position)
         return [as_storage(out, placed.per_device) for out in pooled]
 
