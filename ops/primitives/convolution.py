@@ -133,7 +133,7 @@ def _convolved(
     reaches = _reaches(dims, images, kernel, out)
     sent = b.collectives()
     with sent.of(0):
-        halos = halos_of(b, sent, images, reaches, [x.dtype])
+        halos = halos_of(b, sent, images, reaches, [x.dtype], is_filled=True)
     sent.compute()
     # A halo includes padding; along other dims the convolution does it.
     found = dict(halos)

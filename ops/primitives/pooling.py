@@ -98,9 +98,7 @@ def _pooled(
         outside: Sequence[Any] = neutral or parts[len(arrays) :]
         for k, halo in halos:
             local = [halo.run(a, k, fill) for a, fill in zip(local, outside, strict=True)]
-        if is_by_position and is_joined:  # XLA would set what is outside again for each position
-            local = lax.optimization_barrier(local)
-        pooled = _reduced(op, own, local, outside, is_by_position)
+        pooled = _reduced(op, own, local, outside, is_by_position, is_joined)
         return [as_storage(out, placed.per_device) for out in pooled]
 
     return b.run(pool, [*operands, *starts], made, sent)
@@ -112,12 +110,18 @@ def _reduced(
     arrays: list[jax.Array],
     outside: Sequence[Any],
     is_by_position: bool,
+    is_joined: bool,
 ) -> Sequence[jax.Array]:
-    """Return the reductions over windows of arrays. outside: the numbers around each of them."""
+    """Return the reductions over windows of arrays. outside: the numbers around each of them.
+
+    is_joined: whether the arrays are joined from what devices have and receive.
+    """
     is_custom = op.name not in REDUCTIONS
     is_apart = is_by_position and not is_custom and all(w.base == 1 for w in windows)
     if any(w.stride < w.size if is_apart else 1 < w.base < w.size for w in windows):
         arrays, windows = _padded_before([*zip(arrays, outside, strict=True)], windows)
+    elif is_apart and is_joined:  # XLA would set what is outside again for each position
+        arrays = lax.optimization_barrier(arrays)
     if is_apart:
         combine = _COMBINE[REDUCTIONS[op.name]]
         pairs = zip(arrays, outside, strict=True)

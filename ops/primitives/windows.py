@@ -183,11 +183,12 @@ def halos_of(
     spec: Sharded,
     reaches: Mapping[int, Reach],
     kinds: Sequence[np.dtype[Any]],
+    is_filled: bool = False,
 ) -> list[tuple[int, Halo]]:
     """Return pairs (dim, halo) for the dims of `reaches`, for arrays in blocks by `spec`.
 
     Collectives are added to `sent`. kinds: the element type of each array. A later halo
-    includes the positions that the earlier ones have added to the block.
+    includes the positions that the earlier ones have added to the block. is_filled: see `in_slabs`.
     """
     block, found = list(block_shape(spec)), []
     for k, reach in reaches.items():
@@ -199,7 +200,8 @@ def halos_of(
         reads = [np.where((at >= 0) & (at < extent), at, OUTSIDE)]
         is_inner = prod(block[:k]) > 1
         border = cheapest(
-            b.env.machine, b.device, axes, block[k], extent, reads, widths[0], is_inner
+            *(b.env.machine, b.device, axes, block[k], extent, reads, widths[0], is_inner),
+            is_filled=is_filled,
         )
         for width in widths:
             border.collectives(sent, width)

@@ -37,15 +37,17 @@ def cheapest(
     reads: Sequence[Array],
     width: int,
     is_inner: bool = False,
+    is_filled: bool = False,
 ) -> Border:
     """Return the border that is received in the least time.
 
-    width: bytes per position. is_inner: whether the dim is behind others.
+    width: bytes per position. is_inner: whether the dim is behind others. is_filled: as for
+    `in_slabs`.
     """
     n = device.count(axes)
     if n == 1:
         return Border.local(axes, 1, block, block, reads)
-    ways = in_slabs(axes, n, block, extent, reads)
+    ways = in_slabs(axes, n, block, extent, reads, is_filled)
     ways = [way.sharing(count) for way in ways for count in _counts(len(way.slabs))]
     whole = gathered(axes, n, block, reads)
     ways = [replace(way, is_inner=is_inner) for way in (*ways, *([whole] if whole else ()))]
@@ -99,12 +101,20 @@ class _Piece:
         return self.last - self.first + 1
 
 
-def in_slabs(axes: Axes, n: int, block: int, extent: int, reads: Sequence[Array]) -> list[Border]:
+def in_slabs(
+    axes: Axes,
+    n: int,
+    block: int,
+    extent: int,
+    reads: Sequence[Array],
+    is_filled: bool = False,
+) -> list[Border]:
     """Return the borders that are received in slabs: by distance, and in the fewest permutes.
 
     Places are relative to the devices' own blocks, or else to what they read first. Those are left
     out in which blocks of views do not fit slabs. reads: for each view, of each of the `n` devices
-    the positions that it reads in order.
+    the positions that it reads in order. is_filled: whether the buffer has no padding of blocks, so
+    that it may be filled there: for kernels with which XLA fuses nothing that views set.
     """
     starts = np.arange(n)[:, None] * block
     at = [_unwrapped(p, starts, block, extent) for p in reads]
@@ -114,12 +124,13 @@ def in_slabs(axes: Axes, n: int, block: int, extent: int, reads: Sequence[Array]
     for origin in (np.zeros_like(firsts), firsts):
         places = [u - origin for u in at]
         pieces = _pieces(starts + origin, block, extent, reads, places)
+        pieces = pieces if is_filled else _with_padding(pieces, block, extent)
         own, sent = (
             [x for x in pieces if (x.sender == x.receiver) is yes] for yes in (True, False)
         )
         if not sent:
             return [Border.local(axes, n, block, block, _offsets(reads, at))]
-        here, there = _by_hop(_with_padding(own, block, extent)), _by_hop(sent)
+        here, there = _by_hop(own), _by_hop(sent)
         fewer = _in_rounds(sent, len(there))
         for groups in (there, *([] if fewer is None else [fewer])):
             found.append(_joined(axes, n, block, here, groups, reads, places))
@@ -138,16 +149,20 @@ def _first(reads: Array, at: Array) -> int:
     return int(at[inside[0]] - inside[0]) if len(inside) else 0
 
 
-def _with_padding(own: Sequence[_Piece], block: int, extent: int) -> list[_Piece]:
-    """Return devices' pieces of their own blocks, as long as the longest where padding follows.
+def _with_padding(pieces: Sequence[_Piece], block: int, extent: int) -> list[_Piece]:
+    """Return all pieces, those of own blocks as long as the longest where padding follows.
 
     One slice then cuts them on every device.
     """
-    longest, found = max((x.last for x in own), default=0), list[_Piece]()
-    for x in own:
+    longest = max((x.last for x in pieces if x.sender == x.receiver), default=0)
+    found = list[_Piece]()
+    for x in pieces:
         end = x.start + x.width
-        room = block - end if x.receiver * block + end >= extent else 0
-        found.append(replace(x, last=max(x.last, min(x.last + room, longest))))
+        if x.sender == x.receiver and x.sender * block + end >= extent:
+            after = (y.first for y in pieces if y.receiver == x.receiver and y.first > x.last)
+            last = min(x.last + block - end, longest, *(first - 1 for first in after))
+            x = replace(x, last=max(x.last, last))
+        found.append(x)
     return found
 
 
