@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import random_views
 import tiers
-from hypothesis import example as also
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -117,11 +116,20 @@ def read_of(n, extent, count, shift, wraps):
     return np.where(at < count, to, UNREAD)
 
 
+# A slab that is written where another one has been: in any order, each device finds what it reads.
+WRITTEN_OVER = [
+    np.array([[8], [9], [10], [11], [12]]),
+    np.array([[6, 7], [8, 9], [10, 11], [12, 0], [UNREAD, UNREAD]]),
+    np.array([[0], [1], [UNREAD], [UNREAD], [UNREAD]]),
+]
+
+
 @given(reads())
 # A slab that is made wider begins earlier, not to reach beyond its block.
-@also((5, 4, 17, [read_of(5, 17, 14, -7, True), read_of(5, 17, 3, 0, False)]))
+@example((5, 4, 17, [read_of(5, 17, 14, -7, True), read_of(5, 17, 3, 0, False)]))
 # Slabs are sent, and written, in another order where some are shared.
-@also((4, 6, 21, [read_of(4, 21, 21, 8, True), read_of(4, 21, 20, 0, True)]))
+@example((4, 6, 21, [read_of(4, 21, 21, 8, True), read_of(4, 21, 20, 0, True)]))
+@example((5, 3, 13, WRITTEN_OVER))
 def test_what_is_received_is_what_views_read(case):
     n, block, extent, views = case
     if not any((each >= 0).any() for each in views):

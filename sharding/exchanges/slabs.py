@@ -307,21 +307,25 @@ def _slab(n: int, block: int, pieces: Sequence[_Piece]) -> Slab:
 
 
 def _has_all(border: Border, reads: Sequence[Array]) -> bool:
-    """Whether each device finds in its buffer what it reads, whichever slab it writes last."""
+    """Whether each device finds in its buffer what it reads, whichever slab it writes last.
+
+    What is of its own block is written first.
+    """
     n, block = border.n, border.block
     rows = np.arange(n)[:, None]
     needed = np.full((n, border.length), UNREAD)
     for p, at in zip(reads, border.offsets, strict=True):
         needed[np.broadcast_to(rows, p.shape)[p >= 0], at[p >= 0]] = p[p >= 0]
-    missing = needed >= 0
+    held = np.full((n, border.length), UNREAD)
     for slab in (*border.own, *border.slabs):
         for sender, d in slab.pairs:
-            there = slice(slab.places[d], slab.places[d] + slab.width)
-            held = sender * block + slab.starts[sender] + np.arange(slab.width)
-            if ((needed[d, there] >= 0) & (needed[d, there] != held)).any():
+            first, place = sender * block + slab.starts[sender], slab.places[d]
+            here = slice(place, place + slab.width)
+            held[d, here] = first + np.arange(slab.width)
+            wrong = (held[d, here] != needed[d, here]) & (needed[d, here] >= 0)
+            if sender != d and wrong.any():
                 return False
-            missing[d, there] = False
-    return not missing.any()
+    return bool(((held == needed) | (needed < 0)).all())
 
 
 def _unwrapped(p: Array, start: Array, block: int, extent: int) -> Array:
