@@ -20,6 +20,7 @@ def laplacian(x):
 FUNCTIONS = {
     "laplacian, 8x1": (laplacian, (8, 1), 1.1),
     "sum, 2x1": (jnp.sum, (2, 1), 1.1),
+    "argmax of rows, 2x1": (lambda x: jnp.argmax(x, 1), (2, 1), 1.1),
     # Devices copy what they gather into parts that begin with another row.
     "softmax, 2x1": (lambda x: jax.nn.softmax(x, 1), (2, 1), 1.6),
     "cumsum of columns, 2x1": (lambda x: jnp.cumsum(x, 0), (2, 1), 1.2),

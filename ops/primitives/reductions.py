@@ -284,7 +284,7 @@ def _arg(
         wide = [d for d in own if x.shape[d] > 1]
         while b.device.platform == "cpu" and wide:  # inner dims first: a NaN stays
             d = wide.pop()
-            x, at = _first_extreme(op, *_in_runs(op, x, at, d), [d])
+            x, at = _along(op, x, at, d)
         best, found = _first_extreme(op, x, at, wide)
         if reduced.mesh:
             some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
@@ -294,35 +294,43 @@ def _arg(
     return combine, made
 
 
-def _in_runs(op: Op, x: jax.Array, at: jax.Array, d: int) -> tuple[jax.Array, jax.Array]:
-    """Return the extremes of runs of `_RUN` elements along a dim, until few are left.
+def _along(op: Op, x: jax.Array, at: jax.Array, d: int) -> Any:
+    """Return `_first_extreme` along a dim: of runs of `_RUN` elements, and so on, until few remain.
 
     XLA on CPUs compares many numbers at once where a reduction is so short that it is unrolled.
     """
-    while (n := x.shape[d]) > 2 * _RUN:
-        whole = n - n % _RUN
-        runs = (*x.shape[:d], whole // _RUN, _RUN, *x.shape[d + 1 :])
-        first, places = (lax.slice_in_dim(each, 0, whole, axis=d) for each in (x, at))
-        found = _first_extreme(op, first.reshape(runs), places.reshape(runs), [d + 1])
-        rest = (lax.slice_in_dim(each, whole, n, axis=d) for each in (x, at))
-        pairs = zip(found, rest, strict=True)
-        x, at = (lax.concatenate(pair, d) if n % _RUN else pair[0] for pair in pairs)
-    return x, at
+    n = x.shape[d]
+    if n <= 2 * _RUN:
+        return _first_extreme(op, x, at, [d])
+    whole = n - n % _RUN
+    runs = (*x.shape[:d], whole // _RUN, _RUN, *x.shape[d + 1 :])
+    first, places = (lax.slice_in_dim(each, 0, whole, axis=d) for each in (x, at))
+    best, found = _first_extreme(op, first.reshape(runs), places.reshape(runs), [d + 1])
+    best, found = _along(op, best, found, d)
+    if whole == n:
+        return best, found
+    x, at = (lax.slice_in_dim(each, whole, n, axis=d) for each in (x, at))
+    return _better(op)((best, found), _first_extreme(op, x, at, [d]))
 
 
 def _first_extreme(op: Op, x: jax.Array, at: jax.Array, dims: Sequence[int]) -> Any:
     """Return the extremes along dims, NaN before all numbers, and the least of their positions."""
-    more = lax.gt if op.name == "argmax" else lax.lt
     neutral = NEUTRAL[op.name](x.dtype)
+    none = np.asarray(neutral, x.dtype), np.int32(np.iinfo(np.int32).max)
+    return lax.reduce((x, at), none, _better(op), tuple(dims))
 
-    def better(a: Any, b: Any) -> Any:
+
+def _better(op: Op) -> Callable[[Any, Any], tuple[jax.Array, jax.Array]]:
+    """Return the function that chooses between two pairs of a number and its position."""
+    more = lax.gt if op.name == "argmax" else lax.lt
+
+    def better(a: Any, b: Any) -> tuple[jax.Array, jax.Array]:
         (x, i), (y, j) = a, b
         wins = more(x, y) | (x != x)  # a NaN stays
         is_first = wins | ((x == y) & (i < j))
         return lax.select(wins, x, y), lax.select(is_first, i, j)
 
-    none = np.asarray(neutral, x.dtype), np.int32(np.iinfo(np.int32).max)
-    return lax.reduce((x, at), none, better, tuple(dims))
+    return better
 
 
 @dataclass(frozen=True)
