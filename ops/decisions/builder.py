@@ -53,7 +53,7 @@ class Builder(Mover):
         spec = value.spec.source if isinstance(value.spec, Deferred) else value.spec
         if not isinstance(spec, Sharded):
             return layout
-        return self.device.placements.like(layout, spec.named(self.device))
+        return self.device.placements.near(layout, spec.placement)
 
     def choose_for(self, shape: Shape, dtype: Any, *values: Value) -> Layout:
         """Return a layout for broadcasts of these values, in which nothing has to move if possible.

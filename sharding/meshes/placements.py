@@ -95,11 +95,17 @@ class Placements:
         >>> placements.like(GridLayout((24,), grid=(4,)), other)
         GridLayout((24,), 'float32', grid=(4,), mesh_axes=(('y', 'x'),))
         """
-        if other.mesh_axes is None or not isinstance(layout, GridLayout) or layout.mesh_axes:
+        return layout if other.mesh_axes is None else self.near(layout, self.of_layout(other))
+
+    def near(self, layout: Layout, there: Placement) -> Layout:
+        """Return a layout on axes chosen by the rule, with those of a placement before others.
+
+        The layout as it is if the rule explains the placement in no order of axes, or as they are.
+        """
+        if not isinstance(layout, GridLayout) or layout.mesh_axes or self.named(there) is None:
             return layout
-        there = self.of_layout(other)
         first = self.axes.first([axis for axes in there.axes for axis in axes])
-        if by_rule(first, other.core_shape) != there.axes:
+        if by_rule(first, there.grid) != there.axes:
             return layout
         placement = Placement.of(self.axes, layout.grid, by_rule(first, layout.grid))
         return layout.on_mesh_axes(self.named(placement))
