@@ -18,6 +18,7 @@ from tiers import examples, few
 import gridlayout as gl
 from gridlayout.errors import PlacementError
 from gridlayout.layouts.mesh_axes import MeshAxes, as_mesh_axes
+from gridlayout.sharding.meshes.placement import Placement
 
 COUNT = len(jax.devices())
 NAMES = "x", "y", "z"
@@ -321,3 +322,34 @@ def test_axes_by_their_names():
     assert axes.in_mesh_axes(("y1", "x0", "x1", "y0")) == ("y1", "x", "y0")
     assert axes.in_mesh_axes(axes.in_factors(("x1", "y"))) == ("x1", "y")
     assert as_mesh_axes([None, ("a", "b")], 3) == ((), ("a", "b"), ())
+
+
+def test_the_order_of_axes_is_taken_from_a_placement_that_no_layout_states():
+    # Of four devices along an axis, two may have a core each: no layout names the axis for them.
+    there = Placement((1, 2, 4), ((), ("y0", "y1"), ("x0", "x1")), (1, 4, 4), (1, 1, 1))
+    near = SQUARE.placements.near
+    assert near(gl.GridLayout((16, 2, 128), grid=(1, 2, 4)), there).mesh_axes is None
+    there = Placement((1, 4, 4), ((), ("y0", "y1"), ("x0", "x1")), (1, 4, 4), (1, 1, 1))
+    found = near(gl.GridLayout((16, 2, 128), grid=(1, 2, 4)), there)
+    assert found.mesh_axes == ((), ("y0",), ("x",))
+
+
+@eight
+def test_a_program_divides_its_values_by_any_of_equal_axes():
+    a, received = values(3, 4096), set()
+
+    def flux(q):
+        r, m, e = q
+        return jnp.stack([m, m * m / (r * r + 1), (e + r) * m])
+
+    def step(q):
+        return q - 0.1 * (flux(jnp.roll(q, -1, 1)) - flux(jnp.roll(q, 1, 1)))
+
+    for axis in NAMES:
+        x = gl.put(a, layout_on(a.shape, (None, axis)), CUBE)
+        received.add(gl.on_grid(step).report(x).bytes_moved)
+        np.testing.assert_allclose(
+            read(gl.on_grid(step)(x)), jax.jit(step)(a), rtol=1e-4, atol=1e-5
+        )
+    assert len(received) == 1
+    assert received.pop() <= 8 * 6 * 4 * 2

@@ -19,7 +19,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.mesh_axes import Axes
+from gridlayout.layouts.mesh_axes import Axes, by_rule
 from gridlayout.ops.choose.changes import (
     Joined,
     Sent,
@@ -210,6 +210,21 @@ class Units:
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
+
+    def are_by_rule(self, values: Iterable[tuple[Shape, Division]]) -> bool:
+        """Return whether grids that name no mesh axes are placed like that in one order of axes."""
+        values = list(values)
+        placements = self.device.placements
+        used = (axis for _, own in values for units in own for axis in self.mesh_axes(units))
+        if placements.stated is not None or not (order := list(dict.fromkeys(used))):
+            return all(self.is_by_rule(*each) for each in values)
+        mesh = placements.axes.first(order)
+        for shape, division in values:
+            axes = tuple(self.mesh_axes(units) for units in division)
+            grid = tuple(self.device.count(a) for a in axes)
+            if (0 in shape and any(division)) or by_rule(mesh, grid) != axes:
+                return False
+        return True
 
     def words(
         self,

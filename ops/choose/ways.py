@@ -185,12 +185,12 @@ class Ways:
     def _are_by_rule(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
         """Return whether operands and result are divided as grids of theirs are by the rule.
 
-        Most rules need that.
+        Most rules need that, for some order of the mesh axes.
         """
         shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
         pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
-        return all(
-            self.units.is_by_rule(shape, division)
+        return self.units.are_by_rule(
+            (shape, division)
             for shape, division in pairs
             if shape is not None and division is not None
         )
