@@ -16,6 +16,7 @@ from gridlayout.ops.choose.mixtures import starts
 from gridlayout.ops.graph.node import SLICE
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.priced import made_plan
+from gridlayout.ops.planning.solved import solved
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver.descent import descended
 from gridlayout.ops.solver.solve import Solution
@@ -429,6 +430,38 @@ def test_what_a_node_reads_in_another_division_counts():
     assert held(rows, rows) == base + 4 * 256 * 128 * 9 / 8
     gathered = 4 * (512 * 256 + 512 * 128 + 512 * 256 // 8 + 256 * 128)
     assert held(whole, whole) == gathered
+
+
+# A function, its arguments, a mesh, and a room in which the best choices are found.
+SCARCE = {
+    # Of programs that take equally long, one holds more than what is counted.
+    "ties": (mlp, (f32(300, 300), f32(300, 8), f32(8, 300)), (2, 4), 111_615, 1e-6),
+    # What the first choices take beyond their price is counted for others too, which take less.
+    "prices": (
+        lambda x, w: norm(x @ w),
+        (bf16(100, 256), bf16(256, 1024)),
+        (6,),
+        528_187,
+        0.05,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCARCE)
+def test_what_is_learned_of_some_choices_hides_no_better_ones(name):
+    fn, args, mesh, room, gap = SCARCE[name]
+    plan = gl.plan(fn, *args, machine=chips(*mesh, room=room))
+    assert plan.peak_bytes <= room
+    assert plan.gap <= gap
+
+
+def test_a_search_is_no_worse_than_the_choices_that_are_known():
+    fn, args, _ = network(3)
+    strategies = traced_for(fn, args, chips(2, 4), None).strategies(None)
+    best = solved(strategies, Clock(60.0), None)
+    again = traced_for(fn, args, chips(2, 4), None).strategies(None)
+    found = solved(again, Clock(0.0), None, known=[best.choices])
+    assert found.cost <= best.cost * (1 + 1e-9)
 
 
 # -- what XLA sets aside ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@ _BY_SHARE = 4  # the tries of a large program with the share of the room that is
 _WITH_LESS = range(5, 12)  # the tries after which there is less room
 _LESS_ROOM = 0.93  # times as much as before
 _LESS_ROOMS = 6  # with less memory than the plans that fit, in which faster ones are looked for
+_KNOWN = 4  # solutions from which searches for others begin, the last ones
 _QUICK = 0.25  # the share of all time in which choices are searched again with what a plan takes
 _FREE = 0.25  # the share of the remaining time for choices without limits
 _MOST = 0.4  # the share of the remaining time for one try
@@ -165,6 +166,7 @@ class _Tries:
     bound: float = 0.0
     began: float = 0.0
     is_cut: bool = False
+    known: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
     def is_late(self) -> bool:
@@ -201,6 +203,7 @@ class _Tries:
             if found is None:
                 return limited
             self.bound = found.bound
+            self.known.append(found.choices)
             if limited.problem.excess(found.choices) > 0:
                 return limited
             made = made_for(self.traced, free, found, self.clock)
@@ -214,7 +217,7 @@ class _Tries:
 
         strategies: the first choices; by default all, with what is known.
         """
-        strategies = strategies or self.limited()
+        strategies, fitting = strategies or self.limited(), 0
         for k in range(_MOST_PLANS):
             assert strategies is not None
             solution = self.solution(strategies, k)
@@ -235,7 +238,8 @@ class _Tries:
                 self.least = min(made.peak_bytes, self.least)
                 if self.best is None or made.time < self.best[2].time:
                     self.best = strategies, found, made
-                is_last = self.is_late or k >= LIMITS.priced_again
+                fitting += 1
+                is_last = self.is_late or fitting > LIMITS.priced_again
                 if is_last or not _learned(strategies, solution, made):
                     return
             if strategies is None:
@@ -266,12 +270,16 @@ class _Tries:
         share = _MOST if problem_of(strategies, self.clock).rows else 1.0
         gap = LIMITS.gap if k and self.is_late else 0.0
         try:
-            found = solved(strategies, self.clock.part(share), self.progress, gap)
+            found = solved(
+                *(strategies, self.clock.part(share), self.progress, gap), self.known[-_KNOWN:]
+            )
         except Unsolved:
             if self.first is None and self.best is None:
                 raise
             self.part, self.is_cut = 1.0, True
             return None
+        if found is not None:
+            self.known.append(found.choices)
         if found is not None and self.first is None:
             found = replace(found, bound=max(found.bound, min(self.bound, found.cost)))
             self.first = found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -26,24 +28,32 @@ _SAME = 1e-9  # the share by which costs differ because sums are rounded
 
 
 def solved(
-    strategies: Strategies, clock: Clock, progress: Any, gap: float = 0.0
+    strategies: Strategies,
+    clock: Clock,
+    progress: Any,
+    gap: float = 0.0,
+    known: Sequence[Sequence[int]] = (),
 ) -> Solution | None:
     """Return the best choices found in time; None where nothing fits.
 
     The prices of moves are estimates at first, and all collectives that may be joined are. Each
     solution is priced exactly, and the best one is kept. While it takes longer than the problem
     states, the problem is solved again with what is missing, if that is quick. gap: as in `solve`.
+    known: choices for the variables from which searches begin too.
     `progress` is not called after an interrupt, because it may be what was interrupted.
     """
     if strategies.graph.is_large:
         gap = LIMITS.gap
     begun = monotonic()
     first: Solution | None = None
-    given: list[list[int]] = []
+    count = len(strategies.variables)
+    given = [[*each[:count]] for each in known]
     priced = dict[tuple[int, ...], float]()
     for _ in range(LIMITS.solved_again):
         problem = problem_of(strategies, clock)
         shown = None if clock.interrupted else progress
+        rest = [0] * (len(problem.costs) - count)  # of joined collectives
+        given = [[*each[:count], *rest] for each in given]
         found = solve(
             *(problem, clock.left, given, shown),
             gap=gap,
@@ -81,18 +91,23 @@ def _priced(
     seconds that some choices take and the problem does not state.
     """
     others = () if strategies.graph.is_large else found.others[-_OTHERS:]
+
+    def price(choices: tuple[int, ...], seconds: float) -> None:
+        # What was counted for single choices since may be too much for these.
+        priced[choices] = min(priced.get(choices, inf), seconds)
+
     for each in others:  # by exact prices, one of them may be the best
         strategies.refined(each)
-        priced[each] = strategies.problem.cost(each)
+        price(each, strategies.problem.cost(each))
     strategies.refined(found.choices)
     exact = strategies.problem
-    priced[found.choices] = exact.cost(found.choices)
+    price(found.choices, exact.cost(found.choices))
     taken = by_variable(found.choices, exact)
     more = missing(found.choices, problem, dict(enumerate(taken)))
     near = improved(exact, found.choices, problem, clock.check)
     choices, seconds = strategies.with_exact_moves(near, clock.check)
     if strategies.problem.excess(choices) <= 0:
-        priced[choices] = seconds
+        price(choices, seconds)
     return more
 
 
