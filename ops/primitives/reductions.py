@@ -32,9 +32,10 @@ from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import Padding
 from gridlayout.ops.primitives.along import mapped
+from gridlayout.ops.primitives.extreme_places import places_of, places_workspace
 from gridlayout.ops.primitives.in_windows import WINDOW, InWindows
 from gridlayout.ops.primitives.reduced_dims import ReducedDims, result_spec, separate, without_dims
-from gridlayout.sharding.collectives import Collectives, index_of
+from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.extremes import pmax, pmin, sent_dtype
 from gridlayout.sharding.meshes.emulate import has_ynnpack
 
@@ -67,10 +68,6 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
     "argmax": _minimum_of,
     "argmin": _maximum_of,
 }
-
-
-# A reduction of so many elements is unrolled there.
-_RUN = 8
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
@@ -141,7 +138,7 @@ def _reduce_parts(
     is_arg = op.name in ("argmax", "argmin")
     is_summed = bool(reduced.mesh) and _all_reduce_of(op) is lax.psum
     if is_arg:
-        combine, made = _arg(b, op, reduced)
+        combine, made = places_of(b, op, reduced)
     elif is_summed:
         combine = lambda x: x  # noqa: E731
     else:
@@ -159,7 +156,9 @@ def _reduce_parts(
     order = _in_order(b, along, x.spec.local_shape)
     reduce = (lambda x: x) if is_arg else partial(_reduced, b, op, order)
     sets = None if is_arg or b.device.platform != "cpu" else unset
-    fields = {"takes_fused": _fuses(b, op, x, reduced), "unset": sets}
+    fields: dict[str, Any] = {"takes_fused": _fuses(b, op, x, reduced), "unset": sets}
+    if is_arg:
+        fields["workspace"] = partial(places_workspace, b, reduced, x.spec)
     spec = Local(local, op.out.dtype) if is_summed else out
     (part,) = b.run(partial(run, reduce), [x], [spec], made, **fields)
     return b.all_reduced(part, reduced.mesh, out, op.out.dtype) if is_summed else part
@@ -258,79 +257,6 @@ def _all_reduce_of(op: Op) -> Callable[..., Any] | None:
     return (
         _ALL_REDUCE.get(op.name) if ordered and dtype.itemsize * 8 == dtypes.bits(dtype) else None
     )
-
-
-def _arg(
-    b: Builder, op: Op, reduced: ReducedDims
-) -> tuple[Callable[[jax.Array], jax.Array], Collectives]:
-    """Return the function of argmax or argmin over devices, and its collectives."""
-    layout, placement, (k, *_) = reduced.layout, reduced.placement, reduced.collapsed
-    own = layout.axis_dims(k)
-    gone = [d for d in reduced.along if d not in own]
-    made = b.collectives().all_gather(reduced.mesh, dtypes.nbytes(reduced.part, layout.dtype))
-    made = made.all_gather(reduced.mesh, reduced.part * 4)
-
-    def combine(x: jax.Array) -> jax.Array:
-        # Positions along the dim, which include padding: the op's index type may be too small.
-        core = index_of(placement.axes[k]) * placement.per_device[k]
-        at = jnp.full(x.shape, core * layout.shard_shape[k], np.int32)
-        step = 1
-        for d in own[:0:-1]:
-            at += lax.broadcasted_iota(np.int32, x.shape, d) * step
-            step *= x.shape[d]
-        at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * layout.shard_shape[k]
-        for d in gone:
-            x, at = (lax.slice_in_dim(each, 0, 1, axis=d) for each in (x, at))
-        wide = [d for d in own if x.shape[d] > 1]
-        while b.device.platform == "cpu" and wide:  # inner dims first: a NaN stays
-            d = wide.pop()
-            x, at = _along(op, x, at, d)
-        best, found = _first_extreme(op, x, at, wide)
-        if reduced.mesh:
-            some = lax.all_gather(best, reduced.mesh), lax.all_gather(found, reduced.mesh)
-            _, found = _first_extreme(op, *some, [0])
-        return cast(jax.Array, found.astype(op.params["index_dtype"]))
-
-    return combine, made
-
-
-def _along(op: Op, x: jax.Array, at: jax.Array, d: int) -> Any:
-    """Return `_first_extreme` along a dim: of runs of `_RUN` elements, and so on, until few remain.
-
-    XLA on CPUs compares many numbers at once where a reduction is so short that it is unrolled.
-    """
-    n = x.shape[d]
-    if n <= 2 * _RUN:
-        return _first_extreme(op, x, at, [d])
-    whole = n - n % _RUN
-    runs = (*x.shape[:d], whole // _RUN, _RUN, *x.shape[d + 1 :])
-    first, places = (lax.slice_in_dim(each, 0, whole, axis=d) for each in (x, at))
-    best, found = _first_extreme(op, first.reshape(runs), places.reshape(runs), [d + 1])
-    best, found = _along(op, best, found, d)
-    if whole == n:
-        return best, found
-    x, at = (lax.slice_in_dim(each, whole, n, axis=d) for each in (x, at))
-    return _better(op)((best, found), _first_extreme(op, x, at, [d]))
-
-
-def _first_extreme(op: Op, x: jax.Array, at: jax.Array, dims: Sequence[int]) -> Any:
-    """Return the extremes along dims, NaN before all numbers, and the least of their positions."""
-    neutral = NEUTRAL[op.name](x.dtype)
-    none = np.asarray(neutral, x.dtype), np.int32(np.iinfo(np.int32).max)
-    return lax.reduce((x, at), none, _better(op), tuple(dims))
-
-
-def _better(op: Op) -> Callable[[Any, Any], tuple[jax.Array, jax.Array]]:
-    """Return the function that chooses between two pairs of a number and its position."""
-    more = lax.gt if op.name == "argmax" else lax.lt
-
-    def better(a: Any, b: Any) -> tuple[jax.Array, jax.Array]:
-        (x, i), (y, j) = a, b
-        wins = more(x, y) | (x != x)  # a NaN stays
-        is_first = wins | ((x == y) & (i < j))
-        return lax.select(wins, x, y), lax.select(is_first, i, j)
-
-    return better
 
 
 @dataclass(frozen=True)

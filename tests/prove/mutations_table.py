@@ -396,7 +396,7 @@ OPS = [
         "tests/test_primitives.py::test_primitives_are_jaxs_on_every_layout[reduce]",
     ),
     Mutation(
-        "ops/primitives/reductions.py",
+        "ops/primitives/extreme_places.py",
         "is_first = wins | ((x == y) & (i < j))",
         "is_first = wins | ((x == y) & (i > j))",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
