@@ -402,7 +402,7 @@ OPS = [
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
     ),
     Mutation(
-        "ops/primitives/reductions.py",
+        "ops/primitives/extreme_places.py",
         "at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * layout.shard_shape[k]",
         "at += lax.broadcasted_iota(np.int32, x.shape, own[0]) * step",
         "tests/test_primitives.py::test_places_of_extremes_where_devices_have_several_cores",
