@@ -204,7 +204,8 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     ours, xla = measured(name)
     # XLA multiplies by a matrix that is gathered transposed, of which a copy is counted here. Of a
     # residual block it stores one part of 196,608 B more than is counted, of thirds 32,768 B.
-    near = {"swiglu": 0.11, "residual": 0.14, "sum of thirds": 0.11}
+    # Segments of a border, which are counted as one, fit in results.
+    near = {"swiglu": 0.11, "residual": 0.14, "sum of thirds": 0.11, "split columns": 0.19}
     assert ours == pytest.approx(xla, rel=near.get(name, 0.1))
 
 
