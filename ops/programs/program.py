@@ -311,7 +311,7 @@ class Program:
         held: dict[int, Any] = dict(enumerate(arrays))
         for region in self._regions:
             if region.is_whole:
-                run_steps(with_calls(region.steps, region.writes), held)
+                run_steps(region.calls, held)
                 held.update({k: self._placed(array_at(held, k), k) for k in region.writes})
                 continue
             # XLA's partitioner fails on operands without elements, so these are made inside.

@@ -43,9 +43,15 @@ class Region:
         moves = [step.does for step, _ in self.steps if isinstance(step.does, LocalMove)]
         return [move.pieces for move in moves if move.pieces is not None]
 
+    @property
+    def calls(self) -> list[Scoped]:
+        """The steps, with repeated runs of them as calls; those of users stay as they are."""
+        is_user = any(step.is_global for step, _ in self.steps)
+        return self.steps if is_user else with_calls(self.steps, self.writes)
+
     def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
         """Run the steps on one device's parts, and return the registers that later steps need."""
-        run_steps(with_calls(self.steps, self.writes), held)
+        run_steps(self.calls, held)
         return tuple(array_at(held, k) for k in self.writes)
 
 
