@@ -19,7 +19,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.mesh_axes import Axes, by_rule
+from gridlayout.layouts.mesh_axes import Axes, MeshAxes, by_rule
 from gridlayout.ops.choose.changes import (
     Joined,
     Sent,
@@ -203,28 +203,26 @@ class Units:
         """Return the part of a division that is over chips."""
         return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
-    def is_by_rule(self, shape: Shape, division: Division) -> bool:
-        """Return whether a grid that names no mesh axes is placed like that."""
+    def is_by_rule(self, shape: Shape, division: Division, mesh: MeshAxes | None = None) -> bool:
+        """Return whether a grid that names no mesh axes is placed like that.
+
+        mesh: another order of the mesh axes, in which the rule takes them.
+        """
         if 0 in shape:
             return not any(division)
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
+        if mesh is not None:
+            return by_rule(mesh, grid) == axes
         return self.device.placements.has(grid) and self.device.placement(grid).axes == axes
 
     def are_by_rule(self, values: Iterable[tuple[Shape, Division]]) -> bool:
         """Return whether grids that name no mesh axes are placed like that in one order of axes."""
-        values = list(values)
-        placements = self.device.placements
+        values, placements = list(values), self.device.placements
         used = (axis for _, own in values for units in own for axis in self.mesh_axes(units))
-        if placements.stated is not None or not (order := list(dict.fromkeys(used))):
-            return all(self.is_by_rule(*each) for each in values)
-        mesh = placements.axes.first(order)
-        for shape, division in values:
-            axes = tuple(self.mesh_axes(units) for units in division)
-            grid = tuple(self.device.count(a) for a in axes)
-            if (0 in shape and any(division)) or by_rule(mesh, grid) != axes:
-                return False
-        return True
+        # A map of cores that the user states knows one order.
+        mesh = None if placements.stated is not None else placements.axes.first([*used])
+        return all(self.is_by_rule(*each, mesh) for each in values)
 
     def words(
         self,

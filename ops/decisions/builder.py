@@ -42,11 +42,12 @@ class Builder(Mover):
 
     def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
         """Return the policy's layout for a new value that is derived from `like`."""
-        layout = like.layout if isinstance(like, Value) else like
-        if isinstance(like, Value) and isinstance(like.spec, Deferred) and layout is not None:
+        if not isinstance(like, Value):
+            return self.env.choose(shape, dtype, like)
+        layout = like.layout
+        if isinstance(like.spec, Deferred) and layout is not None:
             layout = self.env.wider(shape, layout)
-        chosen = self.env.choose(shape, dtype, layout)
-        return self.on_axes_of(like, chosen) if isinstance(like, Value) else chosen
+        return self.on_axes_of(like, self.env.choose(shape, dtype, layout))
 
     def on_axes_of(self, value: Value, layout: Layout) -> Layout:
         """Return a layout on a value's mesh axes, where the rule chooses others of equal size."""
