@@ -169,21 +169,21 @@ def results_of(jobs):
 
     They are one program, which runs again for equations of which there are parts of equal shapes.
     """
-    alike = {}
+    equal = {}
     for k, (eqn, arrays, outs) in enumerate(jobs):
         shapes = [(a.shape, a.dtype) for a in arrays]
-        alike.setdefault((id(eqn), *shapes, *outs), []).append(k)
+        equal.setdefault((id(eqn), *shapes, *outs), []).append(k)
 
     def every(operands):
-        for (first, *_), arrays in zip(alike.values(), operands, strict=True):
+        for (first, *_), arrays in zip(equal.values(), operands, strict=True):
             eqn, _, outs = jobs[first]
             params = changed(eqn, [np.shape(a) for a in arrays], outs)
             made = eqn.primitive.bind(*arrays, **params)
             yield made if eqn.primitive.multiple_results else [made]
 
     run, results = jax.jit(lambda operands: list(every(operands))), {}
-    for turn in range(max(map(len, alike.values()))):
-        asked = [own[min(turn, len(own) - 1)] for own in alike.values()]
+    for turn in range(max(map(len, equal.values()))):
+        asked = [own[min(turn, len(own) - 1)] for own in equal.values()]
         made = jax.device_get(run([jobs[k][1] for k in asked]))
         results.update(zip(asked, made, strict=True))
     return [results[k] for k in range(len(jobs))]

@@ -44,7 +44,7 @@ class Step:
     exact: for a function of one array, elementwise: numbers, each with its exact result.
     is_lazy: `run` takes and returns `LazyView`s.
     is_global: `run` takes whole storages instead of one device's parts, outside of `shard_map`.
-    is_elementwise: `run` takes either: all arrays among operands and results are placed alike.
+    is_elementwise: `run` takes either: all arrays among operands and results have one sharding.
     bodies: the inner programs (loop bodies, the costliest branch) whose cost counts.
     others: the inner programs (other branches) whose cost does not count.
     is_fused: XLA fuses the step into the consumers of its results.

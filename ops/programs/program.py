@@ -311,8 +311,8 @@ class Program:
         held: dict[int, Any] = dict(enumerate(arrays))
         for region in self._regions:
             if region.is_whole:
-                run_steps(region.calls, held)
-                held.update({k: self._placed(array_at(held, k), k) for k in region.writes})
+                made = zip(region.writes, region.run(held), strict=True)
+                held.update({k: x if region.is_global else self._placed(x, k) for k, x in made})
                 continue
             # XLA's partitioner fails on operands without elements, so these are made inside.
             empty = [k for k in region.reads if 0 in self.registers[k].local_shape]

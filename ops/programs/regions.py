@@ -44,14 +44,13 @@ class Region:
         return [move.pieces for move in moves if move.pieces is not None]
 
     @property
-    def calls(self) -> list[Scoped]:
-        """The steps, with repeated runs of them as calls; those of users stay as they are."""
-        is_user = any(step.is_global for step, _ in self.steps)
-        return self.steps if is_user else with_calls(self.steps, self.writes)
+    def is_global(self) -> bool:
+        """Whether the steps can work on whole storages only."""
+        return any(step.is_global for step, _ in self.steps)
 
     def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
-        """Run the steps on one device's parts, and return the registers that later steps need."""
-        run_steps(self.calls, held)
+        """Run the steps, and return the registers that later steps need."""
+        run_steps(self.steps if self.is_global else with_calls(self.steps, self.writes), held)
         return tuple(array_at(held, k) for k in self.writes)
 
 
